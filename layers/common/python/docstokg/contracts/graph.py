@@ -1,0 +1,83 @@
+"""What goes to and comes from the knowledge graph in one round trip."""
+
+from docstokg.contracts.model import Contract
+
+
+class SliceRequest(Contract):
+    """Where to start and how much to fetch.
+
+    `alias_keys`: folded n-grams of the question, looked up in the alias index. `entity_ids`:
+    given seeds (kgSeeds, fact endpoints), CURIEs in any case. `chunk_uuids`: pool chunks whose
+    mentioned entities are starts as well, best first. `entity_types` and `relations` (lower case)
+    bound what the graph may add; None = all. Caps: `max_nodes` over chunks and entities together,
+    `chunks_per_entity` by rank for hubs, `neighbours_per_entity`.
+    """
+
+    alias_keys: tuple[str, ...] = ()
+    entity_ids: tuple[str, ...] = ()
+    chunk_uuids: tuple[str, ...] = ()
+    entity_types: tuple[str, ...] | None = None
+    relations: tuple[str, ...] | None = None
+    max_nodes: int = 600
+    chunks_per_entity: int = 20
+    neighbours_per_entity: int = 20
+
+
+class AliasMatch(Contract):
+    """A key of the alias index and an entity it names (as its name, or as a synonym)."""
+
+    key: str
+    entity_id: str
+    preferred: bool
+
+
+class SliceEntity(Contract):
+    """An entity of a slice; `mentions` = visible chunks that mention it, counted up to 1,000."""
+
+    id: str
+    name: str
+    type: str | None = None
+    mentions: int = 0
+    obsolete: bool = False
+    replaced_by: str | None = None
+
+
+class SliceChunk(Contract):
+    """A chunk of a slice."""
+
+    uuid: str
+    chunk_id: str
+    doc_id: str
+
+
+class SliceMention(Contract):
+    """An edge chunk -> entity; the span is in the chunk's text, when known."""
+
+    uuid: str
+    entity_id: str
+    start: int | None = None
+    end: int | None = None
+
+
+class SliceRelation(Contract):
+    """An edge entity -> entity and the chunk that states it, when known and visible."""
+
+    source: str
+    type: str
+    target: str
+    weight: float = 1.0
+    evidence_uuid: str | None = None
+    evidence_chunk_id: str | None = None
+    evidence_start: int | None = None
+    evidence_end: int | None = None
+
+
+class GraphSlice(Contract):
+    """A capped neighbourhood; everything in it is visible to the caller, sorted by id."""
+
+    aliases: tuple[AliasMatch, ...] = ()
+    entities: tuple[SliceEntity, ...] = ()
+    chunks: tuple[SliceChunk, ...] = ()
+    mentions: tuple[SliceMention, ...] = ()
+    relations: tuple[SliceRelation, ...] = ()
+    truncated: bool = False

@@ -1,0 +1,163 @@
+"""What the stores hold: the loader writes these, the adapters keep them, the steps read them."""
+
+from typing import Any
+
+from docstokg.contracts.model import Contract
+from docstokg.contracts.request import Scalar
+
+Filters = dict[str, tuple[Scalar, ...]]
+
+
+class Scope(Contract):
+    """What one caller may see of one namespace; every query of both stores carries it.
+
+    `groups` None sees every `acl`; otherwise a chunk is visible iff its `acl` is empty or
+    shares a group. `filter` keys are joined by AND, values by OR. `doc_ids` (not None) further
+    restricts to these documents.
+    """
+
+    namespace: str
+    groups: tuple[str, ...] | None = None
+    filter: Filters | None = None
+    doc_ids: tuple[str, ...] | None = None
+
+
+class ChunkRecord(Contract):
+    """A chunk as the search index keeps it.
+
+    `vector`: unit vector, float32 little-endian bytes, or None. `sparse`: token -> weight > 0.
+    `sentences`: code-point spans of `text` that do not overlap, in order. `char_start`: place in
+    the source document, or None when unknown.
+    """
+
+    uuid: str
+    chunk_id: str
+    namespace: str
+    doc_id: str
+    text: str
+    text_sha256: str
+    title: str = ""
+    document_name: str | None = None
+    page: int | str | None = None
+    section: str | None = None
+    uri: str | None = None
+    anchor: str | None = None
+    char_start: int | None = None
+    metadata: dict[str, Any] = {}
+    topics: tuple[str, ...] = ()
+    acl: tuple[str, ...] = ()
+    sentences: tuple[tuple[int, int], ...] = ()
+    sparse: dict[str, float] = {}
+    vector: bytes | None = None
+    run_id: str
+
+
+class FactRecord(Contract):
+    """A relation as a searchable sentence; visible iff its evidence chunk is (SPEC 3)."""
+
+    id: str
+    namespace: str
+    text: str
+    source: str
+    type: str
+    target: str
+    evidence_uuid: str | None = None
+    doc_id: str | None = None
+    acl: tuple[str, ...] = ()
+    vector: bytes | None = None
+
+
+class StoredChunk(Contract):
+    """A hydrated chunk; `vector` is int8-quantised (x127), or None without an embedding."""
+
+    uuid: str
+    chunk_id: str
+    doc_id: str
+    text: str
+    text_sha256: str
+    title: str = ""
+    document_name: str | None = None
+    page: int | str | None = None
+    section: str | None = None
+    uri: str | None = None
+    anchor: str | None = None
+    char_start: int | None = None
+    topics: tuple[str, ...] = ()
+    sentences: tuple[tuple[int, int], ...] = ()
+    vector: bytes | None = None
+    run_id: str
+
+
+class IndexInfo(Contract):
+    """What an index says of itself; the embedding model fixes its vector space."""
+
+    embedding_model: str | None = None
+    dimension: int | None = None
+    sparse_model: str | None = None
+    chunks: int = 0
+    facts: int = 0
+    unfinished_load: bool = False
+
+
+class EntityRecord(Contract):
+    """An entity of the graph. `listed`: from an entity list or ontology, not from a text."""
+
+    id: str
+    namespace: str
+    name: str
+    type: str | None = None
+    synonyms: tuple[str, ...] = ()
+    definition: str | None = None
+    obsolete: bool = False
+    replaced_by: str | None = None
+    listed: bool = True
+    vector: bytes | None = None
+
+
+class RelationRecord(Contract):
+    """A typed, directed edge between two entities, with the span that states it when known."""
+
+    namespace: str
+    source: str
+    type: str
+    target: str
+    weight: float = 1.0
+    evidence_uuid: str | None = None
+    evidence_start: int | None = None
+    evidence_end: int | None = None
+    properties: dict[str, Any] = {}
+
+
+class MentionRecord(Contract):
+    """A chunk names an entity at text[start:end]; None where only the fact is known."""
+
+    uuid: str
+    entity: str
+    start: int | None = None
+    end: int | None = None
+
+
+class ChunkNode(Contract):
+    """A chunk as the graph keeps it: identity, visibility and what filters need.
+
+    `facets`: see `domain.visibility.facets`.
+    """
+
+    uuid: str
+    chunk_id: str
+    namespace: str
+    doc_id: str
+    title: str = ""
+    acl: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    facets: tuple[str, ...] = ()
+
+
+class GraphInfo(Contract):
+    """What a graph says of itself."""
+
+    chunks: int = 0
+    entities: int = 0
+    relations: int = 0
+    mentions: int = 0
+    relation_types: tuple[str, ...] = ()

@@ -1,0 +1,65 @@
+"""What goes to and comes from the search index in one round trip."""
+
+from typing import Literal
+
+from docstokg.contracts.model import Contract
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.response import Channel
+
+
+class ChannelQuery(Contract):
+    """One child of a multi-search: exactly one of text, weights and vector is used.
+
+    bm25 and facts read `text`, splade `weights` (token -> weight), dense `vector` (float32 unit
+    vector bytes; facts may use it too). `size`: hits wanted at most.
+    """
+
+    channel: Channel
+    size: int
+    text: str = ""
+    weights: dict[str, float] = {}
+    vector: bytes | None = None
+
+
+class Hit(Contract):
+    """One chunk a channel found; `vector` is its int8-quantised vector when it has one."""
+
+    uuid: str
+    score: float
+    vector: bytes | None = None
+
+
+class FactHit(Contract):
+    """One relation a question matched."""
+
+    id: str
+    score: float
+    source: str
+    type: str
+    target: str
+    evidence_uuid: str | None = None
+
+
+class ChannelResult(Contract):
+    """What one channel answered; a failure keeps the other channels alive.
+
+    Hits come by falling score, ties by uuid.
+    """
+
+    channel: Channel
+    hits: tuple[Hit, ...] = ()
+    facts: tuple[FactHit, ...] = ()
+    took_ms: float = 0.0
+    failure: Literal["unavailable", "timeout"] | None = None
+    partial: bool = False
+
+
+class Hydrated(Contract):
+    """Chunks read by uuid, in no promised order.
+
+    `missing`: asked for and not visible or not there. `failed`: could not be read this time.
+    """
+
+    chunks: dict[str, StoredChunk] = {}
+    missing: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()

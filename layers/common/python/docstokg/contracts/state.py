@@ -1,0 +1,320 @@
+"""What travels between the steps of the state machine: references and budgets, no texts until cited.
+
+Walk: Envelope -> validate -> Validated{request, plan} -> retrieve -> Retrieval -> expand ->
+Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
+"""
+
+from typing import Any, Literal
+
+from docstokg.contracts.model import Contract
+from docstokg.contracts.request import (
+    EmbeddingProvider,
+    RAGRequest,
+    RerankProvider,
+    Route,
+    Verbosity,
+)
+from docstokg.contracts.response import (
+    BudgetLimits,
+    Channel,
+    ChannelRank,
+    ChannelUse,
+    Citation,
+    DegradedReason,
+    EvidenceEdge,
+    Fusion,
+    GraphGain,
+    GraphView,
+    KgStats,
+    MatchType,
+    ProvidersUsed,
+    Source,
+)
+
+
+class Caller(Contract):
+    """Who asks; "*" in `namespaces` or `groups` stands for all."""
+
+    sub: str
+    namespaces: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+class Envelope(Contract):
+    """The execution input: the client's bytes stay base64 until validate parses them."""
+
+    route: Route
+    request_id: str
+    caller: Caller
+    body_b64: str
+
+
+class RetrievalPlan(Contract):
+    """What retrieve may run: channels with their sizes, the fusion, whether MMR selects."""
+
+    channels: dict[Channel, int]
+    fusion: Literal["minmax", "rrf"] = "minmax"
+    mmr: bool = True
+    time_s: float
+
+
+class ExpansionPlan(Contract):
+    """What expand may do; `enabled` false skips the step."""
+
+    enabled: bool
+    max_hops: int | None = None
+    two_hops: bool = True
+    boost: float = 0.1
+    time_s: float
+
+
+class SynthesisPlan(Contract):
+    """Which model may write how much, under the server's citation rules."""
+
+    model: str
+    temperature: float
+    max_tokens: int
+    style_hint: str | None = None
+    max_blocks: int = 5
+
+
+class CachePlan(Contract):
+    """Where the response may be kept: scope key and the hash of the canonical request."""
+
+    key: str
+    request_hash: str
+    ttl_s: int
+
+
+class Plan(Contract):
+    """What every later step may do and spend, and one absolute deadline (epoch ms)."""
+
+    request_id: str
+    route: Route
+    caller_sub: str
+    namespace: str
+    groups: tuple[str, ...] | None
+    query: str
+    top_k: int
+    started_ms: int
+    deadline_ms: int
+    retrieval: RetrievalPlan
+    expansion: ExpansionPlan
+    synthesis: SynthesisPlan | None = None
+    verbosity: Verbosity
+    snippet_chars: int
+    diagnostics: bool
+    embedding: EmbeddingProvider = "auto"
+    reranker: RerankProvider = "auto"
+    budget_limits: BudgetLimits
+    cache: CachePlan | None = None
+    warnings: tuple[str, ...] = ()
+    validation_ms: float = 0.0
+
+
+class Reply(Contract):
+    """What the state machine returns: `body` is a JSON string."""
+
+    statusCode: int
+    body: str
+    headers: dict[str, str] = {}
+
+
+class Validated(Contract):
+    """Either a request with its plan, or a reply that ends the execution at once."""
+
+    request: RAGRequest | None = None
+    plan: Plan | None = None
+    reply: Reply | None = None
+
+
+class Candidate(Contract):
+    """A chunk some channel found; `score` is the fused one, comparable within its query only."""
+
+    uuid: str
+    score: float
+    channels: dict[Channel, ChannelRank] = {}
+
+
+class FactRef(Contract):
+    """A relation the question matched: endpoints, type and the chunk that states it."""
+
+    source: str
+    type: str
+    target: str
+    score: float
+    evidence_uuid: str | None = None
+
+
+class Retrieval(Contract):
+    """What the channels found.
+
+    `selected`: uuids after MMR, at most top_k. `pool`: all fused candidates, best first, at most
+    220. `query_vector`: base64 of the float32 unit vector, or None without an embedder.
+    """
+
+    selected: tuple[str, ...] = ()
+    pool: tuple[Candidate, ...] = ()
+    facts: tuple[FactRef, ...] = ()
+    query_vector: str | None = None
+    channels: dict[Channel, ChannelUse] = {}
+    fusion: Fusion
+    providers: ProvidersUsed = ProvidersUsed()
+    took_ms: float = 0.0
+    mmr_ms: float = 0.0
+    failed: bool = False
+    degraded: tuple[DegradedReason, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class EntityRef(Contract):
+    """An entity as evidence names it."""
+
+    id: str
+    name: str
+    type: str | None = None
+
+
+class EvidencePointer(Contract):
+    """kg_evidence of one chunk, pointing into Expansion.entities and Expansion.edges.
+
+    `path`: indices of edges from the seed to `entity`; `nodes`: entity indices along it.
+    """
+
+    entity: int
+    match_type: MatchType
+    related_to: int | None = None
+    path: tuple[int, ...] = ()
+    nodes: tuple[int, ...] = ()
+    shared_docs: int = 0
+
+
+class Ranked(Contract):
+    """A chunk in its final order before hydration."""
+
+    uuid: str
+    source: Source
+    evidence: EvidencePointer | None = None
+    concepts: tuple[str, ...] = ()
+
+
+class Expansion(Contract):
+    """The order in which chunks are to be cited, and what the graph knows of each."""
+
+    ranking: tuple[Ranked, ...] = ()
+    entities: tuple[EntityRef, ...] = ()
+    edges: tuple[EvidenceEdge, ...] = ()
+    kg_stats: KgStats = KgStats()
+    graph_gain: GraphGain = GraphGain()
+    seeds: tuple[EntityRef, ...] = ()
+    took_ms: float = 0.0
+    degraded: tuple[DegradedReason, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class RouteScope(Contract):
+    """The documents of the slice around the given seeds; None when routing could not tell."""
+
+    doc_ids: tuple[str, ...] | None = None
+    took_ms: float = 0.0
+    degraded: tuple[DegradedReason, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Block(Contract):
+    """A passage given to the model: `text` is chunk.text[start:start+len(text)].
+
+    `char_start`: where the chunk begins in the offset base (0 when unknown). `relevance`: 0..10.
+    """
+
+    rank: int
+    uuid: str
+    text: str
+    start: int = 0
+    char_start: int = 0
+    document_name: str
+    page: int | str | None = None
+    relevance: int
+    kg_match: str | None = None
+    related: tuple[str, ...] = ()
+
+
+class StepReport(Contract):
+    """Everything diagnostics will say, gathered up to ground."""
+
+    channels: dict[Channel, ChannelUse] = {}
+    fusion: Fusion
+    kg_stats: KgStats = KgStats()
+    graph_gain: GraphGain = GraphGain()
+    providers: ProvidersUsed = ProvidersUsed()
+    index_model: str | None = None
+    retrieval_ms: float = 0.0
+    expansion_ms: float = 0.0
+    mmr_ms: float = 0.0
+    grounding_ms: float = 0.0
+    tokens_context: int = 0
+
+
+class Grounded(Contract):
+    """Citations with snippets, the blocks for the model, and what it took to get here.
+
+    `relevant`: at least one citation reaches the score threshold; without it no model is called.
+    """
+
+    citations: tuple[Citation, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    relevant: bool = False
+    query_vector: str | None = None
+    seeds: tuple[EntityRef, ...] = ()
+    report: StepReport
+    degraded: tuple[DegradedReason, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Synthesis(Contract):
+    """The model's raw words; markers are parsed and checked in respond.
+
+    `outcome`: answered; abstained = nothing relevant, no call made; failed = see `degraded`.
+    """
+
+    outcome: Literal["answered", "abstained", "failed"]
+    answer: str = ""
+    model: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    took_ms: float = 0.0
+    degraded: tuple[DegradedReason, ...] = ()
+
+
+class Failure(Contract):
+    """Why the execution ends without citations: the problem+json status and code to answer."""
+
+    status: int
+    code: str
+    detail: str
+
+
+class RespondInput(Contract):
+    """What the last step receives; exactly one of `grounded` and `failure` is set."""
+
+    plan: Plan
+    grounded: Grounded | None = None
+    synthesis: Synthesis | None = None
+    graph: GraphView | None = None
+    failure: Failure | None = None
+    degraded: tuple[DegradedReason, ...] = ()
+    kg_expansion_enabled: bool = True
+
+
+class TraceMessage(Contract):
+    """One message without text to the trace queue."""
+
+    request_id: str
+    session: str
+    namespace: str
+    query_hash: str
+    created_ms: int
+    retrieved: tuple[dict[str, Any], ...] = ()
+    focused_on: tuple[dict[str, Any], ...] = ()
+    supported_by: tuple[int, ...] = ()

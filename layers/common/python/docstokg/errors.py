@@ -1,0 +1,68 @@
+"""Every error the product raises on purpose; retryable is a class, so the state machine can name it.
+
+DocsToKGError
+├── Retryable                 trying again later may work
+│   ├── Unavailable           a dependency refused, broke off or is not there
+│   │   └── CircuitOpen       it failed repeatedly, so it was not even called
+│   ├── Timeout               it did not answer in the time it was given
+│   └── QuotaExceeded         it refused because of too many calls
+└── Permanent                 trying again will not help
+    ├── Misconfigured         a setting is wrong; the message says which
+    ├── WrongAnswer           a dependency answered something that breaks its own contract
+    ├── PlanRejected          the plan guard refused a query
+    ├── InvalidCursor         a cursor of another request, or a forged one
+    ├── NothingToCite         nothing could be hydrated: 503
+    └── LoadError             a file could not be read as what its name says
+"""
+
+
+class DocsToKGError(Exception):
+    """Root of the tree; `str()` is one sentence that says what to do next where that helps."""
+
+
+class Retryable(DocsToKGError):
+    """Trying again later may work."""
+
+
+class Unavailable(Retryable):
+    """A dependency refused, broke off or is not there."""
+
+
+class CircuitOpen(Unavailable):
+    """The dependency failed repeatedly, so it was not called."""
+
+
+class Timeout(Retryable):
+    """The dependency did not answer in the time it was given."""
+
+
+class QuotaExceeded(Retryable):
+    """The dependency refused because of too many calls."""
+
+
+class Permanent(DocsToKGError):
+    """Trying again will not help."""
+
+
+class Misconfigured(Permanent):
+    """A setting is wrong."""
+
+
+class WrongAnswer(Permanent):
+    """A dependency answered something that breaks its own contract."""
+
+
+class PlanRejected(Permanent):
+    """The plan guard refused a query."""
+
+
+class InvalidCursor(Permanent):
+    """The cursor belongs to another request."""
+
+
+class NothingToCite(Permanent):
+    """No chunk could be hydrated."""
+
+
+class LoadError(Permanent):
+    """A file could not be read as what its name says."""

@@ -1,0 +1,259 @@
+"""What the product needs from outside, as Protocols; every call takes `timeout_s` and keeps it.
+
+All ports are synchronous and raise the tree of `docstokg.errors`: `Timeout` in time,
+`Unavailable` when the other side is not there, `WrongAnswer` when it talks nonsense.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from docstokg.contracts.completion import Completion
+from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, SliceRequest
+from docstokg.contracts.records import (
+    ChunkNode,
+    ChunkRecord,
+    EntityRecord,
+    FactRecord,
+    GraphInfo,
+    IndexInfo,
+    MentionRecord,
+    RelationRecord,
+    Scope,
+)
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
+from docstokg.contracts.state import Envelope, Reply, TraceMessage
+
+
+class SearchIndex(Protocol):
+    """Chunks and facts, searchable by words, learned weights and vectors."""
+
+    def search(
+        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+    ) -> tuple[ChannelResult, ...]:
+        """Answer all `queries` in one round trip, results in their order.
+
+        A channel that fails says so in its result; only the failure of the whole trip raises.
+        """
+        ...
+
+    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+        """Read chunks by uuid in one round trip; what `scope` hides is `missing`."""
+        ...
+
+    def info(self, timeout_s: float) -> IndexInfo:
+        """Say what the index holds and which embedding model fixed its vector space."""
+        ...
+
+
+class IndexWriter(Protocol):
+    """The loading side of a search index: whole chunks or nothing, repeatable."""
+
+    def open_load(
+        self,
+        run_id: str,
+        embedding_model: str | None,
+        dimension: int | None,
+        sparse_model: str | None,
+    ) -> None:
+        """Start a load; `Misconfigured` when the index was built with another embedding model."""
+        ...
+
+    def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+        """Map each stored uuid to the fingerprint it was stored with (see `put`)."""
+        ...
+
+    def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
+        """Write chunks with their content fingerprints, replacing by uuid, all or none."""
+        ...
+
+    def put_facts(self, facts: Sequence[FactRecord]) -> None:
+        """Write facts, replacing by id, all or none."""
+        ...
+
+    def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
+        """List the chunks of one document."""
+        ...
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+        """Remove chunks with the facts they state (None: the whole namespace); count them."""
+        ...
+
+    def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
+        """Remove facts by id; count them."""
+        ...
+
+    def close_load(self) -> None:
+        """Make everything put so far searchable on all channels, durably."""
+        ...
+
+    def digest_rows(self, namespace: str) -> Iterator[str]:
+        """Yield one canonical line per chunk and fact, sorted, without run ids and times."""
+        ...
+
+
+class KnowledgeGraph(Protocol):
+    """Documents, chunks, entities and relations, read only."""
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        """Alias look-up and 1-hop neighbourhood in one round trip."""
+        ...
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        """One more hop around the entities of `frontier`, in one round trip."""
+        ...
+
+    def entities(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceEntity, ...]:
+        """Read entities by id, sorted by id; unknown ones are left out."""
+        ...
+
+    def names(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, tuple[str, ...]]:
+        """Map each known id to its preferred name followed by its synonyms."""
+        ...
+
+    def relations_of(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceRelation, ...]:
+        """Read the relations that leave the given entities."""
+        ...
+
+    def info(self, timeout_s: float) -> GraphInfo:
+        """Say what the graph holds."""
+        ...
+
+
+class GraphWriter(Protocol):
+    """The loading side of the graph: repeatable, in batches, each all or none."""
+
+    def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
+        """Write chunk nodes with their documents and topics, replacing by uuid."""
+        ...
+
+    def put_entities(self, entities: Sequence[EntityRecord]) -> None:
+        """Write entities with their aliases, replacing by id."""
+        ...
+
+    def put_relations(self, relations: Sequence[RelationRecord]) -> None:
+        """Write relations, replacing by (source, type, target, evidence); bare ends are made."""
+        ...
+
+    def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
+        """Replace all mentions of each given chunk uuid."""
+        ...
+
+    def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
+        """Yield (folded key, entity id, is the preferred name), sorted, for the linker."""
+        ...
+
+    def chunk_uuids(self, namespace: str) -> Iterable[str]:
+        """Yield every chunk uuid of a namespace, sorted."""
+        ...
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+        """Remove chunks with their mentions and stated relations, then what nothing supports."""
+        ...
+
+    def close_load(self) -> None:
+        """Make everything put so far readable, durably, with fresh counts."""
+        ...
+
+    def digest_rows(self, namespace: str) -> Iterator[str]:
+        """Yield one canonical line per node and edge, sorted, without run ids and times."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors of one space."""
+
+    @property
+    def model(self) -> str:
+        """Name the vector space, as the index records it."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Give the number of components."""
+        ...
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one float32 little-endian unit vector per text (None: no limit, loading)."""
+        ...
+
+
+class SparseEncoder(Protocol):
+    """Texts to weighted tokens of one vocabulary."""
+
+    @property
+    def model(self) -> str:
+        """Name the vocabulary and weights, as the index records them."""
+        ...
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+        """Return token -> weight (> 0) for passages."""
+        ...
+
+    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+        """Return token -> weight (> 0) for a question."""
+        ...
+
+
+class Reranker(Protocol):
+    """A cross-encoder."""
+
+    @property
+    def model(self) -> str:
+        """Name the model."""
+        ...
+
+    def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
+        """Return one relevance score per passage, higher is better."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """A model that writes."""
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        model: str,
+        temperature: float,
+        max_tokens: int,
+        timeout_s: float,
+    ) -> Completion:
+        """Return one completion; `Timeout`, `QuotaExceeded` and `Unavailable` are told apart."""
+        ...
+
+
+class ResponseCache(Protocol):
+    """Finished response bodies by scope key, with a time to live."""
+
+    def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
+        """Return (request hash, body) or None."""
+        ...
+
+    def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
+        """Keep a body."""
+        ...
+
+
+class TraceSink(Protocol):
+    """Where retrieval traces go."""
+
+    def send(self, message: TraceMessage, timeout_s: float) -> None:
+        """Hand one message over, or raise in time."""
+        ...
+
+
+class Workflow(Protocol):
+    """The state machine, wherever it runs."""
+
+    def run(self, envelope: Envelope) -> Reply:
+        """Run one execution to its reply."""
+        ...

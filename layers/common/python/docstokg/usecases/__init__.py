@@ -1,0 +1,1 @@
+"""What two functions share and no single one owns."""
