@@ -1,0 +1,249 @@
+"""Which brackets in an answer are citations, and which of those the reader may trust."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+MarkerKind = Literal["citation", "footnote", "malformed"]
+
+# The plain hyphen comes last: anywhere else in a character class it would be a range.
+_DASH: Final = "\u2010\u2011\u2012\u2013\u2014\u2212-"
+_NUMBER: Final = re.compile(rf"\d+|[{_DASH}]|[,;&]")
+_LIST: Final = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
+_LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]*\))?"
+# Brackets of digits, separators and a leading word for "source": meant as markers, well or badly.
+_MARKER: Final = re.compile(
+    rf"(?P<good>\[(?P<list>{_LIST})\])(?P<link>{_LINK})(?P<colon>:(?=\s))?"
+    rf"|(?P<bad>\[\s*(?:(?:sources?|citations?|cite|refs?|references?|docs?|documents?|passages?"
+    rf"|blocks?|chunks?)\s*[:#.]?\s*\#?|\#|rank\s*)?\d[\d\s,;&{_DASH}]{{0,60}}\](?:{_LINK})"
+    r"|[\u3010\uff3b\u27e6]\s*[^\]\u3011\uff3d\u27e7\n]{0,40}?\d[^\]\u3011\uff3d\u27e7\n]{0,40}"
+    r"[\]\u3011\uff3d\u27e7])",
+    re.IGNORECASE | re.ASCII,
+)
+_FENCE: Final = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_TICKS: Final = re.compile(r"`+")
+_PARAGRAPH: Final = re.compile(r"(?:[^\n]+\n?)+")
+_WIDEST_RANGE: Final = 100
+_MOST_PASSES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """One bracket meant as a citation: `text[start:end]`, and the ranks it names, in order."""
+
+    start: int
+    end: int
+    ranks: tuple[int, ...]
+    kind: MarkerKind
+
+
+@dataclass(frozen=True, slots=True)
+class CitedText:
+    """An answer after its markers were checked.
+
+    `cited` are the ranks named by markers that stayed, ascending. `invalid_ranks` are the ranks
+    named that nobody gave, in order of first appearance; `invalid_markers` the texts that were
+    removed or shortened, in the same order.
+    """
+
+    text: str
+    cited: tuple[int, ...]
+    invalid_ranks: tuple[int, ...]
+    invalid_markers: tuple[str, ...]
+
+
+def find_markers(text: str) -> tuple[Marker, ...]:
+    """Return every bracket meant as a citation outside code, in order.
+
+    Forms read: `[1]`, `[1][2]`, `[1, 3]`, `[1-3]` (any dash), `[1](link)`. `[1]:` at the start of
+    a line is a footnote's own definition, which cites nothing. `[source 1]`, `[1,]`, `[3-1]` and
+    full-width brackets with a number are malformed. `[^1]`, `[sic]`, `[1.5]`, `[95% CI 1-3]` and
+    all brackets in code are no citations.
+    """
+    code = _code_ranges(text)
+    found: list[Marker] = []
+    at = 0
+    for match in _MARKER.finditer(text):
+        start, end = match.span()
+        while at < len(code) and code[at][1] <= start:
+            at += 1
+        if at < len(code) and code[at][0] < end:
+            continue
+        if match["bad"] is not None:
+            found.append(Marker(start, end, (), "malformed"))
+            continue
+        ranks = _ranks(match["list"])
+        if match["colon"]:
+            if _at_line_start(text, start):
+                found.append(Marker(start, end, ranks or (), "footnote"))
+                continue
+            end -= 1
+        found.append(Marker(start, end, ranks or (), "malformed" if ranks is None else "citation"))
+    return tuple(found)
+
+
+def check_markers(text: str, given: Collection[int]) -> CitedText:
+    """Remove the markers whose ranks were not given to the model and list them.
+
+    Ranks that stay are never renumbered: `[1, 99]` becomes `[1]` when only 1 was given. A link
+    behind a marker is removed, since the citation says where its source is. Removing may join
+    what is left into a new marker (`[[9]9]`), so the text is read again until nothing changes.
+    """
+    allowed = frozenset(given)
+    ranks: dict[int, None] = {}
+    texts: dict[str, None] = {}
+    for _ in range(_MOST_PASSES):
+        text, changed = _one_pass(text, allowed, ranks, texts, nested=False)
+        if not changed:
+            break
+    else:
+        text, _ = _one_pass(text, allowed, ranks, texts, nested=True)
+    cited = {rank for marker in _citations(text) for rank in marker.ranks}
+    return CitedText(text, tuple(sorted(cited)), tuple(ranks), tuple(texts))
+
+
+def strip_markers(text: str) -> str:
+    """Return `text` without its markers: what is claimed, apart from who says so."""
+    kept: list[str] = []
+    at = 0
+    for marker in find_markers(text):
+        kept.append(text[at : marker.start].rstrip(" \t"))
+        at = marker.end
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, ...]:
+    """Return the ranks cited between two offsets, each once, in order of appearance."""
+    ranks: dict[int, None] = {}
+    for marker in markers:
+        if marker.kind == "citation" and start <= marker.start < end:
+            ranks.update(dict.fromkeys(marker.ranks))
+    return tuple(ranks)
+
+
+def _citations(text: str) -> Iterable[Marker]:
+    return (marker for marker in find_markers(text) if marker.kind == "citation")
+
+
+def _one_pass(
+    text: str,
+    allowed: frozenset[int],
+    ranks: dict[int, None],
+    texts: dict[str, None],
+    *,
+    nested: bool,
+) -> tuple[str, bool]:
+    pieces: list[str] = []
+    at = 0
+    changed = False
+    for marker in find_markers(text):
+        written = text[marker.start : marker.end]
+        kept = [rank for rank in marker.ranks if rank in allowed]
+        orphans = [rank for rank in marker.ranks if rank not in allowed]
+        sound = marker.kind != "malformed" and not orphans
+        if sound:
+            replacement = written[: written.index("]") + 1] + (":" * (marker.kind == "footnote"))
+            if replacement == written:
+                continue
+        else:
+            ranks.update(dict.fromkeys(orphans))
+            texts.setdefault(written)
+            replacement = f"[{', '.join(map(str, kept))}]" if kept else ""
+            if nested and not replacement:
+                # Round brackets cannot join with their neighbours into a marker.
+                replacement = re.sub(r"[^\d\s,]", "", written).join("()")
+        before = text[at : marker.start]
+        if not replacement and _closes_gap(text, marker.end):
+            before = before.rstrip(" \t")
+        pieces += [before, replacement]
+        at = marker.end
+        changed = True
+    pieces.append(text[at:])
+    return "".join(pieces), changed
+
+
+def _closes_gap(text: str, end: int) -> bool:
+    return end >= len(text) or text[end].isspace() or text[end] in ".,;:!?)"
+
+
+def _ranks(body: str) -> tuple[int, ...] | None:
+    """Return the ranks of a bracket's body; None for a reversed, endless or over-wide range."""
+    ranks: dict[int, None] = {}
+    parts = _NUMBER.findall(body)
+    previous: int | None = None
+    ranged = False
+    for part in parts:
+        if not part.isdigit():
+            if part in _DASH:
+                if ranged:
+                    return None
+                ranged = True
+            else:
+                previous, ranged = None, False
+            continue
+        number = int(part)
+        if ranged:
+            if previous is None or not 0 < number - previous < _WIDEST_RANGE:
+                return None
+            ranks.update(dict.fromkeys(range(previous, number + 1)))
+        else:
+            ranks[number] = None
+        previous = number
+    return tuple(ranks)
+
+
+def _at_line_start(text: str, start: int) -> bool:
+    line = text.rfind("\n", 0, start) + 1
+    return not text[line:start].strip()
+
+
+def _code_ranges(text: str) -> list[tuple[int, int]]:
+    """Return the ranges of fenced blocks and inline code, in order, as CommonMark reads them."""
+    if "`" not in text and "~~~" not in text:
+        return []
+    fenced: list[tuple[int, int]] = []
+    opened: tuple[int, str] | None = None
+    for match in _FENCE.finditer(text):
+        fence = match["fence"]
+        if opened is None:
+            if fence[0] == "`" and "`" in match[0].strip()[len(fence) :]:
+                continue
+            opened = (match.start(), fence)
+        elif fence.startswith(opened[1]) and match[0].strip() == fence:
+            fenced.append((opened[0], match.end()))
+            opened = None
+    if opened is not None:
+        fenced.append((opened[0], len(text)))
+    ranges: list[tuple[int, int]] = []
+    at = 0
+    for start, end in [*fenced, (len(text), len(text))]:
+        ranges += _inline_code(text, at, start)
+        if start < end:
+            ranges.append((start, end))
+        at = end
+    return ranges
+
+
+def _inline_code(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for paragraph in _PARAGRAPH.finditer(text, start, end):
+        runs = [match.span() for match in _TICKS.finditer(text, *paragraph.span())]
+        later: dict[int, list[int]] = {}
+        for index, (begin, stop) in enumerate(runs):
+            later.setdefault(stop - begin, []).append(index)
+        index = 0
+        while index < len(runs):
+            begin, stop = runs[index]
+            same = later[stop - begin]
+            while same and same[0] <= index:
+                same.pop(0)
+            if not same:
+                index += 1
+                continue
+            ranges.append((begin, runs[same[0]][1]))
+            index = same[0] + 1
+    return ranges

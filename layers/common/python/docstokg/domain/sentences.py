@@ -1,0 +1,171 @@
+"""One rule for where a sentence ends, so that a border stored at load time means the same later."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+
+class Span(NamedTuple):
+    """A half-open range of code points, `text[start:end]`."""
+
+    start: int
+    end: int
+
+
+_ABBREVIATIONS: Final = frozenset(
+    "al approx art assoc av ave bros ca capt cf chap cit co col corp dept dr ed eds eg eq eqs esp "
+    "est et etc ex ext fig figs ft gen gov hon hrs ibid ie inc incl jr lt ltd max messrs min mr mrs ms "
+    "mt no nos op par pl pp pres prof pt pts ref refs rep resp rev sec sen sgt sp spp sr st "
+    "subsp suppl tab tel univ var viz vol vols vs".split()
+)
+# Abbreviations that often end a sentence: a border when what follows looks like a beginning.
+_MAY_END: Final = frozenset("al co corp etc inc jr ltd sp spp sr st max min no ex".split())
+_CLOSERS: Final = "\"'”’»)]}›】」』*_"
+_OPENERS: Final = "\"'“‘«([{‹【「『*_#>"
+_MARKERS: Final = r"(?:\[\s*\d{1,4}(?:\s*[,;\u2013\u2212-]\s*\d{1,4})*\s*\])"
+# A terminator with its closing marks and with citation markers glued to it.
+_END: Final = re.compile(
+    rf"(?P<stop>[.!?\u2026]+|[\u3002\uff01\uff1f]+)(?P<close>[{re.escape(_CLOSERS)}]*"
+    # A straight quote between two spaces after a stop can only close (`"allostasis. " Next`).
+    rf"(?:{_MARKERS}[.]?)*(?:[ ]\"(?=\s|$))?)"
+)
+_PARAGRAPH: Final = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+")
+_LIST_LINE: Final = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
+_AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
+# `claim. [2] Next`: the marker belongs to the claim before it.
+_TRAILING_MARKERS: Final = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+(?=\s|$)")
+_WORD_BEFORE: Final = re.compile(r"[^\W\d_][\w.]*$|\d+$")
+_TOKEN: Final = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
+_LIST_NUMBER: Final = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")
+_LONGEST_ASIDE: Final = 300
+_PAIRS: Final = {")": "(", "]": "["}
+
+
+def sentence_spans(text: str) -> tuple[Span, ...]:
+    """Return the sentences of `text` in order: no overlap, only white space between them.
+
+    Offsets are code points; no span begins or ends in white space; a text of white space only
+    has no sentence. Linear in the length of the text.
+    """
+    cuts = sorted({*_hard_breaks(text), *_sentence_ends(text), len(text)})
+    spans: list[Span] = []
+    begin = 0
+    for cut in cuts:
+        piece = text[begin:cut]
+        start = begin + len(piece) - len(piece.lstrip())
+        end = begin + len(piece.rstrip())
+        if start < end:
+            spans.append(Span(start, end))
+        begin = cut
+    return tuple(spans)
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences' own texts."""
+    return tuple(text[span.start : span.end] for span in sentence_spans(text))
+
+
+def _hard_breaks(text: str) -> list[int]:
+    if "\n" not in text:
+        return []
+    breaks = [match.end() for match in _PARAGRAPH.finditer(text)]
+    breaks += [match.start() for match in _LIST_LINE.finditer(text)]
+    breaks += [match.end(1) for match in _AFTER_HEADING.finditer(text)]
+    return breaks
+
+
+def _sentence_ends(text: str) -> list[int]:
+    asides = _asides(text)
+    ends: list[int] = []
+    for match in _END.finditer(text):
+        end = match.end()
+        wide = match["stop"][0] in "\u3002\uff01\uff1f"
+        if end < len(text) and not wide and not text[end].isspace():
+            continue
+        if _inside(asides, match.start()):
+            continue
+        trailing = _TRAILING_MARKERS.match(text, end)
+        if trailing and not _starts_lower(text, trailing.end()):
+            ends.append(trailing.end())
+        elif wide or _is_border(text, match, end):
+            ends.append(end)
+    return ends
+
+
+def _is_border(text: str, match: re.Match[str], end: int) -> bool:
+    following = _TOKEN.match(text, end)
+    if following is None:
+        return True
+    token = following[1]
+    stop = match["stop"]
+    if stop != ".":
+        # `...`, `?` and `!` end a sentence unless it plainly goes on.
+        return not token[0].islower() or _mixed(token)
+    if _LIST_NUMBER.search(text, max(0, match.start() - 6), match.start()):
+        return False
+    before = _WORD_BEFORE.search(text, max(0, match.start() - 24), match.start())
+    word = before[0] if before else ""
+    if token[0].islower() and not _mixed(token):
+        return False
+    if not match["close"]:
+        if len(word) == 1 and word.isupper():
+            return not token[0].isupper() or _common_start(token)
+        if "." in word and all(len(part) <= 1 for part in word.split(".")):
+            return token[0].isupper() and _common_start(token)
+        # ED or NO in capitals is a name of its own.
+        if (word.islower() or word.istitle()) and word.casefold() in _ABBREVIATIONS:
+            return word.casefold() in _MAY_END and _common_start(token)
+    return True
+
+
+def _starts_lower(text: str, at: int) -> bool:
+    following = _TOKEN.match(text, at)
+    return following is not None and following[1][0].islower()
+
+
+def _mixed(token: str) -> bool:
+    """Whether a small first letter belongs to a name such as p53, mRNA, miR-21 or eIF4E."""
+    head = re.split(r"[^\w-]", token, maxsplit=1)[0]
+    return any(char.isdigit() or char.isupper() for char in head[1:])
+
+
+_STARTS: Final = frozenset(
+    "a an the this these those that it its they their we our in on at by for from to with however "
+    "moreover furthermore thus therefore here although while when if after before both as there "
+    "but and no not he she his her his i you such all most many some several other".split()
+)
+
+
+def _common_start(token: str) -> bool:
+    word = token.rstrip(",;:")
+    return word[:1].isupper() and word.casefold() in _STARTS
+
+
+def _asides(text: str) -> tuple[list[int], list[int]]:
+    """Return starts and ends of the outermost short bracketed asides."""
+    stack: list[tuple[str, int]] = []
+    found: list[tuple[int, int]] = []
+    for match in re.finditer(r"[()\[\]]", text):
+        char = match[0]
+        if char in "([":
+            stack.append((char, match.start()))
+        elif stack and stack[-1][0] == _PAIRS[char]:
+            start = stack.pop()[1]
+            if match.start() - start <= _LONGEST_ASIDE:
+                found.append((start, match.start()))
+    found.sort()
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end in found:
+        if not ends or start > ends[-1]:
+            starts.append(start)
+            ends.append(end)
+    return starts, ends
+
+
+def _inside(asides: tuple[list[int], list[int]], at: int) -> bool:
+    starts, ends = asides
+    index = bisect_right(starts, at) - 1
+    return index >= 0 and at < ends[index]

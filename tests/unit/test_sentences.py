@@ -1,0 +1,51 @@
+"""The one sentence rule: exact offsets for any text, and the borders people would draw."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.domain.sentences import sentence_spans, sentences
+
+TRICKY = st.text(alphabet=st.sampled_from(list("aAbB1 .!?\n\t()[]\"'’*-#…。é😀,")), max_size=200)
+
+
+@given(st.one_of(st.text(max_size=300), TRICKY))
+def test_spans_cover_all_but_white_space(text: str) -> None:
+    at = 0
+    for span in sentence_spans(text):
+        assert span.start < span.end
+        assert not text[at : span.start].strip()
+        piece = text[span.start : span.end]
+        assert piece == piece.strip()
+        at = span.end
+    assert not text[at:].strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two.", ["One.", "Two."]),
+        ("Dr. Smith took 5.2 mg (ca. 3 ml). He slept.", None),
+        ("See Fig. 3 of Smith et al. 2020 for E. coli. Then stop.", None),
+        ("Levels of p53 rose. p53 is a protein.", ["Levels of p53 rose.", "p53 is a protein."]),
+        ("He was in ED. Two died.", ["He was in ED.", "Two died."]),
+        ('"Yes!" she said. "No." He left.', ['"Yes!" she said.', '"No."', "He left."]),
+        ("A is B.[1][2] C is D. [3] E is F.", ["A is B.[1][2]", "C is D. [3]", "E is F."]),
+        ("[2] says so. Yes.", ["[2] says so.", "Yes."]),
+        ("First\n\nSecond", ["First", "Second"]),
+        ("# Head\nBody text\nwraps here.", ["# Head", "Body text\nwraps here."]),
+        ("Intro:\n- a\n- b", ["Intro:", "- a", "- b"]),
+        ("Intro:\n1. One.\n2. Two.", ["Intro:", "1. One.", "2. Two."]),
+        ("これは文。次の文。", ["これは文。", "次の文。"]),
+        ("Was it (yes. Or no.) so? Yes", ["Was it (yes. Or no.) so?", "Yes"]),
+        ("  \n\t ", []),
+        ("", []),
+    ],
+)
+def test_borders(text: str, expected: list[str] | None) -> None:
+    found = list(sentences(text))
+    assert found == expected if expected is not None else len(found) == 2
+
+
+def test_unclosed_brackets_do_not_swallow_the_text() -> None:
+    assert len(sentences("(" * 3000 + "One. Two. Three.")) == 3
