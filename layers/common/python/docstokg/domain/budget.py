@@ -1,0 +1,33 @@
+"""What fits: token estimates, and the bytes a message takes on the wire."""
+
+import json
+from collections.abc import Iterable
+
+STATE_LIMIT_BYTES = 262_144
+GROUNDED_LIMIT_BYTES = 200_000
+
+
+def tokens(text: str) -> int:
+    """Estimate tokens as ceil(UTF-8 bytes / 4)."""
+    return -(-len(text.encode("utf-8")) // 4)
+
+
+def json_bytes(value: object) -> int:
+    """Count the UTF-8 bytes of compact JSON without ASCII escapes."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8"))
+
+
+def nested_json_bytes(text: str) -> int:
+    """Count the UTF-8 bytes that JSON `text` takes once it is itself a JSON string."""
+    return json_bytes(text)
+
+
+def fitting(sizes: Iterable[int], budget: int) -> int:
+    """Count how many leading items fit into `budget` together."""
+    count = 0
+    for size in sizes:
+        budget -= size
+        if budget < 0:
+            break
+        count += 1
+    return count

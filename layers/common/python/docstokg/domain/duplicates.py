@@ -1,0 +1,35 @@
+"""The same passage twice is one piece of evidence."""
+
+from collections.abc import Sequence
+
+from docstokg.domain.vectors import matrix
+
+NEAR = 0.95
+
+
+def without_repeats(
+    items: Sequence[tuple[str, str, bytes | None]], near: float = NEAR
+) -> list[int]:
+    """Keep the first of every group of equal or nearly equal chunks; give the kept positions.
+
+    `items`: (uuid, text hash, int8 vector or None) in rank order. Dropped: a uuid or a text hash
+    seen before, or cosine >= `near` with a kept chunk.
+    """
+    kept: list[int] = []
+    seen: set[str] = set()
+    having = [position for position, item in enumerate(items) if item[2] is not None]
+    row = {position: index for index, position in enumerate(having)}
+    rows = matrix([item[2] for item in items if item[2] is not None])
+    cosines = rows @ rows.T if having else rows
+    kept_rows: list[int] = []
+    for position, (uuid, text_hash, _) in enumerate(items):
+        if uuid in seen or text_hash in seen:
+            continue
+        index = row.get(position)
+        if index is not None and kept_rows and float(cosines[index, kept_rows].max()) >= near:
+            continue
+        seen.update((uuid, text_hash))
+        kept.append(position)
+        if index is not None:
+            kept_rows.append(index)
+    return kept

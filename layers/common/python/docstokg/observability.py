@@ -1,0 +1,104 @@
+"""What the product says of itself: one JSON log line per request, metrics and spans by fixed names."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal, Protocol
+
+Kind = Literal["counter", "histogram"]
+REDACTED = "<REDACTED>"
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+PRIVATE_FIELDS = ("query", "snippets", "answer")
+
+METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
+    "rag_requests_total": ("counter", ("route", "status"), "requests answered"),
+    "rag_request_latency_seconds": ("histogram", ("route",), "whole execution"),
+    "rag_step_latency_seconds": ("histogram", ("step",), "one step or one external call"),
+    "rag_budget_chunks_used": ("histogram", (), "citations returned"),
+    "rag_budget_tokens_gen_used": ("histogram", (), "tokens generated"),
+    "rag_kg_concepts_expanded": ("histogram", (), "entities expanded"),
+    "rag_kg_chunks_added": ("histogram", (), "chunks only the graph brought"),
+    "rag_degraded_requests_total": ("counter", ("reason",), "requests answered with less"),
+    "rag_kg_hits_total": ("counter", ("hit",), "requests whose citations carry graph evidence"),
+    "rag_kg_boost_impact": ("histogram", (), "citations whose rank the graph changed"),
+    "rag_kg_2hop_total": ("counter", (), "requests that used a second hop"),
+    "rag_citation_errors_total": ("counter", (), "orphan or malformed markers"),
+    "rag_confidence": ("histogram", (), "confidence of answers"),
+    "rag_estimated_cost_usd": ("counter", (), "model cost as the price list has it"),
+    "query_verbosity_total": ("counter", ("mode",), "requests by verbosity"),
+    "graph_expand_nodes_total": ("counter", (), "nodes expanded in walks"),
+    "graph_pruned_nodes_total": ("counter", (), "nodes pruned in walks"),
+    "graph_depth_histogram": ("histogram", (), "depth reached in walks"),
+    "cypher_explain_reject_total": ("counter", ("template",), "templates the plan guard refused"),
+    "cypher_timeout_total": ("counter", ("template",), "queries that ran out of time"),
+    "circuit_open_total": ("counter", ("dependency",), "circuits that opened"),
+}
+
+
+class MetricSink(Protocol):
+    """Where metrics go: Prometheus on a laptop, CloudWatch EMF in AWS."""
+
+    def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """Record one value of a metric named in METRICS."""
+        ...
+
+
+class Discarded:
+    """A sink for commands nobody scrapes."""
+
+    def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """Do nothing."""
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+class Telemetry:
+    """The one object through which steps and adapters report."""
+
+    def __init__(
+        self,
+        sink: MetricSink | None = None,
+        write: Callable[[str], None] = _to_stderr,
+        level: str = "INFO",
+        reveal: bool = False,
+    ) -> None:
+        self._sink = sink or Discarded()
+        self._write = write
+        self._threshold = LEVELS.index(level)
+        self._reveal = reveal
+
+    def count(self, name: str, value: float = 1.0, **labels: str) -> None:
+        """Add to a counter, or observe one value of a histogram."""
+        self._sink.record(name, value, labels)
+
+    def log(self, level: str, event: str, **fields: object) -> None:
+        """Write one JSON line; private fields are redacted unless the deployment reveals them."""
+        if LEVELS.index(level) < self._threshold:
+            return
+        shown = {
+            key: REDACTED if key in PRIVATE_FIELDS and not self._reveal else value
+            for key, value in fields.items()
+        }
+        line = {"level": level, "event": event, "time_ms": int(time.time() * 1000), **shown}
+        self._write(json.dumps(line, ensure_ascii=False, default=str))
+
+    @contextmanager
+    def span(self, name: str, **fields: object) -> Iterator[None]:
+        """Time one step or external call: a metric always, a line at DEBUG."""
+        started = time.perf_counter()
+        outcome = "ok"
+        try:
+            yield
+        except Exception as exc:
+            outcome = type(exc).__name__
+            raise
+        finally:
+            seconds = time.perf_counter() - started
+            self.count("rag_step_latency_seconds", seconds, step=name)
+            self.log(
+                "DEBUG", "span", span=name, ms=round(seconds * 1000, 2), outcome=outcome, **fields
+            )

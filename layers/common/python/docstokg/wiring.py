@@ -1,0 +1,263 @@
+"""The one place where ports meet adapters; vendors are imported inside the factories only."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from docstokg.errors import Misconfigured
+from docstokg.observability import Telemetry
+from docstokg.ports import (
+    Embedder,
+    GraphWriter,
+    IndexWriter,
+    KnowledgeGraph,
+    LanguageModel,
+    Reranker,
+    ResponseCache,
+    SearchIndex,
+    SparseEncoder,
+    TraceSink,
+)
+from docstokg.settings import Settings
+
+Handler = Callable[[dict[str, Any], object], dict[str, Any]]
+Made = TypeVar("Made")
+EXTRACTIVE = "extractive"
+
+
+class Wiring:
+    """Ports for one set of settings, each made once, on first use, from any thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        telemetry: Telemetry | None = None,
+        made: Mapping[str, object] | None = None,
+    ) -> None:
+        """`made`: ports given by a test or another composition, by factory name."""
+        self.settings = settings
+        self.telemetry = telemetry or Telemetry(
+            level=settings.log_level, reveal=settings.rag_log_snippets
+        )
+        self._made: dict[str, object] = dict(made or {})
+        self._lock = threading.RLock()
+
+    def _once(self, name: str, make: Callable[[], Made]) -> Made:
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = make()
+            return cast(Made, self._made[name])
+
+    def search_index(self) -> SearchIndex:
+        """Give the index that `index_url` names."""
+        return self._once("search_index", self._search_index)
+
+    def _search_index(self) -> SearchIndex:
+        if (path := sqlite_path(self.settings.index_url)) is not None:
+            from docstokg.adapters.sqlite_index import SqliteIndex
+
+            return SqliteIndex(path)
+        from docstokg.adapters.opensearch import OpenSearchIndex
+
+        return OpenSearchIndex(**self._opensearch())
+
+    def index_writer(self) -> IndexWriter:
+        """Give the loading side of the index."""
+        return self._once("index_writer", self._index_writer)
+
+    def _index_writer(self) -> IndexWriter:
+        if (path := sqlite_path(self.settings.index_url)) is not None:
+            from docstokg.adapters.sqlite_index import SqliteIndexWriter
+
+            return SqliteIndexWriter(path)
+        from docstokg.adapters.opensearch import OpenSearchWriter
+
+        return OpenSearchWriter(**self._opensearch())
+
+    def _opensearch(self) -> dict[str, Any]:
+        chosen = self.settings
+        if not chosen.index_url.startswith(("http://", "https://")):
+            raise Misconfigured(
+                f"DOCSTOKG_INDEX_URL {chosen.index_url!r} is neither sqlite:///PATH nor http(s)://"
+            )
+        return {
+            "url": chosen.index_url,
+            "auth": chosen.index_auth,
+            "user": chosen.index_user,
+            "password": chosen.index_password,
+            "name": chosen.index_name,
+            "region": chosen.aws_region,
+            "ca_file": chosen.index_ca_file,
+            "telemetry": self.telemetry,
+        }
+
+    def knowledge_graph(self) -> KnowledgeGraph:
+        """Give the graph that `graph_url` names."""
+        return self._once("knowledge_graph", self._knowledge_graph)
+
+    def _knowledge_graph(self) -> KnowledgeGraph:
+        if (path := sqlite_path(self.settings.graph_url)) is not None:
+            from docstokg.adapters.sqlite_graph import SqliteGraph
+
+            return SqliteGraph(path)
+        from docstokg.adapters.neo4j import Neo4jGraph
+
+        return Neo4jGraph(**self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms)
+
+    def graph_writer(self) -> GraphWriter:
+        """Give the loading side of the graph."""
+        return self._once("graph_writer", self._graph_writer)
+
+    def _graph_writer(self) -> GraphWriter:
+        if (path := sqlite_path(self.settings.graph_url)) is not None:
+            from docstokg.adapters.sqlite_graph import SqliteGraphWriter
+
+            return SqliteGraphWriter(path)
+        from docstokg.adapters.neo4j import Neo4jGraphWriter
+
+        return Neo4jGraphWriter(**self._neo4j())
+
+    def _neo4j(self) -> dict[str, Any]:
+        chosen = self.settings
+        if chosen.graph_url.split("://")[0] not in (
+            "neo4j",
+            "neo4j+s",
+            "neo4j+ssc",
+            "bolt",
+            "bolt+s",
+            "bolt+ssc",
+        ):
+            raise Misconfigured(
+                f"DOCSTOKG_GRAPH_URL {chosen.graph_url!r} is neither sqlite:///PATH nor "
+                "neo4j://, neo4j+s:// or bolt://"
+            )
+        return {
+            "url": chosen.graph_url,
+            "user": chosen.graph_user,
+            "password": chosen.graph_password,
+            "database": chosen.graph_database,
+            "telemetry": self.telemetry,
+        }
+
+    def embedder(self) -> Embedder | None:
+        """Give the configured embedder, cached on disk, or None when there is none."""
+        return self._once("embedder", self._embedder)
+
+    def _embedder(self) -> Embedder | None:
+        chosen = self.settings
+        if chosen.embed_provider == "none":
+            return None
+        from docstokg.adapters.vector_cache import CachedEmbedder
+
+        if chosen.embed_provider == "local":
+            from docstokg.adapters.onnx_minilm import OnnxMiniLm
+
+            if not OnnxMiniLm.installed():
+                return None
+            return CachedEmbedder(OnnxMiniLm(), self.cache_folder())
+        if chosen.embed_provider == "jina" and not chosen.provider_jina_enabled:
+            return None
+        from docstokg.adapters.http_embedder import HttpEmbedder
+
+        remote = HttpEmbedder(
+            provider=chosen.embed_provider,
+            base_url=chosen.embed_base_url,
+            fallback_url=chosen.embed_fallback_url,
+            model=chosen.embed_model,
+            dimension=chosen.embed_dimension,
+            api_key=chosen.embed_api_key,
+        )
+        return CachedEmbedder(remote, self.cache_folder())
+
+    def sparse_encoder(self) -> SparseEncoder | None:
+        """Give the learned sparse encoder, or None when its weights are not installed."""
+        return self._once("sparse_encoder", self._sparse_encoder)
+
+    def _sparse_encoder(self) -> SparseEncoder | None:
+        if self.settings.sparse == "none":
+            return None
+        from docstokg.adapters.numpy_splade import NumpySplade
+
+        if not NumpySplade.installed():
+            return None
+        from docstokg.adapters.vector_cache import CachedSparseEncoder
+
+        return CachedSparseEncoder(NumpySplade(), self.cache_folder())
+
+    def reranker(self) -> Reranker | None:
+        """Give the configured cross-encoder, or None."""
+        return self._once("reranker", self._reranker)
+
+    def _reranker(self) -> Reranker | None:
+        chosen = self.settings
+        if chosen.rerank_provider == "none":
+            return None
+        if chosen.rerank_provider == "local":
+            from docstokg.adapters.onnx_reranker import OnnxReranker
+
+            return OnnxReranker(chosen.rerank_model_path)
+        from docstokg.adapters.http_reranker import HttpReranker
+
+        return HttpReranker(
+            provider=chosen.rerank_provider,
+            base_url=chosen.rerank_base_url,
+            model=chosen.rerank_model,
+            api_key=chosen.rerank_api_key,
+        )
+
+    def language_model(self) -> LanguageModel:
+        """Give the remote language models; `extractive` is a pure rule and needs none."""
+        return self._once("language_model", self._language_model)
+
+    def _language_model(self) -> LanguageModel:
+        from docstokg.adapters.litellm import LiteLlm
+
+        return LiteLlm(base_url=self.settings.llm_base_url, api_key=self.settings.llm_api_key)
+
+    def response_cache(self) -> ResponseCache:
+        """Give the store of finished responses."""
+        return self._once("response_cache", self._response_cache)
+
+    def _response_cache(self) -> ResponseCache:
+        if self.settings.cache_table:
+            from docstokg.adapters.dynamodb_cache import DynamoDbCache
+
+            return DynamoDbCache(self.settings.cache_table)
+        from docstokg.adapters.sqlite_cache import SqliteCache
+
+        return SqliteCache(self.cache_folder() / "responses.sqlite")
+
+    def trace_sink(self) -> TraceSink | None:
+        """Give the queue of retrieval traces, or None when they are off."""
+        return self._once("trace_sink", self._trace_sink)
+
+    def _trace_sink(self) -> TraceSink | None:
+        if self.settings.traces == "off" or self.settings.trace_queue_url is None:
+            return None
+        from docstokg.adapters.sqs_trace import SqsTrace
+
+        return SqsTrace(self.settings.trace_queue_url)
+
+    def cache_folder(self) -> Path:
+        """Give the folder for vectors and responses."""
+        return Path(self.settings.cache_dir).expanduser()
+
+
+def sqlite_path(url: str) -> Path | None:
+    """Give the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
+    scheme, _, path = url.partition(":///")
+    return Path(path).expanduser() if scheme == "sqlite" and path else None
+
+
+def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str, Any]) -> Handler:
+    """Make a module's `handler` when the runtime first asks for it: at INIT, never at import.
+
+    For a module `__getattr__`; raises AttributeError for any other name.
+    """
+    if name != "handler":
+        raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+    made: Handler = build(Wiring(Settings.from_environment(os.environ)))
+    module["handler"] = made
+    return made
