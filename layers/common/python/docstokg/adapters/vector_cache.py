@@ -1,0 +1,227 @@
+"""Encoders take hours for what a disk returns in seconds: vectors kept under the hash of their text."""
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from docstokg.errors import Timeout
+from docstokg.ports import Embedder, SparseEncoder
+
+FILE = "vectors.sqlite"
+BUSY_MS = 100
+LOOK_UP = 400
+WRITE_THROUGH = 64
+
+_log = logging.getLogger(__name__)
+
+
+class VectorCache:
+    """A SQLite file under `folder`: `embed:{model}:{sha256(text)}` -> bytes, with a time to live.
+
+    It may be shared by processes. Nothing it meets fails a call: an unreadable, locked or full
+    cache finds nothing and keeps nothing, and a file that is no database is put aside.
+    """
+
+    def __init__(self, folder: str, ttl_s: float = 90 * 86400.0) -> None:
+        self._path = Path(folder) / FILE
+        self._ttl_s = ttl_s
+        self._local = threading.local()
+
+    def get(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Find what is cached and not expired."""
+        found: dict[str, bytes] = {}
+        try:
+            connection = self._connection()
+            for start in range(0, len(keys), LOOK_UP):
+                part = keys[start : start + LOOK_UP]
+                marks = ",".join("?" * len(part))
+                rows = connection.execute(
+                    f"SELECT key, value FROM vectors WHERE key IN ({marks}) AND expires > ?",
+                    (*part, time.time()),
+                )
+                found.update(rows)
+        except (sqlite3.Error, OSError) as broken:
+            self._give_up("read", broken)
+        return found
+
+    def put(self, values: Mapping[str, bytes]) -> None:
+        """Keep values for the time to live."""
+        expires = time.time() + self._ttl_s
+        try:
+            with self._connection() as connection:
+                connection.executemany(
+                    "INSERT OR REPLACE INTO vectors (key, value, expires) VALUES (?, ?, ?)",
+                    [(key, value, expires) for key, value in sorted(values.items())],
+                )
+        except (sqlite3.Error, OSError) as broken:
+            self._give_up("written", broken)
+
+    def _connection(self) -> sqlite3.Connection:
+        known: _Handle | None = getattr(self._local, "handle", None)
+        if known is not None:
+            return known.connection
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        handle = _Handle(self._path)
+        connection = handle.connection
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS vectors "
+                "(key TEXT PRIMARY KEY, value BLOB NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
+            )
+            with connection:
+                connection.execute("DELETE FROM vectors WHERE expires <= ?", (time.time(),))
+        except sqlite3.Error:
+            handle.connection.close()
+            raise
+        self._local.handle = handle
+        return connection
+
+    def _give_up(self, verb: str, broken: Exception) -> None:
+        _log.warning("vector cache %s could not be %s: %s", self._path, verb, broken)
+        self._local.handle = None
+        # Busy, full and read-only are OperationalErrors and pass; any other is a broken file.
+        if isinstance(broken, sqlite3.DatabaseError) and not isinstance(
+            broken, sqlite3.OperationalError
+        ):
+            for suffix in ("", "-wal", "-shm"):
+                try:
+                    os.replace(f"{self._path}{suffix}", f"{self._path}{suffix}.broken")
+                except OSError as stuck:
+                    _log.debug("%s%s stays: %s", self._path, suffix, stuck)
+
+
+class _Handle:
+    """A connection that closes itself when its thread or its cache is gone."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, check_same_thread=False)
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
+class CachedEmbedder:
+    """An `Embedder` that computes only what the cache does not hold."""
+
+    def __init__(self, inner: Embedder, cache: VectorCache) -> None:
+        self._inner = inner
+        self._cache = cache
+
+    @property
+    def model(self) -> str:
+        """Name the wrapped vector space."""
+        return self._inner.model
+
+    @property
+    def dimension(self) -> int:
+        """Give the wrapped number of components."""
+        return self._inner.dimension
+
+    def warm(self) -> None:
+        """Load the wrapped model where it has something to load."""
+        _warm(self._inner)
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one vector per text; what was computed before a `Timeout` is kept."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
+        size = 4 * self.dimension
+        found = {key: v for key, v in self._cache.get(keys).items() if len(v) == size}
+        todo = _missing(keys, texts, found)
+        for start in range(0, len(todo), WRITE_THROUGH):
+            part = todo[start : start + WRITE_THROUGH]
+            vectors = self._inner.embed([text for _, text in part], _left(deadline))
+            fresh = {key: vector for (key, _), vector in zip(part, vectors, strict=True)}
+            self._cache.put(fresh)
+            found.update(fresh)
+        return tuple(found[key] for key in keys)
+
+
+class CachedSparseEncoder:
+    """A `SparseEncoder` that computes only what the cache does not hold."""
+
+    def __init__(self, inner: SparseEncoder, cache: VectorCache) -> None:
+        self._inner = inner
+        self._cache = cache
+
+    @property
+    def model(self) -> str:
+        """Name the wrapped vocabulary and weights."""
+        return self._inner.model
+
+    def warm(self) -> None:
+        """Load the wrapped model where it has something to load."""
+        _warm(self._inner)
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+        """Return one map per passage; what was computed before a `Timeout` is kept."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        keys = [f"sparse:{self.model}:{_digest(text)}" for text in texts]
+        found = self._read(keys)
+        todo = _missing(keys, texts, found)
+        for start in range(0, len(todo), WRITE_THROUGH):
+            part = todo[start : start + WRITE_THROUGH]
+            weights = self._inner.encode([text for _, text in part], _left(deadline))
+            fresh = {key: value for (key, _), value in zip(part, weights, strict=True)}
+            self._write(fresh)
+            found.update(fresh)
+        return tuple(found[key] for key in keys)
+
+    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+        """Return the weights of a question."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        key = f"sparse-query:{self.model}:{_digest(text)}"
+        found = self._read([key])
+        if key not in found:
+            found = {key: self._inner.encode_query(text, _left(deadline))}
+            self._write(found)
+        return found[key]
+
+    def _read(self, keys: Sequence[str]) -> dict[str, dict[str, float]]:
+        found = {}
+        for key, value in self._cache.get(keys).items():
+            try:
+                found[key] = {str(k): float(v) for k, v in json.loads(value).items()}
+            except (ValueError, AttributeError) as broken:
+                _log.warning("vector cache entry %s is not readable: %s", key, broken)
+        return found
+
+    def _write(self, fresh: Mapping[str, Mapping[str, float]]) -> None:
+        self._cache.put(
+            {k: json.dumps(v, separators=(",", ":")).encode() for k, v in fresh.items()}
+        )
+
+
+def _missing(
+    keys: Sequence[str], texts: Sequence[str], found: Mapping[str, object]
+) -> list[tuple[str, str]]:
+    """List each text to compute once, shortest first, so that batches are of even length."""
+    todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+    return sorted(todo.items(), key=lambda item: (len(item[1]), item[0]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _left(deadline: float | None) -> float | None:
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise Timeout("no time was left to encode")
+    return left
+
+
+def _warm(encoder: object) -> None:
+    warm = getattr(encoder, "warm", None)
+    if warm is not None:
+        warm()
