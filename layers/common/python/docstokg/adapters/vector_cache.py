@@ -17,6 +17,7 @@ FILE = "vectors.sqlite"
 BUSY_MS = 100
 LOOK_UP = 400
 WRITE_THROUGH = 64
+TTL_S = 90 * 86400.0
 
 _log = logging.getLogger(__name__)
 
@@ -28,8 +29,8 @@ class VectorCache:
     cache finds nothing and keeps nothing, and a file that is no database is put aside.
     """
 
-    def __init__(self, folder: str, ttl_s: float = 90 * 86400.0) -> None:
-        self._path = Path(folder) / FILE
+    def __init__(self, folder: Path, ttl_s: float = TTL_S) -> None:
+        self._path = folder / FILE
         self._ttl_s = ttl_s
         self._local = threading.local()
 
@@ -111,9 +112,9 @@ class _Handle:
 class CachedEmbedder:
     """An `Embedder` that computes only what the cache does not hold."""
 
-    def __init__(self, inner: Embedder, cache: VectorCache) -> None:
+    def __init__(self, inner: Embedder, folder: Path, ttl_s: float = TTL_S) -> None:
         self._inner = inner
-        self._cache = cache
+        self._cache = VectorCache(folder, ttl_s)
 
     @property
     def model(self) -> str:
@@ -148,9 +149,9 @@ class CachedEmbedder:
 class CachedSparseEncoder:
     """A `SparseEncoder` that computes only what the cache does not hold."""
 
-    def __init__(self, inner: SparseEncoder, cache: VectorCache) -> None:
+    def __init__(self, inner: SparseEncoder, folder: Path, ttl_s: float = TTL_S) -> None:
         self._inner = inner
-        self._cache = cache
+        self._cache = VectorCache(folder, ttl_s)
 
     @property
     def model(self) -> str:

@@ -15,6 +15,11 @@ INSTALL = (
 )
 
 
+def have(*packages: str) -> bool:
+    """Tell whether packages are installed, importing none of them."""
+    return all(importlib.util.find_spec(package) is not None for package in packages)
+
+
 def package_folder(package: str) -> Path:
     """Find an installed package's folder without importing it; `Misconfigured` when absent."""
     spec = importlib.util.find_spec(package)
