@@ -160,6 +160,7 @@ class Retrieval(Contract):
     channels: dict[Channel, ChannelUse] = {}
     fusion: Fusion
     providers: ProvidersUsed = ProvidersUsed()
+    index_model: str | None = None
     took_ms: float = 0.0
     mmr_ms: float = 0.0
     failed: bool = False
@@ -304,7 +305,6 @@ class RespondInput(Contract):
     graph: GraphView | None = None
     failure: Failure | None = None
     degraded: tuple[DegradedReason, ...] = ()
-    kg_expansion_enabled: bool = True
 
 
 class TraceMessage(Contract):

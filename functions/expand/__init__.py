@@ -1,0 +1,1 @@
+"""Widen and re-rank by the knowledge graph."""

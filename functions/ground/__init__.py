@@ -1,0 +1,1 @@
+"""Hydrate, cite, cut to the budget."""

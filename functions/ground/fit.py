@@ -1,0 +1,76 @@
+"""Citations and blocks must fit the state between steps; what goes first is written here."""
+
+from collections.abc import Sequence
+
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.response import Citation
+from docstokg.contracts.state import Block
+from docstokg.domain import snippets
+from docstokg.domain.budget import GROUNDED_LIMIT_BYTES, nested_json_bytes
+
+SNIPPET_STEPS = (400, 200, 100)
+BLOCK_STEPS = (2000, 1000, 500)
+
+
+def fitted(
+    citations: Sequence[Citation],
+    blocks: Sequence[Block],
+    chunks: Sequence[StoredChunk],
+    limit: int = GROUNDED_LIMIT_BYTES,
+) -> tuple[list[Citation], list[Block], bool]:
+    """Trim to `limit` bytes, measured as JSON inside a JSON string; tell whether anything went.
+
+    Order: snippets of citations that are in no block shrink from the lowest rank, then those
+    citations go from the lowest rank, then blocks shrink. Snippets stay exact: only their end
+    moves. A citation in a block counts as cited and stays.
+    """
+    kept = list(citations)
+    given = list(blocks)
+    texts = {chunk.uuid: chunk for chunk in chunks}
+    sizes = [_bytes(citation) for citation in kept]
+    block_bytes = sum(_bytes(block) for block in given)
+    if sum(sizes) + block_bytes <= limit:
+        return kept, given, False
+    in_blocks = {block.rank for block in given}
+    for step in SNIPPET_STEPS:
+        for position in range(len(kept) - 1, -1, -1):
+            if sum(sizes) + block_bytes <= limit:
+                return kept, given, True
+            if kept[position].rank not in in_blocks:
+                kept[position] = shorter(kept[position], texts[kept[position].uuid], step)
+                sizes[position] = _bytes(kept[position])
+    for position in range(len(kept) - 1, -1, -1):
+        if sum(sizes) + block_bytes <= limit:
+            return kept, given, True
+        if kept[position].rank not in in_blocks:
+            del kept[position], sizes[position]
+    for step in BLOCK_STEPS:
+        if sum(sizes) + block_bytes <= limit:
+            break
+        given = [_shorter_block(block, texts[block.uuid], step) for block in given]
+        block_bytes = sum(_bytes(block) for block in given)
+    return kept, given, True
+
+
+def shorter(citation: Citation, chunk: StoredChunk, limit: int) -> Citation:
+    """Move a snippet's end so that at most `limit` code points stay."""
+    start = citation.char_start - (chunk.char_start or 0)
+    end = citation.char_end - (chunk.char_start or 0)
+    new_end = snippets.shortened(chunk.text, chunk.sentences, start, end, limit)
+    return citation.model_copy(
+        update={
+            "snippet": chunk.text[start:new_end],
+            "char_end": citation.char_end - (end - new_end),
+        }
+    )
+
+
+def _shorter_block(block: Block, chunk: StoredChunk, limit: int) -> Block:
+    end = snippets.shortened(
+        chunk.text, chunk.sentences, block.start, block.start + len(block.text), limit
+    )
+    return block.model_copy(update={"text": chunk.text[block.start : end]})
+
+
+def _bytes(item: Citation | Block) -> int:
+    return nested_json_bytes(item.model_dump_json(exclude_defaults=True))

@@ -1,0 +1,351 @@
+"""Read the chosen chunks, drop repeats, cut to the budget, and make each one a citation."""
+
+import base64
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from docstokg.contracts.records import Scope, StoredChunk
+from docstokg.contracts.request import RAGRequest
+from docstokg.contracts.response import (
+    Channel,
+    ChannelUse,
+    Citation,
+    DegradedReason,
+    GraphGain,
+    KgEvidence,
+    KgStats,
+    Provenance,
+    ProvidersUsed,
+)
+from docstokg.contracts.retrieval import Hydrated
+from docstokg.contracts.state import (
+    Block,
+    Expansion,
+    Grounded,
+    Plan,
+    Ranked,
+    Retrieval,
+    StepReport,
+)
+from docstokg.domain import budget, diversity, duplicates, relevance, snippets
+from docstokg.domain.deadline import Deadline
+from docstokg.domain.vectors import matrix, unpack
+from docstokg.errors import DocsToKGError, NothingToCite
+from docstokg.observability import Telemetry
+from docstokg.ports import Reranker, SearchIndex
+from functions.ground.fit import fitted
+
+GROUND_CAP_S = 1.0
+RERANK_CAP_S = 1.5
+RESERVE_S = 0.15
+RERANK_RESERVE_S = 0.4
+BLOCK_CHARACTERS = 4000
+MAX_CONCEPTS = 20
+
+
+def ground(
+    request: RAGRequest,
+    plan: Plan,
+    retrieval: Retrieval,
+    expansion: Expansion | None,
+    *,
+    index: SearchIndex,
+    reranker: Reranker | None,
+    min_score: float,
+    max_blocks: int,
+    telemetry: Telemetry,
+    clock: Callable[[], float],
+) -> Grounded:
+    """Give citations by rank and the blocks for the model; `NothingToCite` when all is lost.
+
+    Healthy channels that found nothing are an empty result with a warning, not an error.
+    """
+    deadline = Deadline(plan.deadline_ms)
+    degraded: list[DegradedReason] = []
+    warnings: list[str] = []
+    ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
+    if not ranking:
+        if retrieval.failed:
+            raise NothingToCite("No channel answered and the graph brought nothing.")
+        warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
+    hydrated = _hydrate(ranking, request, plan, index, deadline, telemetry, clock)
+    if hydrated.failed:
+        degraded.append("hydration_incomplete")
+    started = time.perf_counter()
+    order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
+    chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
+    kept = duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
+    order, chunks = [order[i] for i in kept], [chunks[i] for i in kept]
+    rerank_name, reranked = _reranked(plan, chunks, reranker, deadline, degraded, telemetry, clock)
+    cut = reranked[: plan.budget_limits.max_chunks]
+    order, chunks = [order[i] for i in cut], [chunks[i] for i in cut]
+    citations = _citations(plan, retrieval, expansion, order, chunks)
+    blocks = _blocks(plan, citations, chunks, max_blocks)
+    citations, blocks, trimmed = fitted(citations, blocks, chunks)
+    if trimmed:
+        degraded.append("payload_trimmed")
+    return Grounded(
+        citations=tuple(citations),
+        blocks=tuple(blocks),
+        relevant=any(citation.score >= min_score for citation in citations),
+        query_vector=retrieval.query_vector,
+        seeds=expansion.seeds if expansion is not None else (),
+        report=_report(
+            retrieval,
+            expansion,
+            citations,
+            blocks,
+            rerank_name,
+            (time.perf_counter() - started) * 1000,
+        ),
+        degraded=tuple(degraded),
+        warnings=(
+            *retrieval.warnings,
+            *(expansion.warnings if expansion is not None else ()),
+            *warnings,
+        ),
+    )
+
+
+def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
+    return tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
+
+
+def _hydrate(
+    ranking: Sequence[Ranked],
+    request: RAGRequest,
+    plan: Plan,
+    index: SearchIndex,
+    deadline: Deadline,
+    telemetry: Telemetry,
+    clock: Callable[[], float],
+) -> Hydrated:
+    if not ranking:
+        return Hydrated()
+    scope = Scope(namespace=plan.namespace, groups=plan.groups, filter=request.filter)
+    timeout_s = deadline.share_s(clock() * 1000, GROUND_CAP_S, RESERVE_S)
+    if timeout_s <= 0:
+        raise NothingToCite("The deadline passed before the passages could be read.")
+    try:
+        with telemetry.span("hydrate", request_id=plan.request_id):
+            hydrated = index.get([ranked.uuid for ranked in ranking], scope, timeout_s)
+    except DocsToKGError as exc:
+        raise NothingToCite(f"The passages could not be read: {exc}") from exc
+    if not hydrated.chunks and hydrated.failed:
+        raise NothingToCite("None of the passages could be read.")
+    return hydrated
+
+
+def _reranked(
+    plan: Plan,
+    chunks: Sequence[StoredChunk],
+    reranker: Reranker | None,
+    deadline: Deadline,
+    degraded: list[DegradedReason],
+    telemetry: Telemetry,
+    clock: Callable[[], float],
+) -> tuple[str | None, list[int]]:
+    """Order by the cross-encoder and, only then, by MMR on its scores scaled to [0, 1]."""
+    same = list(range(len(chunks)))
+    if plan.reranker == "none" or not chunks:
+        return None, same
+    if reranker is None:
+        if plan.reranker != "auto":
+            degraded.append("reranker_unavailable")
+        return None, same
+    timeout_s = deadline.share_s(clock() * 1000, RERANK_CAP_S, RERANK_RESERVE_S)
+    try:
+        with telemetry.span("rerank", request_id=plan.request_id):
+            scores = reranker.rank(plan.query, [chunk.text for chunk in chunks], timeout_s)
+    except DocsToKGError as exc:
+        telemetry.log("WARNING", "rerank_failed", request_id=plan.request_id, error=str(exc))
+        degraded.append("reranker_unavailable")
+        return None, same
+    low, high = min(scores), max(scores)
+    scaled = [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+    ordered = sorted(same, key=lambda i: (-scaled[i], chunks[i].uuid))
+    picked = diversity.select(
+        [scaled[i] for i in ordered], [chunks[i].vector for i in ordered], len(ordered)
+    )
+    return reranker.model, [ordered[i] for i in picked]
+
+
+def _citations(
+    plan: Plan,
+    retrieval: Retrieval,
+    expansion: Expansion | None,
+    order: Sequence[Ranked],
+    chunks: Sequence[StoredChunk],
+) -> list[Citation]:
+    pool = {candidate.uuid: candidate for candidate in retrieval.pool}
+    stems = snippets.question_stems(plan.query)
+    found = snippets.pattern(stems)
+    scores = _scores(retrieval, chunks, stems)
+    retrieved_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    citations = []
+    for rank, (ranked, chunk) in enumerate(zip(order, chunks, strict=True), 1):
+        start, end = snippets.best_window(chunk.text, chunk.sentences, found, plan.snippet_chars)
+        base = chunk.char_start or 0
+        candidate = pool.get(ranked.uuid)
+        score = scores[rank - 1] * (1.0 if candidate else relevance.GRAPH_ONLY_DISCOUNT)
+        evidence, path = _evidence(ranked, expansion)
+        citations.append(
+            Citation(
+                rank=rank,
+                doc_id=chunk.doc_id,
+                document_name=chunk.document_name,
+                uuid=chunk.uuid,
+                chunk_id=chunk.chunk_id,
+                page=chunk.page,
+                section=chunk.section,
+                uri=chunk.uri,
+                anchor=chunk.anchor,
+                snippet=chunk.text[start:end],
+                char_start=base + start,
+                char_end=base + end,
+                offset_base="chunk" if chunk.char_start is None else "document",
+                text_sha256=chunk.text_sha256,
+                score=round(score, 4),
+                source=ranked.source,
+                concepts_mentioned=ranked.concepts[:MAX_CONCEPTS],
+                kg_path=path,
+                kg_evidence=evidence,
+                channels=candidate.channels if candidate else {},
+                provenance=Provenance(run_id=chunk.run_id, retrieved_at=retrieved_at),
+            )
+        )
+    return citations
+
+
+def _scores(
+    retrieval: Retrieval, chunks: Sequence[StoredChunk], stems: frozenset[str]
+) -> list[float]:
+    """Score every chunk alike: by cosine where there are vectors, else by words."""
+    cosines: dict[int, float] = {}
+    if retrieval.query_vector is not None:
+        query = unpack(base64.b64decode(retrieval.query_vector))
+        having = [
+            i
+            for i, chunk in enumerate(chunks)
+            if chunk.vector is not None and len(chunk.vector) == query.size
+        ]
+        if having:
+            rows = matrix([chunks[i].vector or b"" for i in having])
+            cosines = dict(zip(having, (rows @ np.asarray(query)).tolist(), strict=True))
+    return [
+        relevance.from_cosine(cosines[i])
+        if i in cosines
+        else relevance.from_coverage(snippets.coverage(stems, f"{chunk.title} {chunk.text}"))
+        for i, chunk in enumerate(chunks)
+    ]
+
+
+def _evidence(
+    ranked: Ranked, expansion: Expansion | None
+) -> tuple[KgEvidence | None, tuple[str, ...]]:
+    pointer = ranked.evidence
+    if pointer is None or expansion is None:
+        return None, ()
+    entity = expansion.entities[pointer.entity]
+    related = None if pointer.related_to is None else expansion.entities[pointer.related_to]
+    evidence = KgEvidence(
+        matched_entity=entity.name,
+        entity_id=entity.id,
+        entity_type=entity.type,
+        match_type=pointer.match_type,
+        related_to=related.name if related is not None else None,
+        path=tuple(expansion.edges[edge] for edge in pointer.path),
+        shared_docs=pointer.shared_docs,
+    )
+    return evidence, tuple(expansion.entities[node].id for node in pointer.nodes)
+
+
+def _blocks(
+    plan: Plan, citations: Sequence[Citation], chunks: Sequence[StoredChunk], max_blocks: int
+) -> list[Block]:
+    """Cut the first citations to passages that fit the token budget together."""
+    found = snippets.pattern(snippets.question_stems(plan.query))
+    left = plan.budget_limits.max_tokens_context
+    blocks: list[Block] = []
+    for citation, chunk in zip(citations[:max_blocks], chunks, strict=False):
+        limit = min(BLOCK_CHARACTERS, left * 4)
+        start, end = 0, len(chunk.text)
+        if end > limit or budget.tokens(chunk.text) > left:
+            start, end = snippets.best_window(chunk.text, chunk.sentences, found, limit)
+        while end > start and budget.tokens(chunk.text[start:end]) > left:
+            end = snippets.shortened(
+                chunk.text, chunk.sentences, start, end, (end - start) * 3 // 4
+            )
+        if end <= start:
+            break
+        text = chunk.text[start:end]
+        left -= budget.tokens(text)
+        evidence = citation.kg_evidence
+        blocks.append(
+            Block(
+                rank=citation.rank,
+                uuid=chunk.uuid,
+                text=text,
+                start=start,
+                char_start=chunk.char_start or 0,
+                document_name=chunk.document_name or chunk.title or chunk.doc_id,
+                page=chunk.page,
+                relevance=round(citation.score * 10),
+                kg_match=_kg_line(evidence) if evidence is not None else None,
+                related=_related(evidence),
+            )
+        )
+    return blocks
+
+
+def _kg_line(evidence: KgEvidence) -> str:
+    kind = f" ({evidence.entity_type})" if evidence.entity_type else ""
+    how = "direct mention"
+    if evidence.match_type == "related_via":
+        how = f"related via {evidence.related_to}" if evidence.related_to else "related"
+    return f"{evidence.matched_entity}{kind} - {how}"
+
+
+def _related(evidence: KgEvidence | None) -> tuple[str, ...]:
+    if evidence is None or evidence.related_to is None:
+        return ()
+    return (evidence.related_to,)
+
+
+def _report(
+    retrieval: Retrieval,
+    expansion: Expansion | None,
+    citations: Sequence[Citation],
+    blocks: Sequence[Block],
+    rerank_name: str | None,
+    grounding_ms: float,
+) -> StepReport:
+    cited: dict[Channel, int] = {}
+    for citation in citations:
+        for channel in citation.channels:
+            cited[channel] = cited.get(channel, 0) + 1
+    fact_chunks = {fact.evidence_uuid for fact in retrieval.facts}
+    cited["facts"] = sum(citation.uuid in fact_chunks for citation in citations)
+    used: dict[Channel, ChannelUse] = {
+        channel: use.model_copy(update={"selected": cited.get(channel, 0)})
+        for channel, use in retrieval.channels.items()
+    }
+    providers = retrieval.providers
+    return StepReport(
+        channels=used,
+        fusion=retrieval.fusion,
+        kg_stats=expansion.kg_stats if expansion is not None else KgStats(),
+        graph_gain=expansion.graph_gain if expansion is not None else GraphGain(),
+        providers=ProvidersUsed(
+            embedding=providers.embedding, sparse=providers.sparse, reranker=rerank_name
+        ),
+        index_model=retrieval.index_model,
+        retrieval_ms=retrieval.took_ms,
+        expansion_ms=expansion.took_ms if expansion is not None else 0.0,
+        mmr_ms=retrieval.mmr_ms,
+        grounding_ms=round(grounding_ms, 2),
+        tokens_context=sum(budget.tokens(block.text) for block in blocks),
+    )

@@ -1,0 +1,1 @@
+"""Check, shape and record the response."""

@@ -1,0 +1,341 @@
+"""Shape the response: checks, confidence, diagnostics, limits, then log, cache and trace it."""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from docstokg import __version__
+from docstokg.contracts.model import Contract
+from docstokg.contracts.records import Scope
+from docstokg.contracts.response import (
+    BudgetUsed,
+    Citation,
+    DegradedReason,
+    Diagnostics,
+    Metadata,
+    ProvidersUsed,
+    RAGResponse,
+    Timings,
+)
+from docstokg.contracts.state import Grounded, Plan, Reply, RespondInput, Synthesis, TraceMessage
+from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.domain.deadline import Deadline
+from docstokg.errors import DocsToKGError
+from docstokg.observability import Telemetry
+from docstokg.ports import Embedder, ResponseCache, SearchIndex, TraceSink
+from docstokg.usecases.check_answer import CheckedAnswer, check_answer
+from docstokg.usecases.problems import problem_reply
+from functions.respond.trim import reply_within
+
+CACHE_TIME_S = 0.25
+TRACE_TIME_S = 0.05
+FULL_TEXT_CAP_S = 1.0
+RESERVE_S = 0.05
+REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
+LLM_FAILED = "Answer synthesis temporarily unavailable. Showing search results only."
+DAY_MS = 86_400_000
+
+
+class Limits(Contract):
+    """The server's own rules, taken from its settings once."""
+
+    max_full_text_bytes: int
+    repair: Literal["drop", "report"]
+
+
+def respond(
+    given: RespondInput,
+    *,
+    limits: Limits,
+    index: SearchIndex,
+    embedder: Embedder | None,
+    response_cache: Callable[[], ResponseCache],
+    trace_sink: TraceSink | None,
+    telemetry: Telemetry,
+    clock: Callable[[], float],
+) -> Reply:
+    """Give the reply; a failing cache, log or trace store never costs the caller anything."""
+    plan = given.plan
+    if given.grounded is None:
+        return _failed(given, telemetry, clock)
+    started = time.perf_counter()
+    deadline = Deadline(plan.deadline_ms)
+    degraded = list(dict.fromkeys(given.degraded))
+    warnings = [*plan.warnings, *given.grounded.warnings]
+    checked = _checked(given, limits, embedder, deadline, warnings, telemetry, clock)
+    citations = _marked(given.grounded.citations, checked.cited if checked else ())
+    if plan.verbosity == "full":
+        citations = _with_full_text(
+            citations, plan, limits, index, deadline, degraded, telemetry, clock
+        )
+    now_ms = clock() * 1000
+    if now_ms > plan.deadline_ms and "deadline_exceeded" not in degraded:
+        degraded.append("deadline_exceeded")
+    extraction_ms = given.grounded.report.grounding_ms + (time.perf_counter() - started) * 1000
+    response = RAGResponse(
+        query=plan.query,
+        answer=checked.answer if checked else "",
+        citations=tuple(citations),
+        results_count=len(citations),
+        confidence=checked.confidence if checked else 0.0,
+        confidence_level=checked.confidence_level if checked else "low",
+        grounding=checked.grounding if checked else None,
+        graph=given.graph,
+        warnings=tuple(dict.fromkeys(warnings)),
+        diagnostics=_diagnostics(given, given.grounded, degraded, extraction_ms, now_ms),
+        metadata=Metadata(
+            namespace=plan.namespace,
+            top_k=plan.top_k,
+            kg_expansion_enabled=plan.expansion.enabled,
+            synthesis_enabled=plan.synthesis is not None,
+            request_id=plan.request_id,
+            service_version=__version__,
+            index_model=given.grounded.report.index_model,
+        ),
+    )
+    reply, response = reply_within(response, REPLY_LIMIT_BYTES, with_diagnostics=plan.diagnostics)
+    _cache(plan, reply, response, response_cache, telemetry)
+    _trace(plan, given.grounded, response, trace_sink, telemetry)
+    _record(given, response, telemetry)
+    return reply
+
+
+def _failed(given: RespondInput, telemetry: Telemetry, clock: Callable[[], float]) -> Reply:
+    plan, failure = given.plan, given.failure
+    status = failure.status if failure is not None else 500
+    code = failure.code if failure is not None else "internal_error"
+    detail = failure.detail if failure is not None else "The request could not be completed."
+    if clock() * 1000 > plan.deadline_ms:
+        status, code = 504, "deadline_exceeded"
+        detail = "The deadline passed before any passage could be read."
+    telemetry.count("rag_requests_total", route=plan.route, status=str(status))
+    for reason in dict.fromkeys(given.degraded):
+        telemetry.count("rag_degraded_requests_total", reason=reason)
+    telemetry.log(
+        "ERROR",
+        "request",
+        request_id=plan.request_id,
+        route=plan.route,
+        namespace=plan.namespace,
+        status=status,
+        code=code,
+        query=plan.query,
+        degraded_reasons=list(dict.fromkeys(given.degraded)),
+        total_ms=round(clock() * 1000 - plan.started_ms, 1),
+    )
+    reasons = ", ".join(dict.fromkeys(given.degraded))
+    return problem_reply(
+        status, code, f"{detail} Reasons: {reasons}." if reasons else detail, plan.request_id
+    )
+
+
+def _checked(
+    given: RespondInput,
+    limits: Limits,
+    embedder: Embedder | None,
+    deadline: Deadline,
+    warnings: list[str],
+    telemetry: Telemetry,
+    clock: Callable[[], float],
+) -> CheckedAnswer | None:
+    """Check the answer against the same blocks the model saw; None when there is no answer."""
+    grounded, synthesis = given.grounded, given.synthesis
+    if grounded is None or given.plan.synthesis is None:
+        return None
+    if synthesis is None or synthesis.outcome == "failed":
+        warnings.append(LLM_FAILED)
+        return None
+    with telemetry.span("check_answer", request_id=given.plan.request_id):
+        checked = check_answer(
+            synthesis.answer,
+            grounded.blocks,
+            citations=grounded.citations,
+            query=given.plan.query,
+            query_vector=grounded.query_vector,
+            embedder=embedder,
+            repair=limits.repair,
+            timeout_s=deadline.share_s(clock() * 1000, 0.5, RESERVE_S),
+        )
+    warnings.extend(checked.warnings)
+    return checked
+
+
+def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citation]:
+    ranks = frozenset(cited)
+    return [
+        citation.model_copy(update={"cited": True}) if citation.rank in ranks else citation
+        for citation in citations
+    ]
+
+
+def _with_full_text(
+    citations: list[Citation],
+    plan: Plan,
+    limits: Limits,
+    index: SearchIndex,
+    deadline: Deadline,
+    degraded: list[DegradedReason],
+    telemetry: Telemetry,
+    clock: Callable[[], float],
+) -> list[Citation]:
+    """Read whole texts by id for verbosity full; without them the citations stand as they are."""
+    if not citations:
+        return citations
+    timeout_s = deadline.share_s(clock() * 1000, FULL_TEXT_CAP_S, RESERVE_S)
+    scope = Scope(namespace=plan.namespace, groups=plan.groups)
+    try:
+        with telemetry.span("full_text", request_id=plan.request_id):
+            hydrated = index.get([citation.uuid for citation in citations], scope, timeout_s)
+    except DocsToKGError as exc:
+        telemetry.log("WARNING", "full_text_failed", request_id=plan.request_id, error=str(exc))
+        degraded.append("hydration_incomplete")
+        return citations
+    filled = []
+    for citation in citations:
+        chunk = hydrated.chunks.get(citation.uuid)
+        if chunk is None or chunk.text_sha256 != citation.text_sha256:
+            if "hydration_incomplete" not in degraded:
+                degraded.append("hydration_incomplete")
+            filled.append(citation)
+            continue
+        text = chunk.text.encode("utf-8")[: limits.max_full_text_bytes].decode("utf-8", "ignore")
+        filled.append(citation.model_copy(update={"full_text": text}))
+    return filled
+
+
+def _diagnostics(
+    given: RespondInput,
+    grounded: Grounded,
+    degraded: Sequence[DegradedReason],
+    extraction_ms: float,
+    now_ms: float,
+) -> Diagnostics:
+    plan, report = given.plan, grounded.report
+    synthesis = given.synthesis or Synthesis(outcome="abstained")
+    total_ms = max(0.0, now_ms - plan.started_ms)
+    return Diagnostics(
+        timings_ms=Timings(
+            validation=plan.validation_ms,
+            hybrid_retrieval=report.retrieval_ms,
+            kg_expansion=report.expansion_ms,
+            dedup_mmr=report.mmr_ms,
+            citation_extraction=round(extraction_ms, 2),
+            llm_synthesis=synthesis.took_ms,
+            total=round(total_ms, 2),
+        ),
+        channels=report.channels,
+        kg_stats=report.kg_stats,
+        graph_gain=report.graph_gain,
+        fusion=report.fusion,
+        budget_used=BudgetUsed(
+            chunks=len(grounded.citations),
+            tokens_context=report.tokens_context if plan.synthesis is not None else 0,
+            tokens_gen=synthesis.tokens_out,
+            elapsed_s=round(total_ms / 1000, 4),
+        ),
+        budget_limits=plan.budget_limits,
+        providers=ProvidersUsed(
+            embedding=report.providers.embedding,
+            sparse=report.providers.sparse,
+            reranker=report.providers.reranker,
+            llm=synthesis.model,
+        ),
+        estimated_cost_usd=synthesis.cost_usd,
+        degraded=bool(degraded),
+        degraded_reasons=tuple(degraded),
+    )
+
+
+def _cache(
+    plan: Plan,
+    reply: Reply,
+    response: RAGResponse,
+    response_cache: Callable[[], ResponseCache],
+    telemetry: Telemetry,
+) -> None:
+    """Keep a whole, undegraded answer under its key."""
+    if plan.cache is None or (response.diagnostics is not None and response.diagnostics.degraded):
+        return
+    try:
+        response_cache().put(
+            plan.cache.key, plan.cache.request_hash, reply.body, plan.cache.ttl_s, CACHE_TIME_S
+        )
+    except DocsToKGError as exc:
+        telemetry.log("WARNING", "cache_unavailable", request_id=plan.request_id, error=str(exc))
+
+
+def _trace(
+    plan: Plan,
+    grounded: Grounded,
+    response: RAGResponse,
+    trace_sink: TraceSink | None,
+    telemetry: Telemetry,
+) -> None:
+    """Hand one message without text to the queue; its failure never reaches the caller."""
+    if trace_sink is None:
+        return
+    day = plan.started_ms // DAY_MS
+    message = TraceMessage(
+        request_id=plan.request_id,
+        session=hashlib.sha256(f"{plan.caller_sub}\x00{day}".encode()).hexdigest(),
+        namespace=plan.namespace,
+        query_hash=hashlib.sha256(plan.query.encode()).hexdigest(),
+        created_ms=plan.started_ms,
+        retrieved=tuple(
+            {"uuid": citation.uuid, "rank": citation.rank, "score": citation.score}
+            for citation in response.citations
+        ),
+        focused_on=tuple({"entity": seed.id, "score": 1.0} for seed in grounded.seeds),
+        supported_by=tuple(c.rank for c in response.citations if c.cited),
+    )
+    try:
+        trace_sink.send(message, TRACE_TIME_S)
+    except DocsToKGError as exc:
+        telemetry.log("WARNING", "trace_lost", request_id=plan.request_id, error=str(exc))
+
+
+def _record(given: RespondInput, response: RAGResponse, telemetry: Telemetry) -> None:
+    plan, diagnostics = given.plan, response.diagnostics
+    if diagnostics is None:
+        return
+    gain, stats = diagnostics.graph_gain, diagnostics.kg_stats
+    telemetry.count("rag_requests_total", route=plan.route, status="200")
+    telemetry.count(
+        "rag_request_latency_seconds", diagnostics.timings_ms.total / 1000, route=plan.route
+    )
+    telemetry.count("rag_budget_chunks_used", response.results_count)
+    telemetry.count("rag_budget_tokens_gen_used", diagnostics.budget_used.tokens_gen)
+    telemetry.count("rag_kg_concepts_expanded", stats.concepts_expanded)
+    telemetry.count("rag_kg_chunks_added", stats.chunks_added)
+    telemetry.count("query_verbosity_total", mode=plan.verbosity)
+    hit = any(citation.kg_evidence is not None for citation in response.citations)
+    telemetry.count("rag_kg_hits_total", hit=str(hit).lower())
+    if stats.hops_executed > 1:
+        telemetry.count("rag_kg_2hop_total")
+    if gain.top_k_without:
+        first = [citation.uuid for citation in response.citations][: len(gain.top_k_without)]
+        moved = sum(a != b for a, b in zip(first, gain.top_k_without, strict=False))
+        telemetry.count("rag_kg_boost_impact", moved)
+    for reason in diagnostics.degraded_reasons:
+        telemetry.count("rag_degraded_requests_total", reason=reason)
+    if response.grounding is not None:
+        telemetry.count("rag_confidence", response.confidence)
+        telemetry.count("rag_citation_errors_total", len(response.grounding.invalid_citations))
+        telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd)
+    telemetry.log(
+        "INFO",
+        "request",
+        request_id=plan.request_id,
+        route=plan.route,
+        namespace=plan.namespace,
+        status=200,
+        query=plan.query,
+        snippets=[citation.snippet for citation in response.citations],
+        results=response.results_count,
+        confidence=response.confidence,
+        degraded_reasons=list(diagnostics.degraded_reasons),
+        timings_ms=diagnostics.timings_ms.model_dump(),
+        verbosity=plan.verbosity,
+        cost_usd=diagnostics.estimated_cost_usd,
+    )

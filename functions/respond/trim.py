@@ -1,0 +1,100 @@
+"""The reply must fit the platform's payload limit; what goes first is written here."""
+
+import json
+
+from docstokg.contracts.response import Citation, RAGResponse
+from docstokg.contracts.state import Reply
+from docstokg.domain.budget import nested_json_bytes
+
+SNIPPET_STEPS = (400, 200, 100)
+MEDIA_TYPE = {"Content-Type": "application/json"}
+
+
+def reply_within(
+    response: RAGResponse, limit: int, *, with_diagnostics: bool
+) -> tuple[Reply, RAGResponse]:
+    """Write the reply with a body of at most `limit` bytes once it is itself a JSON string.
+
+    In order: `full_text` from the lowest rank, `graph`, uncited snippets shrink (their end
+    moves), uncited citations go from the lowest rank. Cited ones stay. Says `payload_trimmed`.
+    """
+    body = _body(response, with_diagnostics)
+    if nested_json_bytes(body) > limit:
+        response = _trimmed(_degraded(response), limit, with_diagnostics)
+        body = _body(response, with_diagnostics)
+    return Reply(statusCode=200, body=body, headers=MEDIA_TYPE), response
+
+
+def _body(response: RAGResponse, with_diagnostics: bool) -> str:
+    shown = response if with_diagnostics else response.model_copy(update={"diagnostics": None})
+    return json.dumps(shown.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+
+
+def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:
+    over = nested_json_bytes(_body(response, with_diagnostics)) - limit
+    citations = list(response.citations)
+    for position in range(len(citations) - 1, -1, -1):
+        if over <= 0:
+            break
+        if citations[position].full_text is not None:
+            before = _bytes(citations[position])
+            citations[position] = citations[position].model_copy(update={"full_text": None})
+            over -= before - _bytes(citations[position])
+    if over > 0 and response.graph is not None:
+        response = response.model_copy(
+            update={"graph": None, "warnings": (*response.warnings, "The graph did not fit.")}
+        )
+        over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
+    for step in SNIPPET_STEPS:
+        for position in range(len(citations) - 1, -1, -1):
+            if over <= 0:
+                break
+            citation = citations[position]
+            if not citation.cited and len(citation.snippet) > step:
+                before = _bytes(citation)
+                citations[position] = _shorter(citation, step)
+                over -= before - _bytes(citations[position])
+    for position in range(len(citations) - 1, -1, -1):
+        if over <= 0:
+            break
+        if not citations[position].cited:
+            over -= _bytes(citations[position])
+            del citations[position]
+    return _with(response, citations)
+
+
+def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
+    return response.model_copy(
+        update={"citations": tuple(citations), "results_count": len(citations)}
+    )
+
+
+def _degraded(response: RAGResponse) -> RAGResponse:
+    diagnostics = response.diagnostics
+    if diagnostics is None or "payload_trimmed" in diagnostics.degraded_reasons:
+        return response
+    reasons = (*diagnostics.degraded_reasons, "payload_trimmed")
+    return response.model_copy(
+        update={
+            "diagnostics": diagnostics.model_copy(
+                update={"degraded": True, "degraded_reasons": reasons}
+            )
+        }
+    )
+
+
+def _shorter(citation: Citation, limit: int) -> Citation:
+    """Cut a snippet at a sentence end when one fits, else at a word, else anywhere."""
+    text = citation.snippet
+    stops = [text.rfind(mark, 0, limit) for mark in (". ", "? ", "! ")]
+    end = max(stops) + 1
+    if end <= limit // 3:
+        space = text.rfind(" ", 0, limit + 1)
+        end = space if space > 0 else limit
+    return citation.model_copy(
+        update={"snippet": text[:end], "char_end": citation.char_end - (len(text) - end)}
+    )
+
+
+def _bytes(citation: Citation) -> int:
+    return nested_json_bytes(json.dumps(citation.model_dump(mode="json"), ensure_ascii=False))

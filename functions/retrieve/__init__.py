@@ -1,0 +1,1 @@
+"""Ask the channels, fuse, select."""

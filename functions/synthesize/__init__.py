@@ -1,0 +1,1 @@
+"""Let a model write."""

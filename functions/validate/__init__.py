@@ -1,0 +1,1 @@
+"""Parse, check and plan a request."""

@@ -1,0 +1,31 @@
+"""Entry point of the first step: an envelope becomes a request with its plan, or a reply."""
+
+import time
+from typing import Any
+
+from docstokg.contracts.state import Envelope
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.validate.validate import Rules, validate
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler; the cache client is made only when a request carries a key."""
+    rules = Rules.from_settings(wiring.settings)
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        envelope = Envelope.model_validate(event["envelope"])
+        validated = validate(
+            envelope,
+            rules=rules,
+            response_cache=wiring.response_cache,
+            telemetry=wiring.telemetry,
+            started_at=str(event.get("started_at", "")),
+            now_ms=time.time() * 1000,
+        )
+        return validated.model_dump(mode="json")
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

@@ -1,0 +1,279 @@
+"""Turn a stranger's bytes into a request, or into every reason why not; plan what may be spent."""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from docstokg.contracts.model import Contract
+from docstokg.contracts.request import MAX_BODY_BYTES, RAGRequest, SearchRequest
+from docstokg.contracts.response import BudgetLimits, Channel, FieldProblem
+from docstokg.contracts.state import (
+    CachePlan,
+    Envelope,
+    ExpansionPlan,
+    Plan,
+    Reply,
+    RetrievalPlan,
+    SynthesisPlan,
+    Validated,
+)
+from docstokg.errors import DocsToKGError
+from docstokg.observability import Telemetry
+from docstokg.ports import ResponseCache
+from docstokg.settings import CHANNEL_SIZES, Settings
+from docstokg.usecases.problems import problem_reply
+
+RETRIEVE_CAP_S = 1.5
+EXPAND_CAP_S = 1.0
+CACHE_TIME_S = 0.25
+ANSWER_SNIPPET = 800
+SEARCH_SNIPPET = 200
+CLOCK_SKEW_MS = 5000
+MAX_ERRORS = 200
+
+
+class Rules(Contract):
+    """The server's own rules, taken from its settings once."""
+
+    models: tuple[str, ...]
+    max_timeout_s: float
+    channels: tuple[Channel, ...]
+    fusion: str
+    mmr: bool
+    kg_enabled: bool
+    kg_two_hops: bool
+    kg_boost: float
+    max_blocks: int
+    allow_system_prompt: bool
+    verbosity_graph: bool
+    cache_ttl_s: int
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> "Rules":
+        """Pick what validate decides by."""
+        return cls(
+            models=settings.models,
+            max_timeout_s=settings.max_timeout_s,
+            channels=settings.channels,
+            fusion=settings.fusion,
+            mmr=settings.mmr,
+            kg_enabled=settings.kg_enabled,
+            kg_two_hops=settings.kg_2hop_enabled,
+            kg_boost=settings.kg_boost_value if settings.kg_boost_enabled else 0.0,
+            max_blocks=settings.max_blocks,
+            allow_system_prompt=settings.allow_system_prompt,
+            verbosity_graph=settings.feature_verbosity_graph,
+            cache_ttl_s=settings.cache_ttl_s,
+        )
+
+
+def validate(
+    envelope: Envelope,
+    *,
+    rules: Rules,
+    response_cache: Callable[[], ResponseCache],
+    telemetry: Telemetry,
+    started_at: str,
+    now_ms: float,
+) -> Validated:
+    """Give the request and its plan, or the reply that ends the execution.
+
+    `started_at`: ISO time at which the execution began, trusted unless it is over 5 s off.
+    """
+    request_id = envelope.request_id
+    try:
+        body = base64.b64decode(envelope.body_b64, validate=True)
+    except (binascii.Error, ValueError):
+        return _refuse(request_id, 400, "invalid_body", "The body is not valid base64.")
+    if len(body) > MAX_BODY_BYTES:
+        return _refuse(request_id, 413, "body_too_large", "The body is over 64 KiB.")
+    request, errors = _parse(envelope.route, body)
+    errors += _unknown_model(body, request, rules.models)
+    if errors or request is None:
+        plural = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+        detail = f"The request has {plural}; nothing was executed."
+        return _refuse(request_id, 400, "invalid_request", detail, tuple(errors[:MAX_ERRORS]))
+    if not {"*", request.namespace} & set(envelope.caller.namespaces):
+        detail = f"Namespace {request.namespace!r} is not granted to this caller."
+        return _refuse(request_id, 403, "namespace_not_granted", detail)
+    plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
+    if request.cache_key is not None:
+        cached = _from_cache(envelope, request, plan, rules, response_cache, telemetry)
+        if isinstance(cached, Validated):
+            return cached
+        plan = plan.model_copy(update={"cache": cached})
+    return Validated(request=request, plan=plan)
+
+
+def _parse(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
+    try:
+        if route == "answer":
+            return RAGRequest.model_validate_json(body), []
+        search = SearchRequest.model_validate_json(body)
+        return RAGRequest.model_validate(search.model_dump()), []
+    except ValidationError as exc:
+        return None, [
+            FieldProblem(path=json_path(error["loc"]), code=error["type"], message=error["msg"])
+            for error in exc.errors(include_url=False, include_input=False, include_context=False)
+        ]
+
+
+def json_path(location: tuple[int | str, ...]) -> str:
+    """Write a location as a JSON path: ("budget", "max_chunks") is `$.budget.max_chunks`."""
+    parts = []
+    for part in location:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        elif part == "[key]":
+            parts.append("~")
+        elif part.isidentifier():
+            parts.append(f".{part}")
+        else:
+            parts.append(f"[{json.dumps(_printable(part), ensure_ascii=False)}]")
+    return "$" + "".join(parts)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _unknown_model(
+    body: bytes, request: RAGRequest | None, models: tuple[str, ...]
+) -> list[FieldProblem]:
+    """Check the model also when other fields are wrong, so that all errors come at once."""
+    if request is not None:
+        asked = request.synthesis.model
+        checked = request.synthesis.enabled or "model" in request.synthesis.model_fields_set
+    else:
+        try:
+            synthesis = json.loads(body)["synthesis"]
+            asked, checked = synthesis["model"], isinstance(synthesis["model"], str)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return []
+    if not checked or asked in models:
+        return []
+    message = f"must be one of {', '.join(models)}"
+    return [FieldProblem(path="$.synthesis.model", code="model_not_allowed", message=message)]
+
+
+def _started_ms(started_at: str, now_ms: float) -> int:
+    try:
+        started = datetime.fromisoformat(started_at).timestamp() * 1000
+    except ValueError:
+        return int(now_ms)
+    return int(started) if 0 <= now_ms - started <= CLOCK_SKEW_MS else int(now_ms)
+
+
+def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int) -> Plan:
+    timeout_s = min(request.budget.timeout_s, rules.max_timeout_s)
+    warnings = []
+    verbosity = request.verbosity
+    if verbosity == "graph" and not rules.verbosity_graph:
+        verbosity = "snippet"
+        warnings.append("Verbosity graph is switched off on this server; answered as snippet.")
+    if timeout_s < request.budget.timeout_s:
+        warnings.append(f"timeout_s was lowered to this server's ceiling of {timeout_s:g} s.")
+    expansion = request.kg_expansion
+    if expansion.route and not expansion.seeds:
+        warnings.append("kg_expansion.route needs kg_expansion.seeds; it was ignored.")
+    if expansion.enabled and not rules.kg_enabled:
+        warnings.append("Graph expansion is switched off on this server.")
+    all_groups = "*" in envelope.caller.groups
+    return Plan(
+        request_id=envelope.request_id,
+        route=envelope.route,
+        caller_sub=envelope.caller.sub,
+        namespace=request.namespace,
+        groups=None if all_groups else envelope.caller.groups,
+        query=request.query,
+        top_k=request.top_k,
+        started_ms=started_ms,
+        deadline_ms=started_ms + int(timeout_s * 1000),
+        retrieval=RetrievalPlan(
+            channels={channel: CHANNEL_SIZES[channel] for channel in rules.channels},
+            fusion="rrf" if rules.fusion == "rrf" else "minmax",
+            mmr=rules.mmr,
+            time_s=RETRIEVE_CAP_S,
+        ),
+        expansion=ExpansionPlan(
+            enabled=expansion.enabled and rules.kg_enabled,
+            max_hops=expansion.hops,
+            two_hops=rules.kg_two_hops,
+            boost=rules.kg_boost,
+            time_s=EXPAND_CAP_S,
+        ),
+        synthesis=_synthesis(request, rules),
+        verbosity=verbosity,
+        snippet_chars=SEARCH_SNIPPET if envelope.route == "search" else ANSWER_SNIPPET,
+        diagnostics=request.diagnostics,
+        embedding=request.providers.embedding,
+        reranker=request.providers.reranker,
+        budget_limits=BudgetLimits(
+            max_chunks=request.budget.max_chunks,
+            max_tokens_context=request.budget.max_tokens_context,
+            max_tokens_gen=request.budget.max_tokens_gen,
+            timeout_s=timeout_s,
+        ),
+        warnings=tuple(warnings),
+    )
+
+
+def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:
+    if not request.synthesis.enabled:
+        return None
+    return SynthesisPlan(
+        model=request.synthesis.model,
+        temperature=request.synthesis.temperature,
+        max_tokens=request.budget.max_tokens_gen,
+        style_hint=request.synthesis.system_prompt if rules.allow_system_prompt else None,
+        max_blocks=rules.max_blocks,
+    )
+
+
+def _from_cache(
+    envelope: Envelope,
+    request: RAGRequest,
+    plan: Plan,
+    rules: Rules,
+    response_cache: Callable[[], ResponseCache],
+    telemetry: Telemetry,
+) -> Validated | CachePlan | None:
+    """Answer from the cache, refuse a reused key, or say where the response will be kept."""
+    canonical = request.model_dump_json(exclude={"cache_key"})
+    place = CachePlan(
+        key=_digest("\x00".join((envelope.caller.sub, request.namespace, request.cache_key or ""))),
+        request_hash=_digest(f"{envelope.route}\x00{canonical}"),
+        ttl_s=rules.cache_ttl_s,
+    )
+    try:
+        found = response_cache().get(place.key, CACHE_TIME_S)
+    except DocsToKGError as exc:
+        telemetry.log("WARNING", "cache_unavailable", request_id=plan.request_id, error=str(exc))
+        return None
+    if found is None:
+        return place
+    request_hash, body = found
+    if request_hash != place.request_hash:
+        detail = "This cache_key was used for another request; choose a new one."
+        return _refuse(plan.request_id, 409, "cache_key_reused", detail)
+    response = json.loads(body)
+    if response.get("diagnostics") is not None:
+        response["diagnostics"]["cache_hit"] = True
+    text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
+    telemetry.count("rag_requests_total", route=plan.route, status="200")
+    return Validated(reply=Reply(statusCode=200, body=text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _refuse(
+    request_id: str, status: int, code: str, detail: str, errors: tuple[FieldProblem, ...] = ()
+) -> Validated:
+    return Validated(reply=problem_reply(status, code, detail, request_id, errors))

@@ -1,0 +1,32 @@
+"""Every error a caller sees has one shape: RFC 9457 problem details."""
+
+from http import HTTPStatus
+
+from docstokg.contracts.response import FieldProblem, Problem
+from docstokg.contracts.state import Reply
+
+PROBLEM_TYPE = "application/problem+json"
+
+
+def problem_reply(
+    status: int,
+    code: str,
+    detail: str,
+    request_id: str,
+    errors: tuple[FieldProblem, ...] = (),
+    headers: dict[str, str] | None = None,
+) -> Reply:
+    """Write a problem as a reply with its media type."""
+    problem = Problem(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        code=code,
+        detail=detail,
+        request_id=request_id,
+        errors=errors,
+    )
+    return Reply(
+        statusCode=status,
+        body=problem.model_dump_json(),
+        headers={"Content-Type": PROBLEM_TYPE, **(headers or {})},
+    )

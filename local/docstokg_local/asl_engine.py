@@ -1,0 +1,143 @@
+"""Execute a state machine locally, with the limits and timeouts AWS would apply.
+
+The JSONata semantics are those of sfnx; what it leaves out is added here: the 262,144-byte check
+on every input and output, TimeoutSeconds of tasks and of the machine. `sfnx.testing.run` checks
+the definition at every call, which is more than half of its time, so the check is made once here
+and its parts are called.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from sfnx.testing import Call, Failure, Record, check, execution_context, scope
+
+from docstokg.domain.budget import STATE_LIMIT_BYTES, json_bytes
+
+TaskFunction = Callable[[dict[str, Any], object], dict[str, Any]]
+_SUBSTITUTION = re.compile(r"\$\{(\w+)\}")
+_JSONATA = re.compile(r"^\{%(.*)%\}$", re.S)
+_TASKS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How one execution ended, in the words of StartSyncExecution."""
+
+    status: Literal["SUCCEEDED", "FAILED", "TIMED_OUT"]
+    output: Any = None
+    error: str | None = None
+    cause: str | None = None
+    states: tuple[str, ...] = ()
+    sizes: tuple[tuple[str, int, int], ...] = ()
+    """(state, argument bytes, result bytes) of every task, in order."""
+
+
+class MachineTimedOut(BaseException):
+    """Ends an execution past its own TimeoutSeconds; no Catch may see it."""
+
+
+class StateMachine:
+    """One definition with a Python function per `${...Function}` substitution."""
+
+    def __init__(
+        self,
+        definition: Mapping[str, Any],
+        functions: Mapping[str, TaskFunction],
+        timeout_s: float | None = None,
+    ) -> None:
+        """`timeout_s` replaces the definition's own TimeoutSeconds."""
+        text = json.dumps(definition)
+        names = set(_SUBSTITUTION.findall(text))
+        if missing := sorted(names - set(functions)):
+            raise KeyError(f"no function for {', '.join(missing)}")
+        self._definition = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
+        check(self._definition)
+        self._functions = dict(functions)
+        self._timeout_s = timeout_s or float(self._definition.get("TimeoutSeconds", 300))
+        self._pool = ThreadPoolExecutor(_TASKS_AT_ONCE, thread_name_prefix="task")
+
+    @classmethod
+    def from_file(
+        cls, path: Path, functions: Mapping[str, TaskFunction], timeout_s: float | None = None
+    ) -> "StateMachine":
+        """Read a definition file."""
+        return cls(json.loads(path.read_text(encoding="utf-8")), functions, timeout_s)
+
+    def execute(self, execution_input: Any) -> Execution:
+        """Run one execution to its end; never raises for what the machine did."""
+        sizes: list[tuple[str, int, int]] = []
+        started = time.monotonic()
+        ends = started + self._timeout_s
+        start_time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+        def task(call: Call) -> object:
+            return self._task(call, ends, sizes)
+
+        record = Record(task, None)
+        try:
+            if json_bytes(execution_input) > STATE_LIMIT_BYTES:
+                raise Failure("States.DataLimitExceeded", "the execution input is too large")
+            context = execution_context(execution_input, start_time)
+            output = scope(self._definition, {}, execution_input, context, record)
+            if json_bytes(output) > STATE_LIMIT_BYTES:
+                raise Failure("States.DataLimitExceeded", "the output is too large")
+        except MachineTimedOut:
+            return Execution("TIMED_OUT", states=tuple(record.states), sizes=tuple(sizes))
+        except Failure as failure:
+            return Execution(
+                "FAILED", None, failure.error, failure.cause, tuple(record.states), tuple(sizes)
+            )
+        return Execution("SUCCEEDED", output, None, None, tuple(record.states), tuple(sizes))
+
+    def _task(self, call: Call, ends: float, sizes: list[tuple[str, int, int]]) -> object:
+        arguments = call.arguments
+        assert isinstance(arguments, dict)
+        given = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+        size = len(given.encode("utf-8", "surrogatepass"))
+        if size > STATE_LIMIT_BYTES:
+            raise Failure("States.DataLimitExceeded", f"arguments of {call.state}")
+        function = self._functions[str(arguments["FunctionName"])]
+        payload = json.loads(given)["Payload"]
+        future: Future[dict[str, Any]] = self._pool.submit(function, payload, None)
+        own = self._task_timeout(call.state, payload)
+        left = ends - time.monotonic()
+        try:
+            result = future.result(timeout=max(0.0, min(own, left)))
+        except NotYet:
+            if future.done() and future.exception() is not None:
+                raise _failure(future.exception()) from None
+            if left <= own:
+                raise MachineTimedOut from None
+            raise Failure("States.Timeout", "") from None
+        except Exception as exc:
+            raise _failure(exc) from exc
+        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+        result_size = len(text.encode("utf-8", "surrogatepass"))
+        sizes.append((call.state, size, result_size))
+        if result_size > STATE_LIMIT_BYTES:
+            raise Failure("States.DataLimitExceeded", f"result of {call.state}")
+        return {"ExecutedVersion": "$LATEST", "Payload": json.loads(text), "StatusCode": 200}
+
+    def _task_timeout(self, state: str, payload: Any) -> float:
+        """Give a task's TimeoutSeconds; an expression here may only count down to the deadline."""
+        timeout = self._definition["States"][state].get("TimeoutSeconds")
+        if isinstance(timeout, int | float):
+            return float(timeout)
+        if isinstance(timeout, str) and _JSONATA.match(timeout):
+            left_ms = payload["plan"]["deadline_ms"] - time.time() * 1000
+            return max(1.0, float(-(-left_ms // 1000)) + 1)
+        return self._timeout_s
+
+
+def _failure(exc: BaseException | None) -> Failure:
+    """Name an exception as the Lambda runtime would."""
+    cause = {"errorMessage": str(exc), "errorType": type(exc).__name__}
+    return Failure(type(exc).__name__, json.dumps(cause))

@@ -1,0 +1,55 @@
+"""The Workflow port on a laptop: one state machine over the handlers Lambda loads."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from docstokg.contracts.state import Envelope, Reply
+from docstokg.usecases.problems import problem_reply
+from docstokg.wiring import Handler, Wiring
+from docstokg_local.asl_engine import Execution, StateMachine
+from functions.expand import handler as expand
+from functions.ground import handler as ground
+from functions.respond import handler as respond
+from functions.retrieve import handler as retrieve
+from functions.synthesize import handler as synthesize
+from functions.validate import handler as validate
+
+DEFINITION = Path(__file__).resolve().parents[2] / "statemachine" / "answer.asl.json"
+STEPS: Mapping[str, ModuleType] = {
+    "ValidateFunction": validate,
+    "RetrieveFunction": retrieve,
+    "ExpandFunction": expand,
+    "GroundFunction": ground,
+    "SynthesizeFunction": synthesize,
+    "RespondFunction": respond,
+}
+
+
+class LocalWorkflow:
+    """Runs questions through `statemachine/answer.asl.json`, in process."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        handlers: dict[str, Handler] = {
+            name: module.build(wiring) for name, module in STEPS.items()
+        }
+        timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
+        self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
+
+    def run(self, envelope: Envelope) -> Reply:
+        """Run one execution to its reply; a failed or late one is problem+json, as in AWS."""
+        execution = self.execute(envelope)
+        if execution.status == "SUCCEEDED":
+            return Reply.model_validate(execution.output)
+        if execution.status == "TIMED_OUT":
+            return problem_reply(
+                504, "workflow_timeout", "The workflow ran out of time.", envelope.request_id
+            )
+        return problem_reply(
+            500, "workflow_failed", "The workflow failed.", envelope.request_id
+        )
+
+    def execute(self, envelope: Envelope) -> Execution:
+        """Run one execution and tell how it went, state by state."""
+        return self._machine.execute(envelope.model_dump(mode="json"))
