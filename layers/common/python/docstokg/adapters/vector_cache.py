@@ -56,6 +56,7 @@ class VectorCache:
         expires = time.time() + self._ttl_s
         try:
             with self._connection() as connection:
+                connection.execute("DELETE FROM vectors WHERE expires <= ?", (time.time(),))
                 connection.executemany(
                     "INSERT OR REPLACE INTO vectors (key, value, expires) VALUES (?, ?, ?)",
                     [(key, value, expires) for key, value in sorted(values.items())],
@@ -77,8 +78,7 @@ class VectorCache:
                 "CREATE TABLE IF NOT EXISTS vectors "
                 "(key TEXT PRIMARY KEY, value BLOB NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
             )
-            with connection:
-                connection.execute("DELETE FROM vectors WHERE expires <= ?", (time.time(),))
+            connection.execute("CREATE INDEX IF NOT EXISTS expiring ON vectors (expires)")
         except sqlite3.Error:
             handle.connection.close()
             raise
