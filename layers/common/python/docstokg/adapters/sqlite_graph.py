@@ -1,0 +1,526 @@
+"""The knowledge graph in SQLite, read side: a laptop answers without a graph server."""
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from docstokg.adapters.sqlite_graph_schema import chunk_key, translated
+from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
+from docstokg.contracts.graph import (
+    AliasMatch,
+    GraphSlice,
+    SliceChunk,
+    SliceEntity,
+    SliceMention,
+    SliceRelation,
+    SliceRequest,
+)
+from docstokg.contracts.records import GraphInfo, Scope
+from docstokg.domain.neighbourhood import Budget, Choice, Mentioned, choose_chunks, choose_starts
+from docstokg.domain.visibility import required
+from docstokg.errors import Timeout, Unavailable
+
+__all__ = ["SqliteGraph", "SqliteGraphWriter"]
+
+COUNT_LIMIT = 1000
+STEPS_BETWEEN_CLOCK_READS = 2000
+MAX_ALIASES = 500
+MAX_POOL_MENTIONS = 20_000
+MAX_RELATIONS = 5000
+REDIRECTS = 4
+
+_ENTITY = (
+    "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
+    " e.closed_mentions, e.prefix, e.type_key"
+)
+Row = tuple[Any, ...]
+
+
+class SqliteGraph:
+    """A `KnowledgeGraph` in one SQLite file; one read-only connection per thread.
+
+    A file that is missing, replaced, damaged or never loaded is `Unavailable`; the progress
+    handler ends a statement at its deadline with `Timeout`.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._local = threading.local()
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        """Alias look-up and 1-hop neighbourhood, all from one snapshot."""
+        with self._reading(scope, timeout_s) as reader:
+            return reader.slice(request)
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        """One more hop around the entities of `frontier`, all from one snapshot."""
+        with self._reading(scope, timeout_s) as reader:
+            return reader.widen(frontier, request)
+
+    def entities(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceEntity, ...]:
+        """Read visible entities by id (any case), sorted by id."""
+        with self._reading(scope, timeout_s) as reader:
+            rows = reader.rows_of_ids(ids)
+            return tuple(sorted(reader.entities(rows), key=lambda entity: entity.id))
+
+    def names(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, tuple[str, ...]]:
+        """Map each visible id to its preferred name followed by its synonyms."""
+        with self._reading(scope, timeout_s) as reader:
+            return reader.names(ids)
+
+    def relations_of(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceRelation, ...]:
+        """Read the visible relations that leave the given entities, at most 5,000."""
+        with self._reading(scope, timeout_s) as reader:
+            keys = [row[0] for row in reader.rows_of_ids(ids)]
+            return reader.relations_leaving(keys)
+
+    def info(self, timeout_s: float) -> GraphInfo:
+        """Say what the graph holds, as counted by the last finished load."""
+        with self._reading(Scope(namespace=""), timeout_s) as reader:
+            return reader.info()
+
+    @contextmanager
+    def _reading(self, scope: Scope, timeout_s: float) -> Iterator["_Reader"]:
+        deadline = time.monotonic() + timeout_s
+        if timeout_s <= 0:
+            raise Timeout("no time is left for the graph")
+        try:
+            connection = self._connection()
+            connection.execute(f"PRAGMA busy_timeout = {max(1, int(timeout_s * 1000))}")
+            connection.set_progress_handler(
+                lambda: time.monotonic() > deadline, STEPS_BETWEEN_CLOCK_READS
+            )
+            try:
+                connection.execute("BEGIN")
+                try:
+                    yield _Reader(connection, scope)
+                finally:
+                    connection.rollback()
+            finally:
+                connection.set_progress_handler(None, 0)
+        except sqlite3.Error as error:
+            self._forget()
+            raise translated(error) from error
+
+    def _connection(self) -> sqlite3.Connection:
+        try:
+            status = os.stat(self._path)
+        except OSError as error:
+            self._forget()
+            raise Unavailable(f"there is no graph file at {self._path}") from error
+        identity = (status.st_dev, status.st_ino)
+        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if known is not None and self._local.identity == identity:
+            return known
+        self._forget()
+        connection = sqlite3.connect(
+            f"file:{quote(os.path.abspath(self._path))}?mode=ro", uri=True, isolation_level=None
+        )
+        self._local.connection, self._local.identity = connection, identity
+        return connection
+
+    def _forget(self) -> None:
+        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        self._local.connection = self._local.identity = None
+        if known is not None:
+            known.close()
+
+
+class _Reader:
+    """One call's view of the file: a connection inside a transaction, and the caller's scope."""
+
+    def __init__(self, connection: sqlite3.Connection, scope: Scope) -> None:
+        self._run = connection.execute
+        self._scope = scope
+        self._space = scope.namespace
+        self._sees_all = scope.groups is None or not self._any_closed()
+        self._seen_sql, self._seen_values = self._seen()
+        self._allowed_sql, self._allowed_values = self._allowed()
+
+    def _any_closed(self) -> bool:
+        found = self._run(
+            "SELECT 1 FROM graph_chunks WHERE namespace = ? AND acl <> '[]' LIMIT 1", (self._space,)
+        )
+        return found.fetchone() is not None
+
+    def _seen(self) -> tuple[str, tuple[str, ...]]:
+        """SQL that holds iff the caller may see chunk `c` (SPEC 3)."""
+        if self._sees_all:
+            return "TRUE", ()
+        return (
+            "(c.acl = '[]' OR EXISTS (SELECT 1 FROM json_each(c.acl) a WHERE a.value IN"
+            " (SELECT value FROM json_each(?))))",
+            (_array(self._scope.groups or ()),),
+        )
+
+    def _allowed(self) -> tuple[str, tuple[str, ...]]:
+        """SQL that holds iff chunk `c` is seen and meets the request's filter as well."""
+        parts, values = [self._seen_sql], list(self._seen_values)
+        for group in required(self._scope.filter):
+            parts.append(
+                "EXISTS (SELECT 1 FROM json_each(c.facets) f WHERE f.value IN"
+                " (SELECT value FROM json_each(?)))"
+            )
+            values.append(_array(group))
+        if self._scope.doc_ids is not None:
+            parts.append("c.doc_id IN (SELECT value FROM json_each(?))")
+            values.append(_array(self._scope.doc_ids))
+        return " AND ".join(parts), tuple(values)
+
+    def slice(self, request: SliceRequest) -> GraphSlice:
+        aliases = self._aliases(request.alias_keys)
+        given = self._current(self.rows_of_ids(request.entity_ids))
+        named = {row[0]: row for row in [*(row for _, row, _ in aliases), *given]}
+        pool = self._chunks([chunk_key(uuid) for uuid in request.chunk_uuids])
+        position = {chunk_key(uuid): i for i, uuid in enumerate(request.chunk_uuids)}
+        mentioned = self._mentioned(pool, position, request)
+        starts = choose_starts(list(named), mentioned, request.max_nodes)
+        part = self._around(starts, position, pool, request, named)
+        matches = {
+            AliasMatch(key=key, entity_id=row[1], preferred=preferred)
+            for key, row, preferred in aliases
+        }
+        ordered = sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))
+        return part.model_copy(update={"aliases": tuple(ordered)})
+
+    def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
+        rows = self._current(self.rows_of_ids(frontier))
+        named = {row[0]: row for row in rows}
+        position = {chunk_key(uuid): i for i, uuid in enumerate(request.chunk_uuids)}
+        pool = self._chunks(list(position))
+        return self._around(list(named)[: request.max_nodes], position, pool, request, named)
+
+    def _aliases(self, keys: Sequence[str]) -> list[tuple[str, Row, bool]]:
+        if not keys:
+            return []
+        found = self._run(
+            f"SELECT a.key, a.preferred, {_ENTITY} FROM json_each(?) k"
+            " JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
+            " JOIN graph_entities e ON e.entity = a.entity"
+            " ORDER BY a.key, a.preferred DESC, e.id LIMIT ?",
+            (_array(keys), self._space, MAX_ALIASES),
+        ).fetchall()
+        rows = {row[2]: tuple(row[2:]) for row in found}
+        visible = {row[0] for row in self._visible(rows.values())}
+        current = {
+            key: now
+            for key in visible
+            for now in self._current([rows[key]])
+        }
+        return [
+            (row[0], current[row[2]], bool(row[1])) for row in found if row[2] in current
+        ]
+
+    def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
+        """Read the rows of visible entities by id, CURIEs in any case, in the order asked for."""
+        wanted = list(dict.fromkeys(identifier.casefold() for identifier in ids))
+        if not wanted:
+            return []
+        found = self._run(
+            f"SELECT {_ENTITY} FROM json_each(?) k"
+            " JOIN graph_entities e ON e.namespace = ? AND e.folded = k.value"
+            " ORDER BY k.key, e.id",
+            (_array(wanted), self._space),
+        ).fetchall()
+        return self._visible(found)
+
+    def _current(self, rows: Sequence[Row]) -> list[Row]:
+        """Follow obsolete terms to what replaces them, where that is visible."""
+        now = list(rows)
+        for _ in range(REDIRECTS):
+            old = {row[0]: row[5] for row in now if row[4] and row[5]}
+            if not old:
+                break
+            found = {row[1].casefold(): row for row in self.rows_of_ids(old.values())}
+            now = [
+                found.get(old[row[0]].casefold(), row) if row[0] in old else row for row in now
+            ]
+        return list({row[0]: row for row in now}.values())
+
+    def _visible(self, rows: Iterable[Row]) -> list[Row]:
+        """Keep entities that are listed or that a visible chunk mentions."""
+        if self._sees_all:
+            return [row for row in rows if row[6] or row[7] or row[8]]
+        kept = []
+        for row in rows:
+            if row[6] or row[7] or (row[8] and self._count(row[0], 1)):
+                kept.append(row)
+        return kept
+
+    def _count(self, entity: int, limit: int) -> int:
+        counted = self._run(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM graph_mentions m JOIN graph_chunks c"
+            f" ON c.chunk = m.chunk WHERE m.entity = ? AND {self._seen_sql} LIMIT ?)",
+            (entity, *self._seen_values, limit),
+        )
+        return int(counted.fetchone()[0])
+
+    def _mentions_of(self, row: Row) -> int:
+        if self._sees_all or not row[8]:
+            return min(COUNT_LIMIT, int(row[7]) + int(row[8]))
+        return self._count(row[0], COUNT_LIMIT)
+
+    def entities(self, rows: Iterable[Row]) -> list[SliceEntity]:
+        """Make contract entities of rows."""
+        return [
+            SliceEntity(
+                id=row[1],
+                name=row[2],
+                type=row[3],
+                mentions=self._mentions_of(row),
+                obsolete=bool(row[4]),
+                replaced_by=row[5],
+            )
+            for row in rows
+        ]
+
+    def _chunks(self, keys: Sequence[int]) -> dict[int, Row]:
+        if not keys:
+            return {}
+        found = self._run(
+            "SELECT c.chunk, c.uuid, c.chunk_id, c.doc_id FROM json_each(?) k"
+            " JOIN graph_chunks c ON c.chunk = k.value"
+            f" WHERE c.namespace = ? AND {self._allowed_sql}",
+            (json.dumps(list(keys)), self._space, *self._allowed_values),
+        )
+        return {row[0]: row for row in found}
+
+    def _typed(self, request: SliceRequest) -> tuple[str, tuple[str, ...]]:
+        if request.entity_types is None:
+            return "TRUE", ()
+        kinds = _array(kind.casefold() for kind in request.entity_types)
+        return (
+            "(e.prefix IN (SELECT value FROM json_each(?))"
+            " OR e.type_key IN (SELECT value FROM json_each(?)))",
+            (kinds, kinds),
+        )
+
+    def _mentioned(
+        self, pool: dict[int, Row], position: dict[int, int], request: SliceRequest
+    ) -> list[Mentioned]:
+        if not pool:
+            return []
+        typed, values = self._typed(request)
+        found = self._run(
+            "SELECT m.entity, m.chunk, e.open_mentions + e.closed_mentions, e.id"
+            " FROM json_each(?) k JOIN graph_mentions m ON m.chunk = k.value"
+            f" JOIN graph_entities e ON e.entity = m.entity WHERE {typed} LIMIT ?",
+            (_array(sorted(pool, key=position.__getitem__)), *values, MAX_POOL_MENTIONS),
+        )
+        return [
+            Mentioned(entity, position[chunk], count, identifier)
+            for entity, chunk, count, identifier in found
+        ]
+
+    def _around(
+        self,
+        starts: Sequence[int],
+        position: dict[int, int],
+        pool: dict[int, Row],
+        request: SliceRequest,
+        named: dict[int, Row],
+    ) -> GraphSlice:
+        near = self._mentioning(starts, request.chunks_per_entity)
+        neighbours = self._neighbours(starts, request)
+        choice = choose_chunks(
+            starts, near, neighbours, [key for key in position if key in pool], Budget(
+                request.max_nodes, request.chunks_per_entity, request.neighbours_per_entity
+            )
+        )
+        return self._assemble(choice, pool, request, named)
+
+    def _mentioning(self, entities: Sequence[int], per_entity: int) -> list[tuple[int, int]]:
+        """Read (entity, chunk) for the first visible chunks of each entity, most focused first."""
+        if not entities or per_entity <= 0:
+            return []
+        if self._allowed_sql == "TRUE":
+            inner = (
+                "SELECT n.chunk FROM graph_mentions n WHERE n.entity = k.value"
+                " ORDER BY n.degree, n.chunk LIMIT ?"
+            )
+            values: tuple[Any, ...] = (per_entity,)
+        else:
+            inner = (
+                "SELECT n.chunk FROM graph_mentions n JOIN graph_chunks c ON c.chunk = n.chunk"
+                f" WHERE n.entity = k.value AND {self._allowed_sql}"
+                " ORDER BY n.degree, n.chunk LIMIT ?"
+            )
+            values = (*self._allowed_values, per_entity)
+        found = self._run(
+            "SELECT k.value, c.chunk FROM json_each(?) k"
+            f" JOIN graph_chunks c ON c.chunk IN ({inner})",
+            (_array(entities), *values),
+        )
+        return [(entity, chunk) for entity, chunk in found]
+
+    def _neighbours(
+        self, entities: Sequence[int], request: SliceRequest
+    ) -> list[tuple[int, int, float]]:
+        """Read (entity, neighbour, weight), both directions, heaviest first for each entity."""
+        if not entities or request.neighbours_per_entity <= 0:
+            return []
+        chosen, values = self._relation_sql(request)
+        typed, kinds = self._typed(request)
+        found: list[tuple[int, int, float]] = []
+        for here, there in (("source", "target"), ("target", "source")):
+            inner = (
+                f"SELECT n.relation FROM graph_relations n WHERE n.{here} = k.value AND {chosen}"
+                f" ORDER BY n.weight DESC, n.{there} LIMIT ?"
+            )
+            found += self._run(
+                f"SELECT k.value, r.{there}, r.weight FROM json_each(?) k"
+                f" JOIN graph_relations r ON r.relation IN ({inner})"
+                f" JOIN graph_entities e ON e.entity = r.{there} WHERE {typed}",
+                (_array(entities), *values, request.neighbours_per_entity, *kinds),
+            ).fetchall()
+        return found
+
+    def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
+        """SQL that holds iff relation `name` is visible and of a wanted type."""
+        parts, values = [], []
+        if request.relations is not None:
+            parts.append(f"{name}.type_key IN (SELECT value FROM json_each(?))")
+            values.append(_array(kind.casefold() for kind in request.relations))
+        if not self._sees_all:
+            parts.append(
+                f"({name}.evidence IS NULL OR EXISTS (SELECT 1 FROM graph_chunks c"
+                f" WHERE c.chunk = {name}.evidence AND {self._seen_sql}))"
+            )
+            values.extend(self._seen_values)
+        return " AND ".join(parts) or "TRUE", tuple(values)
+
+    def _assemble(
+        self, choice: Choice, pool: dict[int, Row], request: SliceRequest, named: dict[int, Row]
+    ) -> GraphSlice:
+        """Read the chosen nodes and every edge among them."""
+        missing = [key for key in choice.entities if key not in named]
+        read = self._run(
+            f"SELECT {_ENTITY} FROM json_each(?) k JOIN graph_entities e ON e.entity = k.value",
+            (_array(missing),),
+        ).fetchall()
+        rows = {row[0]: row for row in self._visible(read)} | {
+            key: named[key] for key in choice.entities if key in named
+        }
+        chunks = dict(pool)
+        chunks |= self._chunks([key for key in choice.chunks if key not in pool])
+        chunks = {key: chunks[key] for key in choice.chunks if key in chunks}
+        found_mentions = self._run(
+            "SELECT m.chunk, m.entity, m.start, m.stop FROM json_each(?) k"
+            " JOIN graph_mentions m ON m.chunk = k.value"
+            " WHERE m.entity IN (SELECT value FROM json_each(?))",
+            (_array(chunks), _array(rows)),
+        )
+        mentions = [
+            SliceMention(uuid=chunks[chunk][1], entity_id=rows[entity][1], start=start, end=stop)
+            for chunk, entity, start, stop in found_mentions
+        ]
+        relations = self._relations_among(rows, request)
+        return GraphSlice(
+            entities=tuple(sorted(self.entities(rows.values()), key=lambda item: item.id)),
+            chunks=tuple(
+                SliceChunk(uuid=row[1], chunk_id=row[2], doc_id=row[3])
+                for row in sorted(chunks.values(), key=lambda row: str(row[1]))
+            ),
+            mentions=tuple(sorted(mentions, key=lambda item: (item.uuid, item.entity_id))),
+            relations=relations,
+            truncated=choice.truncated,
+        )
+
+    def _relations_among(
+        self, rows: dict[int, Row], request: SliceRequest
+    ) -> tuple[SliceRelation, ...]:
+        if len(rows) < 2:
+            return ()
+        chosen, values = self._relation_sql(request, "r")
+        keys = _array(rows)
+        found = self._run(
+            "SELECT r.source, r.type, r.target, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
+            " FROM json_each(?) k JOIN graph_relations r ON r.source = k.value"
+            " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
+            f" WHERE r.target IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
+            (keys, keys, *values, MAX_RELATIONS),
+        )
+        return _sorted_relations(
+            SliceRelation(
+                source=rows[source][1],
+                type=kind,
+                target=rows[target][1],
+                weight=weight,
+                evidence_uuid=uuid,
+                evidence_chunk_id=chunk_id,
+                evidence_start=start,
+                evidence_end=stop,
+            )
+            for source, kind, target, weight, uuid, chunk_id, start, stop in found
+        )
+
+    def relations_leaving(self, keys: Sequence[int]) -> tuple[SliceRelation, ...]:
+        """Read relations by source."""
+        chosen, values = self._relation_sql(SliceRequest(), "r")
+        found = self._run(
+            "SELECT s.id, r.type, t.id, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
+            " FROM json_each(?) k JOIN graph_relations r ON r.source = k.value"
+            " JOIN graph_entities s ON s.entity = r.source"
+            " JOIN graph_entities t ON t.entity = r.target"
+            " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
+            f" WHERE {chosen} LIMIT ?",
+            (_array(keys), *values, MAX_RELATIONS),
+        )
+        return _sorted_relations(
+            SliceRelation(
+                source=row[0],
+                type=row[1],
+                target=row[2],
+                weight=row[3],
+                evidence_uuid=row[4],
+                evidence_chunk_id=row[5],
+                evidence_start=row[6],
+                evidence_end=row[7],
+            )
+            for row in found
+        )
+
+    def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Read names and synonyms of visible entities."""
+        rows = self.rows_of_ids(ids)
+        found = self._run(
+            "SELECT e.id, e.name, e.synonyms FROM json_each(?) k"
+            " JOIN graph_entities e ON e.entity = k.value ORDER BY e.id",
+            (_array(row[0] for row in rows),),
+        )
+        return {
+            identifier: tuple(dict.fromkeys([name, *json.loads(synonyms)]))
+            for identifier, name, synonyms in found
+        }
+
+    def info(self) -> GraphInfo:
+        """Read what the last finished load counted."""
+        row = self._run("SELECT value FROM graph_meta WHERE key = 'counts'").fetchone()
+        return GraphInfo.model_validate_json(row[0]) if row else GraphInfo()
+
+
+def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
+    return tuple(
+        sorted(
+            relations,
+            key=lambda item: (item.source, item.type, item.target, item.evidence_uuid or ""),
+        )
+    )
+
+
+def _array(values: Iterable[object] | Collection[object]) -> str:
+    return json.dumps(list(values))

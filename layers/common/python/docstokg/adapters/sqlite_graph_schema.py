@@ -1,0 +1,93 @@
+"""Tables of the embedded knowledge graph, beside the index in one SQLite file."""
+
+import hashlib
+import sqlite3
+import uuid as uuids
+
+from docstokg.errors import DocsToKGError, Timeout, Unavailable
+
+SCHEMA_VERSION = 1
+
+# Integer keys are hashes of the identities, so that nothing has to be looked up while loading and
+# every order by key is the same for the same content. `degree` = entities the chunk mentions; it
+# comes before the chunk in the key, so that a hub's most focused chunks are read first.
+TABLES = """
+CREATE TABLE IF NOT EXISTS graph_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS graph_chunks (
+  chunk INTEGER PRIMARY KEY, namespace TEXT NOT NULL, uuid TEXT NOT NULL, chunk_id TEXT NOT NULL,
+  doc_id TEXT NOT NULL, title TEXT NOT NULL, acl TEXT NOT NULL, topics TEXT NOT NULL,
+  facets TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS graph_chunks_doc ON graph_chunks (namespace, doc_id);
+CREATE INDEX IF NOT EXISTS graph_chunks_closed ON graph_chunks (namespace) WHERE acl <> '[]';
+CREATE TABLE IF NOT EXISTS graph_topics (
+  namespace TEXT NOT NULL, topic TEXT NOT NULL, chunk INTEGER NOT NULL,
+  PRIMARY KEY (namespace, topic, chunk)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS graph_entities (
+  entity INTEGER PRIMARY KEY, namespace TEXT NOT NULL, id TEXT NOT NULL, folded TEXT NOT NULL,
+  prefix TEXT NOT NULL, name TEXT NOT NULL, type TEXT, type_key TEXT NOT NULL DEFAULT '',
+  synonyms TEXT NOT NULL, definition TEXT, obsolete INTEGER NOT NULL, replaced_by TEXT,
+  listed INTEGER NOT NULL, bare INTEGER NOT NULL, vector BLOB,
+  open_mentions INTEGER NOT NULL DEFAULT 0, closed_mentions INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS graph_entities_folded ON graph_entities (namespace, folded);
+CREATE TABLE IF NOT EXISTS graph_aliases (
+  namespace TEXT NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL, preferred INTEGER NOT NULL,
+  PRIMARY KEY (namespace, key, entity)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS graph_aliases_entity ON graph_aliases (entity);
+CREATE TABLE IF NOT EXISTS graph_mentions (
+  entity INTEGER NOT NULL, degree INTEGER NOT NULL, chunk INTEGER NOT NULL,
+  start INTEGER, stop INTEGER, PRIMARY KEY (entity, degree, chunk)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS graph_mentions_chunk ON graph_mentions (chunk, entity, start, stop);
+CREATE TABLE IF NOT EXISTS graph_relations (
+  relation INTEGER PRIMARY KEY, namespace TEXT NOT NULL, source INTEGER NOT NULL,
+  type TEXT NOT NULL, type_key TEXT NOT NULL, target INTEGER NOT NULL, weight REAL NOT NULL,
+  evidence INTEGER, start INTEGER, stop INTEGER, properties TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS graph_relations_source
+  ON graph_relations (source, weight DESC, target, type_key, evidence);
+CREATE INDEX IF NOT EXISTS graph_relations_target
+  ON graph_relations (target, weight DESC, source, type_key, evidence);
+CREATE INDEX IF NOT EXISTS graph_relations_evidence ON graph_relations (evidence);
+CREATE INDEX IF NOT EXISTS graph_relations_type ON graph_relations (namespace, type);
+CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
+"""
+
+
+def chunk_key(uuid: str) -> int:
+    """Give the integer key of a chunk: the first 63 bits of its uuid, so keys sort as uuids do."""
+    try:
+        return int.from_bytes(uuids.UUID(uuid).bytes[:8]) >> 1
+    except ValueError:
+        return _hash("c", uuid)
+
+
+def entity_key(namespace: str, entity: str) -> int:
+    """Give the integer key of an entity."""
+    return _hash("e", namespace, entity)
+
+
+def relation_key(
+    namespace: str, source: str, kind: str, target: str, evidence: str | None
+) -> int:
+    """Give the integer key of a relation: (source, type, target, evidence) within a namespace."""
+    return _hash("r", namespace, source, kind, target, evidence or "")
+
+
+def _hash(*parts: str) -> int:
+    text = "\x00".join(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 1
+
+
+def prefix_of(entity: str) -> str:
+    """Give the folded CURIE prefix, or "" for ids that are no CURIEs."""
+    head, colon, _ = entity.partition(":")
+    return head.casefold() if colon and head != "ent" else ""
+
+
+def translated(error: sqlite3.Error) -> DocsToKGError:
+    """Name what went wrong in the tree of `docstokg.errors`."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if code is not None else None
+    if primary == sqlite3.SQLITE_INTERRUPT:
+        return Timeout("the graph did not answer in time")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Timeout("the graph file stayed locked by another process")
+    return Unavailable(f"the graph file cannot be read: {error}")
