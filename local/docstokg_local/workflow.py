@@ -46,9 +46,7 @@ class LocalWorkflow:
             return problem_reply(
                 504, "workflow_timeout", "The workflow ran out of time.", envelope.request_id
             )
-        return problem_reply(
-            500, "workflow_failed", "The workflow failed.", envelope.request_id
-        )
+        return problem_reply(500, "workflow_failed", "The workflow failed.", envelope.request_id)
 
     def execute(self, envelope: Envelope) -> Execution:
         """Run one execution and tell how it went, state by state."""

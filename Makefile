@@ -1,0 +1,39 @@
+# Every target is one line; `make help` lists them. Nothing needs an account or Docker.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check serve services services-stop lock openapi synth package promote bench-retrieval bench-answers bench-verbosity bench-http cloud-check clean
+STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
+ENV ?= dev
+PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+demo: ## set up, build the demo store, ask the demo question (INDEX=, GRAPH=: other stores)
+	@scripts/setup $(if $(INDEX)$(GRAPH),requirements.lock,requirements/demo.lock) && .venv/bin/docstokg demo $(STORES)
+
+test: ## set up and run every test this machine can run
+	@scripts/setup requirements.lock && $(PYTEST)
+
+check: ## format, lint and type check
+	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+
+serve: ## the HTTP API on 127.0.0.1:8080
+	@scripts/setup requirements/demo.lock && .venv/bin/docstokg serve $(STORES)
+
+services: ## start a real OpenSearch and Neo4j on loopback
+	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.services start
+
+services-stop: ## end them
+	@.venv/bin/python -m docstokg_local.services stop
+
+lock: ## rewrite every lock file from pyproject.toml
+	@scripts/lock
+
+openapi: ## rewrite docs/openapi.json from the contracts
+	@.venv/bin/python -c 'from docstokg_local.server import document_text; print(document_text(), end="")' > docs/openapi.json
+
+synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account
+	@scripts/setup requirements.lock && .venv/bin/python infra/app.py $(ENV)
+
+clean: ## remove what the targets made, but no data
+	@rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

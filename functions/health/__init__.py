@@ -1,0 +1,1 @@
+"""Tell how the service and its dependencies are doing."""

@@ -1,0 +1,59 @@
+"""Ask every dependency at once how it is, within a second."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from typing import Literal
+
+from docstokg import __version__
+from docstokg.contracts.response import DependencyHealth, Health
+from docstokg.contracts.state import Reply
+from docstokg.errors import CircuitOpen, DocsToKGError
+
+CHECK_TIME_S = 1.0
+ESSENTIAL = "index"
+
+Check = Callable[[float], object]
+
+
+def health(checks: Mapping[str, Check | None], workers: ThreadPoolExecutor) -> Reply:
+    """Give 200 ok or degraded, 503 down (nothing can be retrieved without the index).
+
+    `checks`: dependency -> a call with a time limit in seconds, or None where it is off.
+    """
+    started = time.perf_counter()
+    asked = {
+        name: workers.submit(_ask, check) for name, check in checks.items() if check is not None
+    }
+    states = {}
+    for name in checks:
+        if name not in asked:
+            states[name] = DependencyHealth(state="off")
+            continue
+        left = CHECK_TIME_S + 0.2 - (time.perf_counter() - started)
+        try:
+            states[name] = asked[name].result(timeout=max(0.0, left))
+        except NotYet:
+            states[name] = DependencyHealth(state="down", ms=CHECK_TIME_S * 1000)
+    status: Literal["ok", "degraded", "down"] = "ok"
+    if any(state.state in ("down", "open") for state in states.values()):
+        status = "down" if states[ESSENTIAL].state != "up" else "degraded"
+    body = Health(status=status, version=__version__, dependencies=states)
+    return Reply(
+        statusCode=503 if status == "down" else 200,
+        body=body.model_dump_json(),
+        headers={"Content-Type": "application/json", "Cache-Control": "no-store"},
+    )
+
+
+def _ask(check: Check) -> DependencyHealth:
+    started = time.perf_counter()
+    state: Literal["up", "down", "open"] = "up"
+    try:
+        check(CHECK_TIME_S)
+    except CircuitOpen:
+        state = "open"
+    except DocsToKGError:
+        state = "down"
+    return DependencyHealth(state=state, ms=round((time.perf_counter() - started) * 1000, 2))

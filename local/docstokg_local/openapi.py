@@ -1,0 +1,133 @@
+"""The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from docstokg import __version__
+from docstokg.contracts.request import RAGRequest, SearchRequest
+from docstokg.contracts.response import Health, Problem, RAGResponse
+
+_PROBLEMS = {
+    400: "The request is invalid; `errors` lists everything that is wrong with it.",
+    401: "No valid credentials.",
+    403: "The namespace is not granted to this caller.",
+    409: "The `cache_key` was used for another request.",
+    413: "The body is over 64 KiB.",
+    415: "The body is not application/json.",
+    429: "Too many requests; see Retry-After.",
+    500: "A crash; nothing about it is told but the request id.",
+    503: "No passage could be read.",
+    504: "The deadline passed before any passage could be read.",
+}
+_POSTS: dict[str, tuple[str, str, str, type[BaseModel], type[BaseModel]]] = {
+    "/v1/answer": (
+        "answer",
+        "Answer a question with verifiable evidence",
+        "The whole pipeline: hybrid retrieval, graph expansion, citations and, when asked, an "
+        "answer in which every claim is one of them.",
+        RAGRequest,
+        RAGResponse,
+    ),
+    "/v1/search": (
+        "search_documentation",
+        "Find evidence without an answer",
+        "The same pipeline without synthesis: `answer` is empty and `grounding` null.",
+        SearchRequest,
+        RAGResponse,
+    ),
+}
+
+
+def document(
+    extra: Iterable[tuple[str, str, str, str, type[BaseModel], type[BaseModel]]] = (),
+) -> dict[str, Any]:
+    """Build the document; `extra`: (path, operation, summary, description, request, response)."""
+    posts = dict(_POSTS)
+    for path, *rest in extra:
+        posts[path] = (rest[0], rest[1], rest[2], rest[3], rest[4])  # type: ignore[assignment]
+    models: dict[type[BaseModel], str] = {Problem: "serialization", Health: "serialization"}
+    for _, _, _, asked, given in posts.values():
+        models[asked] = "validation"
+        models[given] = "serialization"
+    _, schemas = models_json_schema(
+        [(model, mode) for model, mode in models.items()],  # type: ignore[misc]
+        ref_template="#/components/schemas/{model}",
+    )
+    paths: dict[str, Any] = {path: {"post": _post(*described)} for path, described in posts.items()}
+    paths["/v1/health"] = {
+        "get": {
+            "operationId": "health",
+            "summary": "Tell how the service and what it depends on are doing",
+            "security": [],
+            "responses": {
+                "200": _json("Health", "ok or degraded"),
+                "503": _json("Health", "down"),
+            },
+        }
+    }
+    paths["/openapi.json"] = {
+        "get": {
+            "operationId": "openapi",
+            "summary": "This document",
+            "security": [],
+            "responses": {
+                "200": {
+                    "description": "OpenAPI 3.1",
+                    "content": {"application/json": {"schema": {"type": "object"}}},
+                }
+            },
+        }
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "DocsToKG RAG",
+            "version": __version__,
+            "description": "Evidence-first retrieval: every claim is a source span.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"key": []}, {}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"}},
+        },
+    }
+
+
+def _post(
+    operation: str, summary: str, description: str, asked: type[BaseModel], given: type[BaseModel]
+) -> dict[str, Any]:
+    responses: dict[str, Any] = {
+        "200": _json(given.__name__, "Also when degraded; see diagnostics")
+    }
+    for status, text in _PROBLEMS.items():
+        responses[str(status)] = {
+            "description": text,
+            "content": {
+                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+            },
+        }
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "description": description,
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": f"#/components/schemas/{asked.__name__}"}}
+            },
+        },
+        "responses": responses,
+    }
+
+
+def _json(model: str, text: str) -> dict[str, Any]:
+    return {
+        "description": text,
+        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model}"}}},
+    }

@@ -1,0 +1,46 @@
+"""Metrics in memory, as Prometheus text, under the same names as in AWS."""
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from docstokg.observability import METRICS
+
+_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 12.0, 25.0)
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
+
+
+class PrometheusSink:
+    """The MetricSink of one process; `text` is what a scraper reads."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._metrics: dict[str, Counter | Histogram] = {}
+        for name, (kind, labels, text) in METRICS.items():
+            if kind == "counter":
+                self._metrics[name] = Counter(name, text, labels, registry=self._registry)
+            else:
+                buckets = _buckets(name)
+                self._metrics[name] = Histogram(
+                    name, text, labels, buckets=buckets, registry=self._registry
+                )
+
+    def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """Add to a counter, or observe one value of a histogram."""
+        metric = self._metrics[name]
+        child = metric.labels(**labels) if labels else metric
+        if isinstance(child, Counter):
+            child.inc(value)
+        else:
+            child.observe(value)
+
+    def text(self) -> bytes:
+        """Give the exposition format."""
+        return generate_latest(self._registry)
+
+
+def _buckets(name: str) -> tuple[float, ...]:
+    if name.endswith("_seconds"):
+        return _SECONDS
+    return _SHARES if name == "rag_confidence" else _COUNTS

@@ -1,0 +1,187 @@
+"""The HTTP API on a laptop: what API Gateway does in AWS, in front of the same state machine."""
+
+import base64
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from ulid import ULID
+
+from docstokg.contracts.request import MAX_BODY_BYTES
+from docstokg.contracts.state import Caller, Envelope, Reply
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.usecases.problems import problem_reply
+from docstokg.wiring import Wiring
+from docstokg_local import openapi
+from docstokg_local.authentication import Authentication
+from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.workflow import LocalWorkflow
+from functions.health import handler as health
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Refused(Exception):
+    """A request that never reaches the workflow."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.detail, self.headers = status, code, detail, headers
+
+
+def application(settings: Settings, wiring: Wiring | None = None) -> Starlette:
+    """Make the ASGI application; models and connections are made now, not in a request."""
+    sink = PrometheusSink()
+    wiring = wiring or Wiring(
+        settings, Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
+    )
+    authentication = Authentication(settings)
+    workflow = LocalWorkflow(wiring)
+    check_health = health.build(wiring)
+    document = openapi.document()
+
+    def asked(route: str) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            caller = _caller(request, authentication)
+            body = await _json_body(request)
+            envelope = Envelope(
+                route="answer" if route == "answer" else "search",
+                request_id=request.state.request_id,
+                caller=caller,
+                body_b64=base64.b64encode(body).decode(),
+            )
+            return _response(await run_in_threadpool(workflow.run, envelope))
+
+        return endpoint
+
+    async def get_health(request: Request) -> Response:
+        return _response(Reply.model_validate(await run_in_threadpool(check_health, {}, None)))
+
+    async def get_openapi(request: Request) -> Response:
+        return JSONResponse(document)
+
+    async def get_metrics(request: Request) -> Response:
+        return Response(sink.text(), media_type="text/plain; version=0.0.4")
+
+    app = Starlette(
+        routes=[
+            Route("/v1/answer", asked("answer"), methods=["POST"]),
+            Route("/v1/search", asked("search"), methods=["POST"]),
+            Route("/v1/health", get_health, methods=["GET"]),
+            Route("/openapi.json", get_openapi, methods=["GET"]),
+            Route("/metrics", get_metrics, methods=["GET"]),
+        ],
+        exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _crashed},
+    )
+    app.add_middleware(RequestIds)
+    return app
+
+
+class RequestIds:
+    """Gives every request an id that its answer and its log lines carry."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass on with `request.state.request_id` set."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = str(ULID())
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def with_id(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message.setdefault("headers", []).append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        await self._app(scope, receive, with_id)
+
+
+def _caller(request: Request, authentication: Authentication) -> Caller:
+    caller = authentication.caller(request.headers.get("x-api-key"))
+    if caller is None:
+        raise Refused(
+            401,
+            "unauthorized",
+            "Send a known key in the X-Api-Key header.",
+            {"WWW-Authenticate": "ApiKey"},
+        )
+    return caller
+
+
+async def _json_body(request: Request) -> bytes:
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Refused(
+            415, "unsupported_media_type", "Send the body with Content-Type: application/json."
+        )
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                raise Refused(
+                    413, "body_too_large", "The body is over 64 KiB.", {"Connection": "close"}
+                )
+    except ClientDisconnect as exc:
+        raise Refused(400, "client_disconnected", "The body never arrived.") from exc
+    return bytes(body)
+
+
+def _response(reply: Reply) -> Response:
+    headers = {"Content-Type": "application/json", **reply.headers}
+    return Response(reply.body.encode("utf-8"), reply.statusCode, headers)
+
+
+def _problem(
+    request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
+) -> Response:
+    return _response(problem_reply(status, code, detail, request.state.request_id, (), headers))
+
+
+async def _refused(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, Refused)
+    return _problem(request, exc.status, exc.code, exc.detail, exc.headers)
+
+
+async def _http_error(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, HTTPException)
+    code, detail = {
+        404: ("not_found", "There is no such route; see /openapi.json."),
+        405: ("method_not_allowed", "This route does not take that method."),
+    }.get(exc.status_code, ("http_error", str(exc.detail)))
+    return _problem(request, exc.status_code, code, detail, dict(exc.headers or {}))
+
+
+async def _crashed(request: Request, exc: Exception) -> Response:
+    return _problem(request, 500, "internal_error", "The request could not be completed.")
+
+
+def serve(settings: Settings, host: str, port: int) -> None:
+    """Serve until interrupted."""
+    import uvicorn
+
+    uvicorn.run(
+        application(settings),
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+    )
+
+
+def document_text() -> str:
+    """Give the OpenAPI document as a file holds it."""
+    return json.dumps(openapi.document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
