@@ -1,0 +1,86 @@
+"""`chunks*.jsonl` and `passages*.jsonl`: passages with their place in a source document."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictInt, StrictStr, ValidationError, model_validator
+
+from docstokg.contracts.model import Many, StrictContract
+from docstokg.domain.vectors import pack
+from docstokg_local.loading.given import GivenChunk, GivenMention
+from docstokg_local.loading.lines import Line, reasons
+from docstokg_local.loading.rejects import Rejected
+
+Id = Annotated[str, Field(min_length=1, max_length=512)]
+Text = Annotated[str, Field(min_length=1)]
+Weight = Annotated[float, Field(gt=0)]
+
+
+class MentionLine(StrictContract):
+    """A named entity in the text, `text[start:end]`."""
+
+    entity: Id
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
+class ChunkLine(Line):
+    """The keys of a chunk that mean something; the others become metadata."""
+
+    id: Id
+    doc_id: Id
+    text: Text
+    title: str | None = None
+    document_name: str | None = None
+    page: StrictInt | StrictStr | None = None
+    section: str | None = None
+    uri: str | None = None
+    anchor: str | None = None
+    char_start: Annotated[int, Field(ge=0)] | None = None
+    metadata: dict[str, Any] | None = None
+    topics: Many[str] | None = None
+    acl: Many[str] | None = None
+    mentions: Many[MentionLine] | None = None
+    embedding: Annotated[Many[float], Field(min_length=1)] | None = None
+    sparse: dict[str, Weight] | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not self.text.strip():
+            raise ValueError("text: nothing but white space")
+        for mention in self.mentions or ():
+            if not mention.start < mention.end <= len(self.text):
+                raise ValueError(
+                    f"mentions: {mention.start}..{mention.end} is no stretch of the text"
+                )
+        if self.embedding is not None and not any(self.embedding):
+            raise ValueError("embedding: all zero")
+        return self
+
+
+def read_chunk(line: dict[str, Any]) -> GivenChunk:
+    """Check one line; `Rejected` lists everything wrong with it."""
+    try:
+        seen = ChunkLine.model_validate(line)
+    except ValidationError as error:
+        raise Rejected(reasons(error)) from error
+    mentions = None
+    if seen.mentions is not None:
+        mentions = tuple(GivenMention(m.entity, m.start, m.end) for m in seen.mentions)
+    return GivenChunk(
+        id=seen.id,
+        doc_id=seen.doc_id,
+        text=seen.text,
+        title=seen.title or "",
+        document_name=seen.document_name,
+        page=seen.page,
+        section=seen.section,
+        uri=seen.uri,
+        anchor=seen.anchor,
+        char_start=seen.char_start,
+        metadata={**(seen.model_extra or {}), **(seen.metadata or {})},
+        topics=tuple(dict.fromkeys(seen.topics or ())),
+        acl=tuple(dict.fromkeys(seen.acl or ())),
+        mentions=mentions,
+        embedding=pack(seen.embedding) if seen.embedding is not None else None,
+        sparse=seen.sparse,
+    )

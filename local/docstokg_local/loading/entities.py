@@ -1,0 +1,60 @@
+"""`entities*.jsonl`: a list of things with an id of their own."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, field_validator
+
+from docstokg.contracts.model import Many
+from docstokg.domain.folding import is_curie
+from docstokg.domain.vectors import pack
+from docstokg_local.loading.chunks import Id
+from docstokg_local.loading.given import GivenEntity
+from docstokg_local.loading.lines import Line, reasons
+from docstokg_local.loading.rejects import Rejected
+
+
+class EntityLine(Line):
+    """The keys of an entity that mean something; the others are passed over."""
+
+    id: Id
+    name: Annotated[str, Field(min_length=1)]
+    type: str | None = None
+    synonyms: Many[str] | None = None
+    definition: str | None = None
+    obsolete: bool | None = None
+    replaced_by: str | None = None
+    embedding: Annotated[Many[float], Field(min_length=1)] | None = None
+
+    @field_validator("id")
+    @classmethod
+    def _curie(cls, value: str) -> str:
+        if not is_curie(value):
+            raise ValueError(f"{value!r} is no CURIE such as HP:0001250")
+        return value
+
+    @field_validator("name")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("nothing but white space")
+        return value.strip()
+
+
+def read_entity(line: dict[str, Any]) -> GivenEntity:
+    """Check one line; `Rejected` lists everything wrong with it."""
+    try:
+        seen = EntityLine.model_validate(line)
+    except ValidationError as error:
+        raise Rejected(reasons(error)) from error
+    if seen.embedding is not None and not any(seen.embedding):
+        raise Rejected("embedding: all zero")
+    return GivenEntity(
+        id=seen.id,
+        name=seen.name,
+        type=seen.type or None,
+        synonyms=tuple(dict.fromkeys(s.strip() for s in seen.synonyms or () if s.strip())),
+        definition=seen.definition or None,
+        obsolete=bool(seen.obsolete),
+        replaced_by=seen.replaced_by or None,
+        embedding=pack(seen.embedding) if seen.embedding is not None else None,
+    )

@@ -1,0 +1,91 @@
+"""What the files of a load say, after checking and before names become entities."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class GivenMention:
+    """A stretch `text[start:end]` of a chunk that names `entity`: an id, or a name."""
+
+    entity: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivenChunk:
+    """A chunk as its file has it.
+
+    `names`: headings that become entities beside the title. `mentions` None = link it here.
+    `embedding`: unit vector, float32 little-endian. `whole`: its document is replaced entirely.
+    """
+
+    id: str
+    doc_id: str
+    text: str
+    title: str = ""
+    document_name: str | None = None
+    page: int | str | None = None
+    section: str | None = None
+    uri: str | None = None
+    anchor: str | None = None
+    char_start: int | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    acl: tuple[str, ...] = ()
+    mentions: tuple[GivenMention, ...] | None = None
+    embedding: bytes | None = None
+    sparse: dict[str, float] | None = None
+    names: tuple[str, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GivenEntity:
+    """An entity of a list or ontology."""
+
+    id: str
+    name: str
+    type: str | None = None
+    synonyms: tuple[str, ...] = ()
+    definition: str | None = None
+    obsolete: bool = False
+    replaced_by: str | None = None
+    embedding: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRelation:
+    """An edge between two ids or names; spans count in the text of chunk `evidence`."""
+
+    source: str
+    type: str
+    target: str
+    weight: float = 1.0
+    evidence: str | None = None
+    start: int | None = None
+    end: int | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTriple:
+    """An open-IE statement found in a chunk, or somewhere in a document."""
+
+    subject: str
+    relation: str
+    object: str
+    chunk_id: str | None = None
+    doc_id: str | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenDocument:
+    """A document that was read whole, even when nothing of it is left."""
+
+    doc_id: str
+
+
+Given = GivenChunk | GivenEntity | GivenRelation | GivenTriple | GivenDocument

@@ -1,0 +1,100 @@
+"""JSON lines read strictly: what is not plain, finite, well-formed JSON is refused by line."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, ValidationError
+
+from docstokg.contracts.model import StrictContract
+from docstokg.errors import LoadError
+from docstokg_local.loading.rejects import Rejected
+
+LONGEST_LINE = 64 * 1024 * 1024
+
+
+class Line(StrictContract):
+    """One JSON object of a file; keys it does not name are kept aside in `model_extra`."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
+    """Yield (line number from 1, object or why it is none); blank lines are passed over.
+
+    Lines end at LF only, so that a line separator inside a string never splits it. `LoadError`
+    when the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if stripped := raw.strip():
+                    try:
+                        yield number, parse_object(stripped)
+                    except Rejected as rejected:
+                        yield number, rejected
+    except OSError as broken:
+        raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Parse one line; `Rejected` for anything but an object of finite, well-formed values."""
+    if len(raw) > LONGEST_LINE:
+        raise Rejected(f"the line is longer than {LONGEST_LINE} bytes")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as broken:
+        raise Rejected(f"not UTF-8 at byte {broken.start + 1} of the line") from broken
+    try:
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except Rejected:
+        raise
+    except json.JSONDecodeError as broken:
+        raise Rejected(f"not JSON: {broken.msg} at column {broken.colno}") from broken
+    except (ValueError, RecursionError) as broken:
+        raise Rejected("not JSON: a number is too long or the nesting too deep") from broken
+    if not isinstance(value, dict):
+        raise Rejected("not a JSON object")
+    # Only an escape can bring these two in: raw ones are no UTF-8 and no JSON.
+    if "\\u0000" in text or "\\ud" in text or "\\uD" in text:
+        check_text(value)
+    return value
+
+
+def check_text(value: object) -> None:
+    """Refuse NUL and lone surrogates anywhere in a JSON value."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise Rejected("a string holds the NUL character")
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise Rejected("a string holds a lone surrogate")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            check_text(key)
+            check_text(item)
+    elif isinstance(value, list):
+        for item in value:
+            check_text(item)
+
+
+def reasons(error: ValidationError) -> str:
+    """Tell everything that is wrong with one line, in one line."""
+    found = []
+    for problem in error.errors(include_url=False, include_context=False):
+        place = ".".join(str(part) for part in problem["loc"])
+        message = problem["msg"].removeprefix("Value error, ")
+        found.append(f"{place}: {message}" if place else message)
+    return "; ".join(dict.fromkeys(found))
+
+
+def _no_constant(name: str) -> float:
+    raise Rejected(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise Rejected(f"the number {text} is too large")
+    return number

@@ -1,0 +1,106 @@
+"""Which entity a name means: a CURIE's when one claims it alone, else one of its own (SPEC 6.3)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from docstokg.domain.folding import alias_keys, entity_id, fold, is_curie
+
+Entry = tuple[str, str, bool]
+_SEVERAL = ""
+
+
+@dataclass(slots=True)
+class NamedEntity:
+    """An entity that no list gave: a title, a triple's end, or a bare id."""
+
+    id: str
+    name: str
+    type: str | None = None
+    synonyms: set[str] = field(default_factory=set)
+
+
+class Names:
+    """Folded names and synonyms of every CURIE in a namespace."""
+
+    def __init__(self) -> None:
+        self._preferred: dict[str, str] = {}
+        self._synonym: dict[str, str] = {}
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take (folded key, entity id, is its preferred name); own ids are no CURIEs."""
+        for key, identity, preferred in entries:
+            if is_curie(identity):
+                table = self._preferred if preferred else self._synonym
+                known = table.setdefault(key, identity)
+                if known != identity:
+                    table[key] = _SEVERAL
+
+    def curie(self, key: str) -> str | None:
+        """Find the CURIE a folded name means: the one with that name, else with that synonym."""
+        found = self._preferred.get(key)
+        if found is None:
+            found = self._synonym.get(key)
+        return found or None
+
+    def named(self, name: str) -> str:
+        """Give the entity id of a name found in a text."""
+        return self.curie(fold(name)) or entity_id(name)
+
+    def resolve(self, id_or_name: str) -> str:
+        """Give the entity id of what a file may write as an id or as a name."""
+        return id_or_name if is_id(id_or_name) else self.named(id_or_name)
+
+
+class Aliases:
+    """Everything the linker may find: what the store knows and what this load brings."""
+
+    def __init__(self, stored: Iterable[Entry]) -> None:
+        self._stored: dict[str, list[Entry]] = {}
+        self._keys: set[str] = set()
+        self._fresh: dict[str, list[Entry]] = {}
+        for entry in stored:
+            self._stored.setdefault(entry[1], []).append(entry)
+            self._keys.add(entry[0])
+
+    def put(
+        self, identity: str, name: str, synonyms: Iterable[str], leads_to: str | None = None
+    ) -> None:
+        """Set the aliases of an entity of this load; a replaced one's lead to its successor."""
+        target = leads_to or identity
+        self._fresh[identity] = [
+            (key, target, own and target == identity)
+            for key, own in alias_keys(identity, name, synonyms)
+        ]
+
+    def of_curies(self) -> Iterator[Entry]:
+        """Yield the aliases of every CURIE, after what this load replaces."""
+        for entry in self.all():
+            if is_curie(entry[1]):
+                yield entry
+
+    def all(self) -> Iterator[Entry]:
+        """Yield every alias, this load's in place of the stored ones of the same entity."""
+        for identity, entries in self._stored.items():
+            yield from self._fresh.get(identity, entries)
+        for identity, entries in self._fresh.items():
+            if identity not in self._stored:
+                yield from entries
+
+    def for_linking(self, names: Names) -> Iterator[Entry]:
+        """Yield what to link: an own entity whose name a CURIE has taken over is left out."""
+        taken: dict[str, bool] = {}
+        for key, identity, preferred in self.all():
+            if preferred and not is_curie(identity):
+                taken[identity] = names.curie(key) is not None
+        for entry in self.all():
+            if not taken.get(entry[1], False):
+                yield entry
+
+    def new(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield those whose key the store did not know."""
+        return (entry for entry in entries if entry[0] not in self._keys)
+
+
+def is_id(text: str) -> bool:
+    """Tell an entity id (a CURIE or the product's own) from a name."""
+    return is_curie(text) or (text.startswith("ent:") and len(text) == 20)

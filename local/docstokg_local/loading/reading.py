@@ -1,0 +1,123 @@
+"""Every file goes through its reader into the staging area; what is wrong is put aside."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from docstokg.domain.linking import abbreviations
+from docstokg_local.loading.chunks import read_chunk
+from docstokg_local.loading.documents import document_chunks, read_document
+from docstokg_local.loading.entities import read_entity
+from docstokg_local.loading.given import (
+    Given,
+    GivenChunk,
+    GivenDocument,
+    GivenEntity,
+    GivenRelation,
+)
+from docstokg_local.loading.lines import json_lines
+from docstokg_local.loading.naming import is_id
+from docstokg_local.loading.obo import read_obo
+from docstokg_local.loading.records import text_sha256
+from docstokg_local.loading.rejects import Rejected, RejectLog
+from docstokg_local.loading.relations import read_relation
+from docstokg_local.loading.sources import Kind, SourceFile
+from docstokg_local.loading.staging import Staging
+from docstokg_local.loading.triples import read_triple
+
+READERS: dict[Kind, Callable[[dict[str, Any]], Given]] = {
+    "chunks": read_chunk,
+    "entities": read_entity,
+    "relations": read_relation,
+    "triples": read_triple,
+}
+TITLE = "Title"
+LONGEST_TITLE = 200
+"""Characters; longer titles are sentences, which name nothing elsewhere."""
+
+
+def stage(
+    file: SourceFile,
+    staging: Staging,
+    rejects: RejectLog,
+    dimension: int | None,
+    advance: Callable[[int], None],
+) -> int | None:
+    """Read one file into `staging`; give the dimension of vectors, fixed by the first one given.
+
+    `dimension`: what vectors must have already, or None.
+    """
+    name = str(file.path)
+    for line, given in _read(file):
+        try:
+            if isinstance(given, Rejected):
+                raise given
+            if isinstance(given, GivenChunk | GivenEntity) and given.embedding is not None:
+                size = len(given.embedding) // 4
+                dimension = dimension or size
+                if size != dimension:
+                    raise Rejected(f"embedding: {size} numbers where the index has {dimension}")
+            _keep(given, staging, name, line)
+        except Rejected as rejected:
+            rejects.add(name, line, str(rejected))
+        advance(1)
+    return dimension
+
+
+def _read(file: SourceFile) -> Iterator[tuple[int, Given | Rejected]]:
+    if file.kind == "obo":
+        yield from read_obo(file.path)
+    elif file.kind == "document":
+        try:
+            document = read_document(file.path, file.doc_id)
+        except Rejected as rejected:
+            yield 1, rejected
+            return
+        yield 1, GivenDocument(document.doc_id)
+        for chunk in document_chunks(document, file.path.name):
+            yield document.text.count("\n", 0, chunk.char_start) + 1, chunk
+    else:
+        read = READERS[file.kind]
+        for line, value in json_lines(file.path):
+            if isinstance(value, Rejected):
+                yield line, value
+                continue
+            try:
+                yield line, read(value)
+            except Rejected as rejected:
+                yield line, rejected
+
+
+def _keep(given: Given, staging: Staging, file: str, line: int) -> None:
+    if isinstance(given, GivenChunk):
+        if staging.add_chunk(given, text_sha256(given.text)):
+            _keep_names(given, staging)
+    elif isinstance(given, GivenEntity):
+        staging.add_entity(given)
+    elif isinstance(given, GivenRelation):
+        staging.add_relation(given, file, line)
+        for end in (given.source, given.target):
+            if not is_id(end):
+                staging.add_name(end)
+    elif isinstance(given, GivenDocument):
+        staging.add_document(given.doc_id)
+    else:
+        staging.add_triple(given, file, line)
+        staging.add_name(given.subject)
+        staging.add_name(given.object)
+
+
+def _keep_names(chunk: GivenChunk, staging: Staging) -> None:
+    for name in title_names(chunk):
+        staging.add_name(name, TITLE)
+    if "(" in chunk.text or "[" in chunk.text:
+        for found in abbreviations(chunk.text):
+            staging.add_name(" ".join(found.long.split()), TITLE, found.short)
+    for mention in chunk.mentions or ():
+        if not is_id(mention.entity):
+            staging.add_name(mention.entity)
+
+
+def title_names(chunk: GivenChunk) -> tuple[str, ...]:
+    """List what a chunk is headed by: its title and its headings, each an entity's name."""
+    names = (" ".join(name.split()) for name in (chunk.title, *chunk.names))
+    return tuple(dict.fromkeys(n for n in names if n and len(n) <= LONGEST_TITLE))

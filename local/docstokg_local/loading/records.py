@@ -1,0 +1,101 @@
+"""How a chunk of a file becomes the record both stores keep, and when it counts as changed."""
+
+import hashlib
+import json
+import uuid
+from dataclasses import asdict
+from typing import Any
+
+from docstokg.contracts.records import ChunkNode, ChunkRecord
+from docstokg.domain.sentences import sentence_spans
+from docstokg.domain.visibility import FIELDS, facets
+from docstokg_local.loading.given import GivenChunk
+
+FINGERPRINT = "1"
+"""Change it when sentence borders or stored fields change, so that chunks are written anew."""
+
+
+def chunk_uuid(namespace: str, chunk_id: str) -> str:
+    """UUIDv5 in the URL namespace of `docstokg:{namespace}/{chunk_id}` (SPEC 6.3)."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
+
+
+def text_sha256(text: str) -> str:
+    """SHA-256 of the text's UTF-8, in hex."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def encoder_text(title: str, text: str) -> str:
+    """What the encoders see: `title. text` (SPEC 6.3)."""
+    return f"{title}. {text}" if title else text
+
+
+def chunk_record(chunk: GivenChunk, namespace: str, run_id: str) -> ChunkRecord:
+    """Make the record without vector and weights, which are costly and often already stored."""
+    return ChunkRecord(
+        uuid=chunk_uuid(namespace, chunk.id),
+        chunk_id=chunk.id,
+        namespace=namespace,
+        doc_id=chunk.doc_id,
+        text=chunk.text,
+        text_sha256=text_sha256(chunk.text),
+        title=chunk.title,
+        document_name=chunk.document_name,
+        page=chunk.page,
+        section=chunk.section,
+        uri=chunk.uri,
+        anchor=chunk.anchor,
+        char_start=chunk.char_start,
+        metadata=chunk.metadata,
+        topics=chunk.topics,
+        acl=chunk.acl,
+        sentences=tuple((span.start, span.end) for span in sentence_spans(chunk.text)),
+        run_id=run_id,
+    )
+
+
+def chunk_node(record: ChunkRecord) -> ChunkNode:
+    """Make what the graph keeps of a chunk."""
+    fields = {key: getattr(record, key) for key in FIELDS}
+    return ChunkNode(
+        uuid=record.uuid,
+        chunk_id=record.chunk_id,
+        namespace=record.namespace,
+        doc_id=record.doc_id,
+        title=record.title,
+        acl=record.acl,
+        topics=record.topics,
+        facets=facets(fields, record.topics, record.metadata),
+    )
+
+
+def fingerprint(chunk: GivenChunk, dense: str, sparse: str) -> str:
+    """Name a chunk's content: `all.stated.links`.
+
+    `stated` changes when the text, its owner or who may see it change: then edges that earlier
+    loads drew from it fall. `links` is g for given mentions, else l. `dense`, `sparse`: the
+    models that make vector and weights ("" = none; given ones are hashed).
+    """
+    stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
+    fields = asdict(chunk)
+    for key in ("mentions", "names", "whole", "embedding", "sparse"):
+        del fields[key]
+    given = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
+    weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
+    every = _hash([FINGERPRINT, fields, given, weights])
+    return f"{every}.{stated}.{'l' if chunk.mentions is None else 'g'}"
+
+
+def same_statements(old: str, new: str) -> bool:
+    """Tell whether what a chunk states is unchanged between two fingerprints."""
+    return old.split(".")[1:2] == new.split(".")[1:2]
+
+
+def is_linked_here(stored: str) -> bool:
+    """Tell whether a stored chunk's mentions are found by the product's own linker."""
+    return not stored.endswith(".g")
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,68 @@
+"""A bad line is put aside with its place and reason; the good ones around it load."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from docstokg.errors import LoadError
+
+KEPT = 20
+
+
+class Rejected(LoadError):  # noqa: N818 (named by condition, like the whole tree)
+    """One line, or one document, cannot be loaded; `str()` is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Where and why something was not loaded; `line` counts from 1."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        """Give `file:line: reason`."""
+        return f"{self.file}:{self.line}: {self.reason}"
+
+
+class RejectLog:
+    """Counts rejections, keeps the first for the screen, writes each as a JSON line to a file."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.count = 0
+        self.first: list[Rejection] = []
+        self.by_file: Counter[str] = Counter()
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        """Open the file, if one was named, emptying it."""
+        if self._path is not None:
+            self._file = self._path.open("w", encoding="utf-8", errors="backslashreplace")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def add(self, file: str, line: int, reason: str) -> None:
+        """Record one rejection."""
+        rejection = Rejection(file, line, reason)
+        self.count += 1
+        self.by_file[file] += 1
+        if len(self.first) < KEPT:
+            self.first.append(rejection)
+        if self._file is not None:
+            row = {"where": f"{file}:{line}", "file": file, "line": line, "reason": reason}
+            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,289 @@
+"""What the files say, checked and on disk, so that a load needs little memory and reads once."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from docstokg_local.loading.given import (
+    GivenChunk,
+    GivenEntity,
+    GivenMention,
+    GivenRelation,
+    GivenTriple,
+)
+from docstokg_local.loading.rejects import Rejected
+
+_SCHEMA = """
+CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, title TEXT,
+    length INTEGER, digest TEXT, acl TEXT, payload TEXT, embedding BLOB);
+CREATE INDEX chunk_doc ON chunk (doc_id, seq);
+CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEXT,
+    UNIQUE (surface, synonym, type));
+CREATE TABLE entity (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, payload TEXT, embedding BLOB);
+CREATE TABLE relation (seq INTEGER PRIMARY KEY, file TEXT, line INTEGER, evidence TEXT,
+    payload TEXT);
+CREATE TABLE triple (seq INTEGER PRIMARY KEY, file TEXT, line INTEGER, payload TEXT);
+CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload TEXT, fact TEXT,
+    PRIMARY KEY (evidence, source, type, target)) WITHOUT ROWID;
+CREATE TABLE document (doc_id TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChunk:
+    """Where a chunk of this load stands and what its evidence needs."""
+
+    id: str
+    doc_id: str
+    length: int
+    acl: tuple[str, ...]
+
+
+class Staging:
+    """A temporary SQLite file; not safe against anything, it dies with the load."""
+
+    def __init__(self, folder: Path) -> None:
+        self._db = sqlite3.connect(folder / "staging.sqlite", isolation_level=None)
+        self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
+        self._db.executescript(_SCHEMA)
+        self._db.execute("BEGIN")
+
+    def close(self) -> None:
+        """Give the file up."""
+        self._db.close()
+
+    def add_chunk(self, chunk: GivenChunk, digest: str) -> bool:
+        """Keep a chunk; False when the same was there, `Rejected` when its id has other text."""
+        row = self._db.execute("SELECT digest FROM chunk WHERE id = ?", (chunk.id,)).fetchone()
+        if row is not None:
+            if row[0] != digest:
+                raise Rejected(f"id {chunk.id!r} is repeated with other text")
+            return False
+        payload = {
+            key: value
+            for key, value in asdict(chunk).items()
+            if key not in ("id", "doc_id", "embedding") and value not in (None, "", (), {})
+        }
+        if chunk.mentions is not None:
+            payload["mentions"] = [asdict(mention) for mention in chunk.mentions]
+        self._db.execute(
+            "INSERT INTO chunk (id, doc_id, title, length, digest, acl, payload, embedding)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                chunk.id,
+                chunk.doc_id,
+                chunk.title,
+                len(chunk.text),
+                digest,
+                json.dumps(chunk.acl),
+                json.dumps(payload),
+                chunk.embedding,
+            ),
+        )
+        if chunk.whole:
+            self.add_document(chunk.doc_id)
+        return True
+
+    def add_document(self, doc_id: str) -> None:
+        """Mark a document as replaced entirely by this load."""
+        self._db.execute("INSERT OR IGNORE INTO document VALUES (?)", (doc_id,))
+
+    def add_name(self, surface: str, type_: str = "", synonym: str = "") -> None:
+        """Keep a name that becomes an entity, and another form of it."""
+        self._db.execute(
+            "INSERT OR IGNORE INTO name (surface, synonym, type) VALUES (?, ?, ?)",
+            (surface, synonym, type_),
+        )
+
+    def names(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (name, type or "", synonym or ""), titles first, in the order of the files."""
+        with closing(
+            self._db.execute("SELECT surface, type, synonym FROM name ORDER BY type = '', seq")
+        ) as rows:
+            yield from rows
+
+    def add_entity(self, entity: GivenEntity) -> None:
+        """Keep an entity; the same id again adds synonyms, under another name it is refused."""
+        row = self._db.execute(
+            "SELECT payload, embedding FROM entity WHERE id = ?", (entity.id,)
+        ).fetchone()
+        if row is None:
+            self._db.execute(
+                "INSERT INTO entity (id, payload, embedding) VALUES (?, ?, ?)",
+                (entity.id, _entity_payload(entity), entity.embedding),
+            )
+            return
+        known = _entity(entity.id, row[0], row[1])
+        if known.name != entity.name:
+            raise Rejected(f"id {entity.id!r} is repeated with another name")
+        merged = GivenEntity(
+            id=entity.id,
+            name=known.name,
+            type=known.type or entity.type,
+            synonyms=tuple(dict.fromkeys((*known.synonyms, *entity.synonyms))),
+            definition=known.definition or entity.definition,
+            obsolete=known.obsolete or entity.obsolete,
+            replaced_by=known.replaced_by or entity.replaced_by,
+            embedding=known.embedding or entity.embedding,
+        )
+        self._db.execute(
+            "UPDATE entity SET payload = ?, embedding = ? WHERE id = ?",
+            (_entity_payload(merged), merged.embedding, entity.id),
+        )
+
+    def add_relation(self, relation: GivenRelation, file: str, line: int) -> None:
+        """Keep a relation with its place, for what can only be checked at the end."""
+        self._db.execute(
+            "INSERT INTO relation (file, line, evidence, payload) VALUES (?, ?, ?, ?)",
+            (file, line, relation.evidence, json.dumps(asdict(relation))),
+        )
+
+    def add_triple(self, triple: GivenTriple, file: str, line: int) -> None:
+        """Keep a triple with its place."""
+        self._db.execute(
+            "INSERT INTO triple (file, line, payload) VALUES (?, ?, ?)",
+            (file, line, json.dumps(asdict(triple))),
+        )
+
+    def add_edge(
+        self,
+        key: tuple[str, str, str, str | None],
+        payload: dict[str, Any],
+        fact: str,
+    ) -> bool:
+        """Keep a resolved edge (source, type, target, evidence uuid); the first one wins."""
+        source, kind, target, evidence = key
+        done = self._db.execute(
+            "INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?, ?, ?)",
+            (source, kind, target, evidence or "", json.dumps(payload), fact),
+        )
+        return done.rowcount > 0
+
+    def chunks(self) -> Iterator[GivenChunk]:
+        """Yield every chunk, in the order of the files."""
+        last = 0
+        while rows := self._db.execute(
+            "SELECT seq, id, doc_id, payload, embedding FROM chunk WHERE seq > ?"
+            " ORDER BY seq LIMIT 500",
+            (last,),
+        ).fetchall():
+            for seq, identity, doc_id, payload, embedding in rows:
+                last = seq
+                yield _chunk(identity, doc_id, payload, embedding)
+
+    def chunk(self, chunk_id: str) -> StagedChunk | None:
+        """Find one chunk of this load."""
+        row = self._db.execute(
+            "SELECT id, doc_id, length, acl FROM chunk WHERE id = ?", (chunk_id,)
+        ).fetchone()
+        if row is None:
+            return None
+        return StagedChunk(row[0], row[1], row[2], tuple(json.loads(row[3])))
+
+    def document_texts(self, doc_id: str) -> list[tuple[str, str]]:
+        """List (chunk id, text) of one document, in order."""
+        rows = self._db.execute(
+            "SELECT id, payload FROM chunk WHERE doc_id = ? ORDER BY seq", (doc_id,)
+        )
+        return [(identity, json.loads(payload)["text"]) for identity, payload in rows]
+
+    def chunk_ids(self, doc_id: str) -> list[str]:
+        """List the chunks of one document."""
+        rows = self._db.execute("SELECT id FROM chunk WHERE doc_id = ? ORDER BY seq", (doc_id,))
+        return [row[0] for row in rows]
+
+    def entities(self) -> Iterator[GivenEntity]:
+        """Yield every listed entity, by id."""
+        query = "SELECT id, payload, embedding FROM entity ORDER BY id"
+        with closing(self._db.execute(query)) as rows:
+            for row in rows:
+                yield _entity(*row)
+
+    def entity(self, identity: str) -> GivenEntity | None:
+        """Find a listed entity of this load."""
+        row = self._db.execute(
+            "SELECT id, payload, embedding FROM entity WHERE id = ?", (identity,)
+        ).fetchone()
+        return None if row is None else _entity(*row)
+
+    def relations(self) -> Iterator[tuple[str, int, GivenRelation]]:
+        """Yield every relation with its place, in the order of the files."""
+        with closing(
+            self._db.execute("SELECT file, line, payload FROM relation ORDER BY seq")
+        ) as rows:
+            for file, line, payload in rows:
+                yield file, line, GivenRelation(**json.loads(payload))
+
+    def triples(self) -> Iterator[tuple[str, int, GivenTriple]]:
+        """Yield every triple with its place, in the order of the files."""
+        with closing(
+            self._db.execute("SELECT file, line, payload FROM triple ORDER BY seq")
+        ) as rows:
+            for file, line, payload in rows:
+                yield file, line, GivenTriple(**json.loads(payload))
+
+    def edges(self) -> Iterator[tuple[str, str, str, str | None, dict[str, Any], str]]:
+        """Yield (source, type, target, evidence uuid, payload, fact text), sorted."""
+        with closing(
+            self._db.execute(
+                "SELECT source, type, target, evidence, payload, fact FROM edge"
+                " ORDER BY evidence, source, type, target"
+            )
+        ) as rows:
+            for source, kind, target, evidence, payload, fact in rows:
+                yield source, kind, target, evidence or None, json.loads(payload), fact
+
+    def endpoints(self, uuid: str) -> list[str]:
+        """List the entities of the edges that one chunk states."""
+        rows = self._db.execute("SELECT source, target FROM edge WHERE evidence = ?", (uuid,))
+        return sorted({end for row in rows for end in row})
+
+    def documents(self, every: bool) -> list[str]:
+        """List the documents to replace: those read whole, or `every` document of the load."""
+        query = "SELECT doc_id FROM document"
+        if every:
+            query += " UNION SELECT doc_id FROM chunk"
+        return [row[0] for row in self._db.execute(query + " ORDER BY 1")]
+
+    def count(self, table: Literal["chunk", "entity", "relation", "triple", "edge"]) -> int:
+        """Count the rows of a table."""
+        query = f"SELECT count(*) FROM {table}"  # noqa: S608 (one of five literals)
+        return int(self._db.execute(query).fetchone()[0])
+
+    def given_dimensions(self) -> list[int]:
+        """List the dimensions of the vectors that came with chunks and entities."""
+        rows = self._db.execute(
+            "SELECT DISTINCT length(embedding) / 4 FROM (SELECT embedding FROM chunk UNION ALL"
+            " SELECT embedding FROM entity) WHERE embedding IS NOT NULL ORDER BY 1"
+        )
+        return [int(row[0]) for row in rows]
+
+
+def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> GivenChunk:
+    fields = json.loads(payload)
+    mentions = fields.pop("mentions", None)
+    for key in ("topics", "acl", "names"):
+        fields[key] = tuple(fields.get(key, ()))
+    return GivenChunk(
+        id=identity,
+        doc_id=doc_id,
+        mentions=None if mentions is None else tuple(GivenMention(**row) for row in mentions),
+        embedding=embedding,
+        **fields,
+    )
+
+
+def _entity_payload(entity: GivenEntity) -> str:
+    fields = asdict(entity)
+    del fields["id"], fields["embedding"]
+    return json.dumps(fields)
+
+
+def _entity(identity: str, payload: str, embedding: bytes | None) -> GivenEntity:
+    fields = json.loads(payload)
+    fields["synonyms"] = tuple(fields["synonyms"])
+    return GivenEntity(id=identity, embedding=embedding, **fields)

@@ -1,0 +1,47 @@
+"""`triples*.jsonl`: what open information extraction found in a chunk or a document."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from docstokg_local.loading.chunks import Id
+from docstokg_local.loading.given import GivenTriple
+from docstokg_local.loading.lines import Line, reasons
+from docstokg_local.loading.rejects import Rejected
+
+Part = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class TripleLine(Line):
+    """The keys of a triple that mean something; the others are properties of its relation."""
+
+    doc_id: Id | None = None
+    chunk_id: Id | None = None
+    subject: Part
+    relation: Part
+    object: Part
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if self.doc_id is None and self.chunk_id is None:
+            raise ValueError("doc_id or chunk_id is required")
+        for key in ("subject", "relation", "object"):
+            if not getattr(self, key).strip():
+                raise ValueError(f"{key}: nothing but white space")
+        return self
+
+
+def read_triple(line: dict[str, Any]) -> GivenTriple:
+    """Check one line; `Rejected` lists everything wrong with it."""
+    try:
+        seen = TripleLine.model_validate(line)
+    except ValidationError as error:
+        raise Rejected(reasons(error)) from error
+    return GivenTriple(
+        subject=seen.subject.strip(),
+        relation=seen.relation.strip(),
+        object=seen.object.strip(),
+        chunk_id=seen.chunk_id,
+        doc_id=seen.doc_id,
+        properties=dict(seen.model_extra or {}),
+    )
