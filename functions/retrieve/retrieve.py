@@ -199,10 +199,7 @@ def _search(
     except DocsToKGError as exc:
         telemetry.log("WARNING", "search_failed", error=str(exc), kind=type(exc).__name__)
         failure = "timeout" if isinstance(exc, Timeout) else "unavailable"
-        results = tuple(
-            ChannelResult(channel=query.channel, failure=failure)  # type: ignore[arg-type]
-            for query in queries
-        )
+        results = tuple(ChannelResult(channel=query.channel, failure=failure) for query in queries)
     for result in results:
         trip.results[result.channel] = result
         if result.failure is not None or result.partial:
@@ -218,7 +215,7 @@ def _fused(
     sparse_encoder: SparseEncoder | None,
     started: float,
 ) -> Retrieval:
-    lists = {
+    lists: dict[Channel, list[tuple[str, float]]] = {
         channel: [(hit.uuid, hit.score) for hit in trip.results[channel].hits]
         for channel in FUSED
         if channel in trip.results and trip.results[channel].failure is None

@@ -53,7 +53,7 @@ def document(
         models[asked] = "validation"
         models[given] = "serialization"
     _, schemas = models_json_schema(
-        [(model, mode) for model, mode in models.items()],  # type: ignore[misc]
+        list(models.items()),  # type: ignore[misc]
         ref_template="#/components/schemas/{model}",
     )
     paths: dict[str, Any] = {path: {"post": _post(*described)} for path, described in posts.items()}

@@ -1,4 +1,4 @@
-"""Every error the product raises on purpose; retryable is a class, so the state machine can name it.
+"""Every error the product raises on purpose; retryable is a class, so that it can be named.
 
 DocsToKGError
 ├── Retryable                 trying again later may work

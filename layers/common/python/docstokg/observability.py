@@ -1,4 +1,4 @@
-"""What the product says of itself: one JSON log line per request, metrics and spans by fixed names."""
+"""What the product says of itself: one JSON line per request, metrics and spans by fixed names."""
 
 import json
 import sys
@@ -53,7 +53,7 @@ class Discarded:
 
 
 def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    sys.stderr.write(line + "\n")
 
 
 class Telemetry:

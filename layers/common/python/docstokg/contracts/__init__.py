@@ -1,1 +1,1 @@
-"""Frozen messages: what comes in, what travels between steps, what the stores hold, what goes out."""
+"""Frozen messages: what comes in, what travels, what the stores hold, what goes out."""

@@ -1,4 +1,4 @@
-"""What a caller may ask, field by field, with every rule that needs no server setting (SPEC 1.1)."""
+"""What a caller may ask, field by field, with every rule that needs no server setting."""
 
 from typing import Annotated, Any, Literal, Self
 

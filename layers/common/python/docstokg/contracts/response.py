@@ -1,4 +1,4 @@
-"""What a caller gets back, field by field (SPEC 1.2)."""
+"""What a caller gets back, field by field."""
 
 from typing import Literal
 

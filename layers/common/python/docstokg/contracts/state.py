@@ -1,4 +1,4 @@
-"""What travels between the steps of the state machine: references and budgets, no texts until cited.
+"""What travels between the steps: references and budgets, no texts until they are cited.
 
 Walk: Envelope -> validate -> Validated{request, plan} -> retrieve -> Retrieval -> expand ->
 Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.

@@ -7,7 +7,9 @@ Ranked = Sequence[tuple[str, float]]
 """One channel's (id, score), best first."""
 
 
-def minmax(channels: Mapping[str, Ranked], weights: Mapping[str, float] | None = None) -> Ranked:
+def minmax[Name: str](
+    channels: Mapping[Name, Ranked], weights: Mapping[str, float] | None = None
+) -> Ranked:
     """Sum each channel's scores scaled to [0, 1] over its own list.
 
     score(d) = sum over channels c of w_c * (s_c(d) - min s_c) / (max s_c - min s_c); a list whose
@@ -26,8 +28,8 @@ def minmax(channels: Mapping[str, Ranked], weights: Mapping[str, float] | None =
     return _ordered(total, sum(_weight(weights, name) for name in channels))
 
 
-def reciprocal_rank(
-    channels: Mapping[str, Ranked], weights: Mapping[str, float] | None = None, k: int = RRF_K
+def reciprocal_rank[Name: str](
+    channels: Mapping[Name, Ranked], weights: Mapping[str, float] | None = None, k: int = RRF_K
 ) -> Ranked:
     """Sum w_c / (k + rank) over the channels (Cormack, Clarke and Buettcher 2009).
 

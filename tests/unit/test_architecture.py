@@ -1,0 +1,130 @@
+"""The dependency rule and the import budget, proved by reading and by running."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYER = ROOT / "layers" / "common" / "python" / "docstokg"
+PURE = {"contracts", "errors"}
+ALLOWED = {
+    "contracts": {"contracts"} | {"errors"},
+    "domain": PURE | {"domain"},
+    "ports": {"contracts"},
+    "usecases": PURE | {"domain", "ports", "observability", "usecases", "__version__"},
+    "adapters": PURE | {"domain", "ports", "observability", "adapters"},
+    "wiring": PURE | {"adapters", "ports", "settings", "observability"},
+    "settings": PURE,
+    "observability": set(),
+    "errors": set(),
+}
+VENDORS = {
+    "pydantic",
+    "numpy",
+    "onnxruntime",
+    "tokenizers",
+    "safetensors",
+    "opensearchpy",
+    "neo4j",
+    "litellm",
+    "httpx",
+    "boto3",
+    "botocore",
+    "aws_lambda_powertools",
+    "jwt",
+    "mcp",
+    "sfnx",
+    "starlette",
+    "typer",
+    "rich",
+    "pyhpo",
+    "sentencex",
+    "yaml",
+    "aws_cdk",
+    "constructs",
+    "cdk_nag",
+    "urllib3",
+    "requests",
+    "openai",
+    "scipy",
+}
+FREE = {"contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy"}, "settings": {"pydantic"}}
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add(node.module or "")
+            if node.module == "docstokg":
+                found |= {f"docstokg.{alias.name}" for alias in node.names}
+    return found - {"docstokg"}
+
+
+def part(path: Path) -> str:
+    return path.relative_to(LAYER).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize(
+    "path", sorted(LAYER.rglob("*.py")), ids=lambda path: str(path.relative_to(LAYER))
+)
+def test_the_layer_obeys_the_dependency_rule(path: Path) -> None:
+    where = part(path)
+    if where == "__init__":
+        assert not imports(path)
+        return
+    for name in imports(path):
+        root, *rest = name.split(".")
+        if root == "docstokg":
+            assert rest[0] in ALLOWED[where], f"{where} may not import {name}"
+        elif root in VENDORS and where != "adapters":
+            assert root in FREE.get(where, set()), f"{where} may not import {name}"
+        else:
+            assert root not in ("functions", "docstokg_local", "infra"), name
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "functions").rglob("*.py")), ids=str)
+def test_functions_obey_the_dependency_rule(path: Path) -> None:
+    allowed = PURE | {"domain", "ports", "usecases", "observability", "settings", "__version__"}
+    for name in imports(path):
+        root, *rest = name.split(".")
+        if root == "docstokg":
+            ok = rest[0] in allowed or (path.name == "handler.py" and rest[0] == "wiring")
+            assert ok, f"{path.name} may not import {name}"
+        assert root not in ("docstokg_local", "infra"), name
+        if root == "functions":
+            assert rest[0] == path.relative_to(ROOT / "functions").parts[0], name
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(' '.join(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+def test_validate_stays_light() -> None:
+    loaded = modules_after(
+        "from functions.validate.handler import build\n"
+        "from docstokg.wiring import Wiring\nfrom docstokg.settings import Settings\n"
+        "build(Wiring(Settings()))"
+    )
+    heavy = {"numpy", "opensearchpy", "neo4j", "litellm", "onnxruntime", "boto3", "sqlite3"}
+    assert not loaded & heavy
+
+
+@pytest.mark.parametrize("step", ["validate", "retrieve", "expand", "ground", "respond", "health"])
+def test_only_synthesize_may_load_litellm(step: str) -> None:
+    loaded = modules_after(
+        f"from functions.{step}.handler import build\n"
+        "from docstokg.wiring import Wiring\nfrom docstokg.settings import Settings\n"
+        "build(Wiring(Settings()))"
+    )
+    assert "litellm" not in loaded

@@ -1,0 +1,68 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.domain import relevance, snippets
+
+TEXT = (
+    "The heart pumps blood. Seizures are sudden electrical events in the brain. "
+    "They may follow a fever. Treatment depends on the cause."
+)
+SENTENCES = [(0, 22), (23, 74), (75, 99), (100, 131)]
+
+
+def choose(question: str, limit: int, text: str = TEXT, sentences=SENTENCES) -> str:
+    found = snippets.pattern(snippets.question_stems(question))
+    start, end = snippets.best_window(text, sentences, found, limit)
+    return text[start:end]
+
+
+def test_the_sentence_about_the_question() -> None:
+    assert choose("What is a seizure in the brain?", 60).startswith("Seizures are sudden")
+
+
+def test_whole_sentences_as_long_as_they_fit() -> None:
+    assert choose("seizure fever", 80) == (
+        "Seizures are sudden electrical events in the brain. They may follow a fever."
+    )
+
+
+def test_without_any_match_the_beginning() -> None:
+    assert choose("quantum chromodynamics", 30) == "The heart pumps blood."
+
+
+def test_a_long_sentence_is_cut_at_words_around_the_match() -> None:
+    text = "word " * 100 + "seizure " + "tail " * 100
+    shown = choose("seizure", 120, text, [(0, len(text))])
+    assert "seizure" in shown
+    assert len(shown) <= 120
+    assert not shown.startswith("ord")
+
+
+WORDS = st.lists(st.sampled_from(["alpha", "Beta", "ß", "İ", "\U0001f600", "gamma\n", "  "]))
+
+
+@given(st.lists(WORDS, max_size=8), st.integers(1, 60), st.text(max_size=20))
+def test_always_an_exact_piece_within_the_limit(parts, limit, question) -> None:
+    text, sentences = "", []
+    for words in parts:
+        sentence = " ".join(words) + ". "
+        sentences.append((len(text), len(text) + len(sentence)))
+        text += sentence
+    found = snippets.pattern(snippets.question_stems(question))
+    start, end = snippets.best_window(text, sentences, found, limit)
+    assert 0 <= start <= end <= len(text)
+    assert end - start <= limit
+    assert text[start:end] == text[start:end].strip()
+
+
+@given(st.text(max_size=80), st.integers(1, 50))
+def test_shortened_never_exceeds(text, limit) -> None:
+    end = snippets.shortened(text, [(0, len(text))], 0, len(text), limit)
+    assert 0 <= end <= min(max(limit, 0), len(text)) or end == len(text) <= limit
+
+
+def test_relevance_is_monotone_and_bounded() -> None:
+    for read in (relevance.from_cosine, relevance.from_coverage):
+        values = [read(step / 50) for step in range(-50, 51)]
+        assert values == sorted(values)
+        assert 0 <= values[0] <= values[-1] <= 1

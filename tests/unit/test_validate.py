@@ -1,0 +1,174 @@
+import base64
+import json
+
+import pytest
+
+from docstokg.contracts.state import Caller, Envelope, Validated
+from docstokg.errors import Unavailable
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from functions.validate.validate import Rules, validate
+
+EVERYBODY = Caller(sub="a", namespaces=("*",), groups=("*",))
+NOW = 1_800_000_000_000.0
+
+
+class NoCache:
+    def get(self, key, timeout_s):
+        raise Unavailable("no cache")
+
+    def put(self, *args):
+        raise Unavailable("no cache")
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.rows: dict[str, tuple[str, str]] = {}
+
+    def get(self, key, timeout_s):
+        return self.rows.get(key)
+
+    def put(self, key, request_hash, body, ttl_s, timeout_s):
+        self.rows[key] = (request_hash, body)
+
+
+def run(body, route="answer", caller=EVERYBODY, cache=None, **settings) -> Validated:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    envelope = Envelope(
+        route=route, request_id="r", caller=caller, body_b64=base64.b64encode(raw).decode()
+    )
+    return validate(
+        envelope,
+        rules=Rules.from_settings(Settings(**settings)),
+        response_cache=lambda: cache or NoCache(),
+        telemetry=Telemetry(write=lambda line: None),
+        started_at="",
+        now_ms=NOW,
+    )
+
+
+def problem(validated: Validated) -> dict:
+    assert validated.reply is not None
+    return json.loads(validated.reply.body)
+
+
+def test_defaults_make_a_plan() -> None:
+    made = run({"query": "  what is it?  "})
+    assert made.reply is None
+    assert made.request is not None
+    assert made.plan is not None
+    assert made.plan.query == "what is it?"
+    assert made.plan.deadline_ms - made.plan.started_ms == 12_000
+    assert made.plan.retrieval.channels == {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
+    assert made.plan.groups is None
+    assert made.plan.synthesis is None
+
+
+def test_every_error_comes_at_once_with_its_path() -> None:
+    body = {
+        "query": "x",
+        "top_k": 0,
+        "namespace": "Upper",
+        "surprise": 1,
+        "budget": {"max_chunks": "9", "timeout_s": 61},
+        "filter": {"k": [{"a": 1}]},
+        "kg_expansion": {"hops": 4},
+        "synthesis": {"enabled": True, "model": "nobody"},
+        "verbosity": "loud",
+        "providers": {"embedding": "x"},
+    }
+    found = problem(run(body))
+    assert found["status"] == 400
+    assert found["code"] == "invalid_request"
+    assert {error["path"] for error in found["errors"]} == {
+        "$.query",
+        "$.top_k",
+        "$.namespace",
+        "$.surprise",
+        "$.budget.max_chunks",
+        "$.budget.timeout_s",
+        "$.filter.k[0]",
+        "$.kg_expansion.hops",
+        "$.synthesis.model",
+        "$.budget.max_tokens_gen",
+        "$.verbosity",
+        "$.providers.embedding",
+    }
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"x"',
+        b'{"query": NaN}',
+        b'{"query": "abc\\u0000"}',
+        b'{"query": "abc\\ud800"}',
+        b"\xff\xfe",
+        b'{"query":"abc","top_k":1e999}',
+        b'{"query":"abc","top_k":true}',
+        b'{"query":"abc","top_k":5.0}',
+        b"[" * 60_000,
+    ],
+)
+def test_no_bytes_get_past(raw: bytes) -> None:
+    found = problem(run(raw))
+    assert found["status"] == 400
+    assert found["errors"]
+
+
+def test_search_refuses_what_only_answers_have() -> None:
+    found = problem(
+        run({"query": "abc", "synthesis": {}, "budget": {"max_tokens_gen": 5}}, route="search")
+    )
+    assert {error["path"] for error in found["errors"]} == {
+        "$.synthesis",
+        "$.budget.max_tokens_gen",
+    }
+    made = run({"query": "abc"}, route="search")
+    assert made.plan is not None
+    assert (made.plan.top_k, made.plan.snippet_chars) == (8, 200)
+
+
+def test_namespace_must_be_granted() -> None:
+    caller = Caller(sub="a", namespaces=("mine",), groups=("g",))
+    assert problem(run({"query": "abc", "namespace": "other"}, caller=caller))["status"] == 403
+    made = run({"query": "abc", "namespace": "mine"}, caller=caller)
+    assert made.plan is not None
+    assert made.plan.groups == ("g",)
+
+
+def test_a_large_body_is_413() -> None:
+    assert problem(run(b'{"query":"' + b"a" * 70_000 + b'"}'))["status"] == 413
+
+
+def test_the_ceiling_wins_and_says_so() -> None:
+    made = run({"query": "abc", "budget": {"timeout_s": 60}}, max_timeout_s=5)
+    assert made.plan is not None
+    assert made.plan.budget_limits.timeout_s == 5
+    assert any("ceiling" in warning for warning in made.plan.warnings)
+
+
+def test_the_same_key_gives_the_same_body_another_request_409() -> None:
+    kept = Kept()
+    body = {"query": "abc", "cache_key": "k"}
+    first = run(body, cache=kept)
+    assert first.plan is not None
+    assert first.plan.cache is not None
+    stored = json.dumps({"query": "abc", "diagnostics": {"cache_hit": False}})
+    kept.put(first.plan.cache.key, first.plan.cache.request_hash, stored, 1, 1)
+    again = run({"cache_key": "k", "query": "abc", "top_k": 10}, cache=kept)
+    assert problem(again)["diagnostics"]["cache_hit"] is True
+    assert problem(run({"query": "abcd", "cache_key": "k"}, cache=kept))["status"] == 409
+    other = Caller(sub="b", namespaces=("*",), groups=("*",))
+    assert run(body, cache=kept, caller=other).reply is None
+
+
+def test_a_dead_cache_costs_nothing() -> None:
+    made = run({"query": "abc", "cache_key": "k"})
+    assert made.reply is None
+    assert made.plan is not None
+    assert made.plan.cache is None
