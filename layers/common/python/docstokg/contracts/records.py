@@ -97,6 +97,7 @@ class IndexInfo(Contract):
     chunks: int = 0
     facts: int = 0
     unfinished_load: bool = False
+    namespaces: tuple[str, ...] = ()
 
 
 class EntityRecord(Contract):
@@ -161,3 +162,4 @@ class GraphInfo(Contract):
     relations: int = 0
     mentions: int = 0
     relation_types: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
