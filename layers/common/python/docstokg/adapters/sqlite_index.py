@@ -1,0 +1,429 @@
+"""The embedded search index, read side: a laptop answers without a search server."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docstokg.adapters.sqlite_index_files import Floats, Ints, Rows, Section, Sidecars
+from docstokg.adapters.sqlite_index_schema import (
+    fact_words_table,
+    stored_chunk,
+    visible,
+    visible_fact,
+    words_table,
+)
+from docstokg.adapters.sqlite_index_session import Sessions
+from docstokg.adapters.sqlite_index_words import match_expression
+from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
+from docstokg.contracts.records import IndexInfo, Scope
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.vectors import unpack
+from docstokg.domain.visibility import may_see
+from docstokg.errors import DocsToKGError, Timeout, Unavailable
+
+__all__ = ["SqliteIndex", "SqliteIndexWriter"]
+
+WORKERS = 8
+TITLE_WEIGHT = 1.0
+TEXT_WEIGHT = 1.0
+SCAN_ROWS = 16_384
+SCORE_DECIMALS = 6
+GRACE_S = 0.02
+
+Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
+Mask = NDArray[np.bool_]
+
+
+class SqliteIndex:
+    """A `SearchIndex` over one file; channels run side by side, each with its own failure."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(path)
+        self._sessions = Sessions(self._path)
+        self._sidecars = Sidecars(self._path)
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_lock = threading.Lock()
+
+    def search(
+        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+    ) -> tuple[ChannelResult, ...]:
+        """Answer every channel at once.
+
+        Scores: bm25 of the words, dot product of the sparse weights, cosine of the vectors.
+        """
+        deadline = time.monotonic() + timeout_s
+        trip = self._wait(self._submit(self._set_out, scope, deadline), deadline)
+        running = [self._submit(self._channel, query, trip) for query in queries]
+        results = []
+        for query, future in zip(queries, running, strict=True):
+            try:
+                results.append(self._wait(future, deadline))
+            except Timeout:
+                results.append(_failed(query, "timeout", timeout_s * 1000))
+        return tuple(results)
+
+    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+        """Read chunks by uuid in one query; what the scope hides is missing."""
+        deadline = time.monotonic() + timeout_s
+        return self._wait(self._submit(self._read, uuids, scope, deadline), deadline)
+
+    def info(self, timeout_s: float) -> IndexInfo:
+        """Count what is there, and say which spaces it is in."""
+        deadline = time.monotonic() + timeout_s
+        return self._wait(self._submit(self._describe, deadline), deadline)
+
+    def warm(self, timeout_s: float = 30.0) -> None:
+        """Open and check the arrays before the first request has to."""
+        deadline = time.monotonic() + timeout_s
+
+        def open_all() -> None:
+            with self._sessions.use(deadline) as db:
+                generation = _noted(db, "generation")
+            for name in ("dense", "sparse", "facts"):
+                if generation is not None:
+                    self._sidecars.section(name, generation, deadline - time.monotonic())
+
+        self._wait(self._submit(open_all), deadline)
+
+    def close(self) -> None:
+        """End the workers; connections close with them."""
+        with self._pool_lock:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True, cancel_futures=True)
+                self._pool = None
+
+    def _submit(
+        self, task: Callable[Given, Answer], *given: Given.args, **named: Given.kwargs
+    ) -> Future[Answer]:
+        with self._pool_lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
+            return self._pool.submit(task, *given, **named)
+
+    def _wait(self, future: Future[Answer], deadline: float) -> Answer:
+        """Wait until the deadline and a grace: a worker that keeps it still has to say so."""
+        try:
+            return future.result(timeout=max(0.0, deadline - time.monotonic()) + GRACE_S)
+        except NotYet as exc:
+            future.cancel()
+            raise Timeout(f"{self._path} did not answer in the time it was given") from exc
+
+    # --- one channel ----------------------------------------------------------------------------
+
+    def _set_out(self, scope: Scope, deadline: float) -> "_Trip":
+        with self._sessions.use(deadline) as db:
+            found = db.execute(
+                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
+            ).fetchone()
+            return _Trip(
+                scope=scope,
+                deadline=deadline,
+                ns=None if found is None else int(found[0]),
+                generation=_noted(db, "generation"),
+                embedded=_noted(db, "embedding_model") is not None,
+            )
+
+    def _channel(self, query: ChannelQuery, trip: "_Trip") -> ChannelResult:
+        started = time.perf_counter()
+        try:
+            result = self._answer(query, trip)
+        except Timeout:
+            return _failed(query, "timeout", (time.perf_counter() - started) * 1000)
+        except DocsToKGError:
+            return _failed(query, "unavailable", (time.perf_counter() - started) * 1000)
+        return result.model_copy(update={"took_ms": (time.perf_counter() - started) * 1000})
+
+    def _answer(self, query: ChannelQuery, trip: "_Trip") -> ChannelResult:
+        if query.channel == "dense" and not trip.embedded:
+            raise Unavailable(f"{self._path} was loaded without vectors")
+        if trip.ns is None or query.size <= 0:
+            return ChannelResult(channel=query.channel)
+        if query.channel == "facts":
+            facts = self._facts(query, trip.ns, trip)
+            return ChannelResult(channel="facts", facts=facts)
+        if query.channel == "bm25":
+            hits = self._words(query, trip.ns, trip)
+        elif query.channel == "splade":
+            hits = self._sparse(query, trip.ns, trip)
+        else:
+            hits = self._dense(query, trip.ns, trip)
+        return ChannelResult(channel=query.channel, hits=hits)
+
+    def _words(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
+        expression = match_expression(query.text)
+        if expression is None:
+            return ()
+        table = words_table(ns)
+        condition, values = visible(trip.scope, ns)
+        with self._sessions.use(trip.deadline) as db:
+            rows = db.execute(
+                f"SELECT r.uuid, found.score, v.compact FROM ("
+                f"SELECT r.id, r.uuid, -bm25({table}, :title, :text) AS score FROM {table} "
+                f"CROSS JOIN index_rows r ON r.id = {table}.rowid "
+                f"WHERE {table} MATCH :words AND {condition} "
+                f"ORDER BY score DESC, r.uuid LIMIT :size) AS found "
+                f"JOIN index_rows r ON r.id = found.id "
+                f"LEFT JOIN index_vectors v ON v.chunk = found.id "
+                f"ORDER BY found.score DESC, r.uuid",
+                {
+                    **values,
+                    "words": expression,
+                    "size": query.size,
+                    "title": TITLE_WEIGHT,
+                    "text": TEXT_WEIGHT,
+                },
+            ).fetchall()
+        return tuple(Hit(uuid=row[0], score=row[1], vector=row[2]) for row in rows)
+
+    def _sparse(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
+        section = self._section("sparse", trip)
+        rows = section.rows(ns)
+        if rows.start == rows.stop or not query.weights:
+            return ()
+        with self._sessions.use(trip.deadline) as db:
+            tokens = db.execute(
+                "SELECT id, token FROM index_tokens "
+                "WHERE token IN (SELECT value FROM json_each(?)) ORDER BY id",
+                (json.dumps(list(query.weights)),),
+            ).fetchall()
+        keys, starts = section.arrays["keys"], section.arrays["starts"]
+        scores = np.zeros(rows.stop - rows.start, dtype=np.float32)
+        for token_id, token in tokens:
+            if time.monotonic() > trip.deadline:
+                raise Timeout("the sparse index did not answer in the time it was given")
+            key = ns << 32 | token_id
+            place = int(np.searchsorted(keys, key))
+            if place < len(keys) and keys[place] == key:
+                posting = slice(int(starts[place]), int(starts[place + 1]))
+                found = section.arrays["rows"][posting] - rows.start
+                scores[found] += (
+                    np.float32(query.weights[token]) * section.arrays["weights"][posting]
+                )
+        mask = self._mask(section, rows, ns, trip)
+        if mask is not None:
+            scores[~mask] = 0
+        best = _best(scores, query.size, floor=0.0)
+        return self._hits(rows.ids, scores, best, ns, trip)
+
+    def _dense(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
+        section = self._section("dense", trip)
+        rows = section.rows(ns)
+        if rows.start == rows.stop or query.vector is None:
+            return ()
+        mask = self._mask(section, rows, ns, trip)
+        scores = _cosines(
+            section.arrays["matrix"][rows.start : rows.stop], query.vector, mask, trip.deadline
+        )
+        best = _best(scores, query.size, floor=-2.0)
+        return self._hits(rows.ids, scores, best, ns, trip)
+
+    def _facts(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[FactHit, ...]:
+        condition, values = visible_fact(trip.scope, ns)
+        wanted = "f.fact, f.source, f.type, f.target, f.evidence"
+        if query.vector is not None and not query.text:
+            section = self._section("facts", trip)
+            rows = section.rows(ns)
+            with self._sessions.use(trip.deadline) as db:
+                seen = db.execute(
+                    f"SELECT f.id FROM index_facts f WHERE {condition}", values
+                ).fetchall()
+                mask = np.isin(rows.ids, np.array([row[0] for row in seen], dtype=np.int64))
+                matrix = section.arrays["matrix"][rows.start : rows.stop]
+                scores = _cosines(matrix, query.vector, mask, trip.deadline)
+                best = _best(scores, query.size, floor=-2.0)
+                found = {
+                    row[0]: row
+                    for row in db.execute(
+                        f"SELECT f.id, {wanted} FROM index_facts f "
+                        f"WHERE f.id IN (SELECT value FROM json_each(?))",
+                        (json.dumps(rows.ids[best].tolist()),),
+                    )
+                }
+            return tuple(
+                _fact_hit(found[int(rows.ids[place])], float(scores[place]))
+                for place in best
+                if int(rows.ids[place]) in found
+            )
+        expression = match_expression(query.text)
+        if expression is None:
+            return ()
+        table = fact_words_table(ns)
+        with self._sessions.use(trip.deadline) as db:
+            matched = db.execute(
+                f"SELECT -bm25({table}) AS score, {wanted} FROM {table} "
+                f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
+                f"WHERE {table} MATCH :words AND {condition} "
+                f"ORDER BY score DESC, f.fact LIMIT :size",
+                {**values, "words": expression, "size": query.size},
+            ).fetchall()
+        return tuple(_fact_hit(row, row["score"]) for row in matched)
+
+    def _section(self, name: str, trip: "_Trip") -> Section:
+        if trip.generation is None:
+            raise Unavailable(f"no load into {self._path} was ever finished: run it again")
+        return self._sidecars.section(name, trip.generation, trip.deadline - time.monotonic())
+
+    def _mask(
+        self,
+        section: Section,
+        rows: Rows,
+        ns: int,
+        trip: "_Trip",
+    ) -> Mask | None:
+        """Tell which rows the scope shows; None when it hides nothing of the namespace."""
+        if trip.scope.filter or trip.scope.doc_ids is not None:
+            condition, values = visible(trip.scope, ns)
+            with self._sessions.use(trip.deadline) as db:
+                shown = db.execute(
+                    f"SELECT r.id FROM index_rows r WHERE {condition}", values
+                ).fetchall()
+            return np.isin(rows.ids, np.array([row[0] for row in shown], dtype=np.int64))
+        if trip.scope.groups is not None:
+            seen = np.array([may_see(list_, trip.scope.groups) for list_ in section.acls])
+            return np.asarray(seen[rows.acl], dtype=np.bool_)
+        return None
+
+    def _hits(
+        self,
+        ids: Ints,
+        scores: Floats,
+        best: Sequence[int],
+        ns: int,
+        trip: "_Trip",
+    ) -> tuple[Hit, ...]:
+        """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
+        condition, values = visible(trip.scope, ns)
+        with self._sessions.use(trip.deadline) as db:
+            found = {
+                row[0]: row
+                for row in db.execute(
+                    f"SELECT r.id, r.uuid, v.compact FROM index_rows r "
+                    f"LEFT JOIN index_vectors v ON v.chunk = r.id "
+                    f"WHERE r.id IN (SELECT value FROM json_each(:rows)) AND {condition}",
+                    {**values, "rows": json.dumps([int(ids[place]) for place in best])},
+                )
+            }
+        return tuple(
+            Hit(uuid=row[1], score=float(scores[place]), vector=row[2])
+            for place in best
+            if (row := found.get(int(ids[place]))) is not None
+        )
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def _read(self, uuids: Sequence[str], scope: Scope, deadline: float) -> Hydrated:
+        wanted = list(dict.fromkeys(uuids))
+        with self._sessions.use(deadline) as db:
+            space = db.execute(
+                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
+            ).fetchone()
+            if space is None or not wanted:
+                return Hydrated(missing=tuple(wanted))
+            condition, values = visible(scope, int(space[0]))
+            chunks = {
+                row["uuid"]: stored_chunk(row)
+                for row in db.execute(
+                    f"SELECT r.uuid, c.*, v.compact FROM index_rows r "
+                    f"JOIN index_chunks c ON c.id = r.id "
+                    f"LEFT JOIN index_vectors v ON v.chunk = r.id "
+                    f"WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) AND {condition}",
+                    {**values, "uuids": json.dumps(wanted)},
+                )
+            }
+        return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in wanted if uuid not in chunks))
+
+    def _describe(self, deadline: float) -> IndexInfo:
+        with self._sessions.use(deadline) as db:
+            noted: Mapping[str, str] = dict(
+                db.execute("SELECT key, value FROM index_meta").fetchall()
+            )
+            chunks, facts = db.execute(
+                "SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM index_facts)"
+            ).fetchone()
+        dimension = noted.get("dimension")
+        return IndexInfo(
+            embedding_model=noted.get("embedding_model"),
+            dimension=None if dimension is None else int(dimension),
+            sparse_model=noted.get("sparse_model"),
+            chunks=chunks,
+            facts=facts,
+            unfinished_load="unfinished" in noted,
+        )
+
+
+@dataclass(frozen=True)
+class _Trip:
+    """What every channel of one search has to know; `ns` None = an unknown namespace."""
+
+    scope: Scope
+    deadline: float
+    ns: int | None
+    generation: str | None
+    embedded: bool
+
+
+def _noted(db: sqlite3.Connection, key: str) -> str | None:
+    found = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
+    return None if found is None else str(found[0])
+
+
+def _failed(
+    query: ChannelQuery, failure: Literal["unavailable", "timeout"], took_ms: float
+) -> ChannelResult:
+    return ChannelResult(channel=query.channel, failure=failure, took_ms=took_ms)
+
+
+def _fact_hit(row: Any, score: float) -> FactHit:
+    return FactHit(
+        id=row["fact"],
+        score=score,
+        source=row["source"],
+        type=row["type"],
+        target=row["target"],
+        evidence_uuid=row["evidence"],
+    )
+
+
+def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
+    """Multiply row by row, shape (n,), in blocks between which the deadline is looked at.
+
+    Rounded, so that equal vectors score equally wherever they stand in a block; -2 is hidden.
+    """
+    wanted = unpack(vector)
+    if len(wanted) != matrix.shape[1]:
+        raise Unavailable(f"the question has {len(wanted)} components, the index {matrix.shape[1]}")
+    scores = np.full(len(matrix), -2.0, dtype=np.float32)
+    places = None if mask is None else np.flatnonzero(mask)
+    total = len(matrix) if places is None else len(places)
+    for start in range(0, total, SCAN_ROWS):
+        if time.monotonic() > deadline:
+            raise Timeout("the vectors could not be compared in the time there was")
+        if places is None:
+            block: Any = slice(start, start + SCAN_ROWS)
+        else:
+            block = places[start : start + SCAN_ROWS]
+        scores[block] = np.round(matrix[block] @ wanted, SCORE_DECIMALS)
+    return scores
+
+
+def _best(scores: Floats, size: int, floor: float) -> list[int]:
+    """List the places of the `size` highest scores above `floor`; rows are in uuid order."""
+    places = np.flatnonzero(scores > floor)
+    if len(places) > size:
+        least = np.partition(scores[places], len(places) - size)[len(places) - size]
+        places = places[scores[places] >= least]
+    order = np.argsort(-scores[places], kind="stable")[:size]
+    return [int(place) for place in places[order]]

@@ -1,0 +1,218 @@
+"""Arrays beside the index file, mapped into memory: what SQL would be too slow to scan.
+
+They are derived: the rows of the index are the truth, a finished load writes the arrays anew into
+`<path>.d/<generation>/`, and only then names that folder in the index.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import threading
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docstokg.errors import Unavailable
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+MANIFEST = "manifest.json"
+SECTIONS = ("dense", "sparse", "facts")
+READ_BYTES = 1 << 22
+
+
+def sidecar_folder(path: Path) -> Path:
+    """Name the folder of an index file's arrays."""
+    return path.with_name(f"{path.name}.d")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one namespace in a section: positions [start, stop), ordered by uuid.
+
+    `ids`: row -> index_rows.id; `acl`: row -> position in the section's list of access lists.
+    """
+
+    start: int
+    stop: int
+    ids: Ints
+    acl: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One channel's arrays as they were when opened and checked."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    namespaces: Mapping[str, tuple[int, int]]
+    acls: tuple[tuple[str, ...], ...]
+    seen: Mapping[str, tuple[int, int, int]]
+    folder: Path
+
+    def rows(self, ns: int) -> Rows:
+        """Give the rows of a namespace; none when it has none."""
+        start, stop = self.namespaces.get(str(ns), (0, 0))
+        return Rows(start, stop, self.arrays["ids"][start:stop], self.arrays["acl"][start:stop])
+
+    def unchanged(self) -> bool:
+        """Tell whether the files are still those that were checked.
+
+        Reading a mapped file that was cut short would end the process, so this is asked first.
+        """
+        try:
+            return all(_signature(self.folder / name) == sign for name, sign in self.seen.items())
+        except OSError:
+            return False
+
+
+class Sidecars:
+    """The arrays of the generation an index names, opened once and checked before every use."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = sidecar_folder(path)
+        self._locks = {section: threading.Lock() for section in SECTIONS}
+        self._open: dict[str, tuple[str, Section]] = {}
+        self._broken: dict[str, tuple[str, dict[str, tuple[int, int, int]], str]] = {}
+
+    def section(self, name: str, generation: str, timeout_s: float) -> Section:
+        """Give a section of the named generation; `Unavailable` when its files are not whole."""
+        if not self._locks[name].acquire(timeout=max(0.0, timeout_s)):
+            raise Unavailable(f"the {name} arrays are still being opened")
+        try:
+            known = self._open.get(name)
+            if known is not None and known[0] == generation and known[1].unchanged():
+                return known[1]
+            self._open.pop(name, None)
+            opened = self._opened(name, generation)
+            self._open[name] = (generation, opened)
+            return opened
+        finally:
+            self._locks[name].release()
+
+    def _opened(self, name: str, generation: str) -> Section:
+        folder = self._folder / generation
+        try:
+            noted = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sections"][name]
+            seen = {file: _signature(folder / file) for file in noted["files"]}
+            broken = self._broken.get(name)
+            if broken is not None and broken[:2] == (generation, seen):
+                raise Unavailable(broken[2])
+            arrays: dict[str, NDArray[Any]] = {}
+            for file, about in noted["files"].items():
+                if seen[file][0] != about["bytes"] or _checksum(folder / file) != about["crc"]:
+                    message = f"{folder / file} is damaged: load again to rebuild it"
+                    self._broken[name] = (generation, seen, message)
+                    raise Unavailable(message)
+                arrays[about["name"]] = _mapped(folder / file, about["dtype"], about["shape"])
+        except (OSError, ValueError, KeyError, TypeError) as exc:
+            raise Unavailable(
+                f"the {name} arrays in {folder} cannot be read; load again to rebuild them: {exc}"
+            ) from exc
+        return Section(
+            arrays=arrays,
+            namespaces={ns: (start, stop) for ns, (start, stop) in noted["namespaces"].items()},
+            acls=tuple(tuple(acl) for acl in noted["acls"]),
+            seen=seen,
+            folder=folder,
+        )
+
+
+class GenerationWriter:
+    """A folder of arrays in the making; nothing of it counts until the index names it."""
+
+    def __init__(self, path: Path) -> None:
+        self._root = sidecar_folder(path)
+        self.name = f"gen-{secrets.token_hex(8)}"
+        self.folder = self._root / self.name
+        self.folder.mkdir(parents=True)
+        self._sections: dict[str, dict[str, Any]] = {}
+
+    def begin(
+        self,
+        section: str,
+        namespaces: Mapping[int, tuple[int, int]],
+        acls: Sequence[Sequence[str]],
+    ) -> None:
+        """Start a section: row ranges by namespace, and the distinct access lists."""
+        self._sections[section] = {
+            "namespaces": {str(ns): list(bounds) for ns, bounds in namespaces.items()},
+            "acls": [list(acl) for acl in acls],
+            "files": {},
+        }
+
+    def array(
+        self,
+        section: str,
+        name: str,
+        dtype: str,
+        shape: Sequence[int],
+        fill: Callable[[NDArray[Any]], None],
+    ) -> None:
+        """Write one array; `fill` gets it mapped and writable, so that it may exceed memory."""
+        file = f"{section}-{name}.bin"
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        with (self.folder / file).open("wb") as out:
+            out.truncate(size)
+        if size:
+            mapped = np.memmap(self.folder / file, dtype=dtype, mode="r+", shape=tuple(shape))
+            fill(mapped)
+            mapped.flush()
+            del mapped
+        self._sections[section]["files"][file] = {
+            "name": name,
+            "dtype": dtype,
+            "shape": list(shape),
+            "bytes": size,
+            "crc": _checksum(self.folder / file),
+        }
+
+    def finish(self) -> str:
+        """Write the manifest and see everything on the disk; give the generation's name."""
+        path = self.folder / MANIFEST
+        path.write_text(json.dumps({"sections": self._sections}), encoding="utf-8")
+        for file in (*self.folder.iterdir(), self.folder, self._root):
+            handle = os.open(file, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        return self.name
+
+    def discard(self) -> None:
+        """Remove a folder that will not be named."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def remove_other_generations(path: Path, keep: set[str]) -> None:
+    """Remove what killed loads left, and what is two loads old; readers keep what they mapped."""
+    root = sidecar_folder(path)
+    if root.is_dir():
+        for folder in root.iterdir():
+            if folder.name.startswith("gen-") and folder.name not in keep:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mapped(path: Path, dtype: str, shape: Sequence[int]) -> NDArray[Any]:
+    if not int(np.prod(shape)):
+        return np.zeros(shape, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r", shape=tuple(shape))
+
+
+def _signature(path: Path) -> tuple[int, int, int]:
+    seen = path.stat()
+    return seen.st_size, seen.st_mtime_ns, seen.st_ino
+
+
+def _checksum(path: Path) -> int:
+    crc = 0
+    with path.open("rb") as file:
+        while block := file.read(READ_BYTES):
+            crc = zlib.crc32(block, crc)
+    return crc

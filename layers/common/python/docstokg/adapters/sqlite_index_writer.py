@@ -1,0 +1,588 @@
+"""Loading the embedded search index: every call is one transaction, whole chunks or nothing."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docstokg.adapters.sqlite_index_files import (
+    SECTIONS,
+    GenerationWriter,
+    Sidecars,
+    remove_other_generations,
+)
+from docstokg.adapters.sqlite_index_schema import (
+    SCHEMA_VERSION,
+    TABLES,
+    acl_column,
+    chunk_facets,
+    fact_words_table,
+    make_word_tables,
+    rest_of,
+    translated,
+    words_table,
+)
+from docstokg.contracts.records import ChunkRecord, FactRecord
+from docstokg.domain.vectors import quantise
+from docstokg.domain.visibility import facet, facets
+from docstokg.errors import Misconfigured, Unavailable
+
+BUSY_S = 60.0
+FETCH = 2000
+LOOK_UP = 500
+Acls = dict[str | None, int]
+
+
+class SqliteIndexWriter:
+    """An `IndexWriter`; the file, its folder and the tables are made by the first use."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(path)
+        self._connection: sqlite3.Connection | None = None
+        self._token_ids: dict[str, int] = {}
+
+    def open_load(
+        self,
+        run_id: str,
+        embedding_model: str | None,
+        dimension: int | None,
+        sparse_model: str | None,
+    ) -> None:
+        """Note the load and the spaces it writes; `Misconfigured` when they are other ones."""
+        with self._transaction() as db:
+            noted = _noted(db)
+            empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
+            spaces = {
+                "embedding_model": embedding_model,
+                "dimension": None if dimension is None else str(dimension),
+                "sparse_model": sparse_model,
+            }
+            for key, value in spaces.items():
+                known = None if empty else noted.get(key)
+                if value is not None and known is not None and value != known:
+                    raise Misconfigured(
+                        f"{self._path} was built with {key.replace('_', ' ')} {known!r}, not "
+                        f"{value!r}: load with the same one, or into another file"
+                    )
+                _note(db, key, value if value is not None else known)
+            _note(db, "unfinished", run_id)
+
+    def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+        """Map each stored uuid to the fingerprint it was stored with."""
+        found: dict[str, str] = {}
+        with self._reading() as db:
+            for start in range(0, len(uuids), LOOK_UP):
+                found.update(
+                    db.execute(
+                        "SELECT r.uuid, c.fingerprint FROM index_rows r "
+                        "JOIN index_chunks c ON c.id = r.id "
+                        "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
+                        "WHERE r.uuid IN (SELECT value FROM json_each(?))",
+                        (namespace, json.dumps(list(uuids[start : start + LOOK_UP]))),
+                    ).fetchall()
+                )
+        return found
+
+    def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
+        """Write chunks with their fingerprints, replacing by uuid, all or none."""
+        if not chunks:
+            return
+        with self._transaction() as db:
+            dimension = int(_noted(db).get("dimension") or 0)
+            for chunk, fingerprint in chunks:
+                _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
+                self._remove_chunks(db, [chunk.uuid])
+                self._insert(db, chunk, fingerprint)
+            _note(db, "dirty", "1")
+
+    def put_facts(self, facts: Sequence[FactRecord]) -> None:
+        """Write facts, replacing by id, all or none."""
+        if not facts:
+            return
+        with self._transaction() as db:
+            dimension = int(_noted(db).get("dimension") or 0)
+            for fact in facts:
+                _check_dimension(f"fact {fact.id!r}", fact.vector, dimension)
+                ns = _namespace(db, fact.namespace)
+                _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
+                row = db.execute(
+                    "INSERT INTO index_facts (ns, fact, acl, doc_id, evidence, source, type, "
+                    "target, text, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        ns,
+                        fact.id,
+                        acl_column(fact.acl),
+                        fact.doc_id,
+                        fact.evidence_uuid,
+                        fact.source,
+                        fact.type,
+                        fact.target,
+                        fact.text,
+                        fact.vector,
+                    ),
+                ).lastrowid
+                db.execute(
+                    f"INSERT INTO {fact_words_table(ns)} (rowid, text) VALUES (?, ?)",
+                    (row, fact.text),
+                )
+            _note(db, "dirty", "1")
+
+    def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
+        """List the chunks of one document, sorted."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT r.uuid FROM index_facets a "
+                "JOIN index_namespaces n ON n.id = a.ns AND n.name = ? "
+                "JOIN index_rows r ON r.id = a.chunk WHERE a.facet = ? ORDER BY r.uuid",
+                (namespace, facet("doc_id", doc_id)),
+            )
+            return tuple(row[0] for row in rows)
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+        """Remove chunks with the facts they state (None: the whole namespace); count them."""
+        with self._transaction() as db:
+            ns = _known_namespace(db, namespace)
+            if ns is None:
+                return 0
+            _note(db, "dirty", "1")
+            if uuids is None:
+                return _remove_namespace(db, ns)
+            removed = 0
+            for start in range(0, len(uuids), LOOK_UP):
+                part = json.dumps(list(uuids[start : start + LOOK_UP]))
+                _remove_facts(
+                    db, "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))", (ns, part)
+                )
+                own = db.execute(
+                    "SELECT uuid FROM index_rows "
+                    "WHERE ns = ? AND uuid IN (SELECT value FROM json_each(?))",
+                    (ns, part),
+                ).fetchall()
+                removed += self._remove_chunks(db, [row[0] for row in own])
+            return removed
+
+    def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
+        """Remove facts by id; count them."""
+        with self._transaction() as db:
+            ns = _known_namespace(db, namespace)
+            if ns is None:
+                return 0
+            _note(db, "dirty", "1")
+            return sum(
+                _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, name))
+                for name in sorted(set(ids))
+            )
+
+    def close_load(self) -> None:
+        """Rebuild the arrays when anything changed, name them, and see all of it on the disk.
+
+        The write lock is held meanwhile: no chunk can change between arrays and rows.
+        """
+        with self._transaction() as db:
+            noted = _noted(db)
+            keep = {noted.get("generation", "")}
+            if noted.get("dirty") or not self._generation_is_there(noted.get("generation")):
+                for row in db.execute("SELECT id FROM index_namespaces ORDER BY id").fetchall():
+                    for table in (words_table(row[0]), fact_words_table(row[0])):
+                        db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+                files = GenerationWriter(self._path)
+                try:
+                    _write_dense(db, files, int(noted.get("dimension") or 0))
+                    _write_sparse(db, files)
+                    _write_facts(db, files, int(noted.get("dimension") or 0))
+                    _note(db, "generation", files.finish())
+                except BaseException:
+                    files.discard()
+                    raise
+                keep.add(files.name)
+            _note(db, "dirty", None)
+            _note(db, "unfinished", None)
+        with self._reading() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        size = self._path.stat().st_size
+        with self._transaction() as db:
+            _note(db, "bytes", str(size))
+        remove_other_generations(self._path, keep)
+
+    def digest_rows(self, namespace: str) -> Iterator[str]:
+        """Yield `chunk UUID JSON` lines, then `fact ID JSON` lines, sorted."""
+        with self._reading() as db:
+            tokens = dict(db.execute("SELECT id, token FROM index_tokens").fetchall())
+            chunks = db.execute(
+                "SELECT r.uuid, c.*, v.compact, s.tokens, s.weights FROM index_rows r "
+                "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
+                "JOIN index_chunks c ON c.id = r.id LEFT JOIN index_vectors v ON v.chunk = r.id "
+                "LEFT JOIN index_sparse s ON s.chunk = r.id ORDER BY r.uuid",
+                (namespace,),
+            )
+            for row in chunks:
+                weights = {
+                    tokens[token]: round(float(weight), 6)
+                    for token, weight in zip(*_sparse_arrays(row), strict=True)
+                }
+                line = {key: row[key] for key in ("chunk_id", "doc_id", "title", "text")}
+                line |= {"rest": json.loads(row["rest"]), "sparse": weights}
+                line["vector"] = None if row["compact"] is None else row["compact"].hex()
+                yield f"chunk {row['uuid']} {_canonical(line)}"
+            facts = db.execute(
+                "SELECT f.* FROM index_facts f "
+                "JOIN index_namespaces n ON n.id = f.ns AND n.name = ? ORDER BY f.fact",
+                (namespace,),
+            )
+            for row in facts:
+                line = {
+                    key: row[key]
+                    for key in ("acl", "doc_id", "evidence", "source", "type", "target", "text")
+                }
+                line["vector"] = None if row["vector"] is None else quantise(row["vector"]).hex()
+                yield f"fact {row['fact']} {_canonical(line)}"
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _generation_is_there(self, generation: str | None) -> bool:
+        """Tell whether the named arrays are whole, so that a repeated load repairs damage."""
+        if generation is None:
+            return False
+        try:
+            for section in SECTIONS:
+                Sidecars(self._path).section(section, generation, BUSY_S)
+        except Unavailable:
+            return False
+        return True
+
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.row_factory = sqlite3.Row
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA cache_size = -65536")
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in TABLES.split(";"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(
+                    "INSERT OR IGNORE INTO index_meta (key, value) VALUES ('schema', ?)",
+                    (SCHEMA_VERSION,),
+                )
+                connection.execute("COMMIT")
+                schema = _noted(connection)["schema"]
+                if schema != SCHEMA_VERSION:
+                    raise Misconfigured(
+                        f"{self._path} was written by another version (schema {schema}): "
+                        f"load into a new file"
+                    )
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            yield self._db()
+        except sqlite3.Error as exc:
+            self.close()
+            raise translated(exc, self._path) from exc
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                # Token ids of a transaction that did not happen must not be used again.
+                self._token_ids.clear()
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def _insert(self, db: sqlite3.Connection, chunk: ChunkRecord, fingerprint: str) -> None:
+        ns = _namespace(db, chunk.namespace)
+        row = db.execute(
+            "INSERT INTO index_rows (uuid, ns, acl) VALUES (?, ?, ?)",
+            (chunk.uuid, ns, acl_column(chunk.acl)),
+        ).lastrowid
+        db.execute(
+            "INSERT INTO index_chunks (id, fingerprint, doc_id, chunk_id, run_id, title, text, "
+            "rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                row,
+                fingerprint,
+                chunk.doc_id,
+                chunk.chunk_id,
+                chunk.run_id,
+                chunk.title,
+                chunk.text,
+                rest_of(chunk),
+            ),
+        )
+        db.execute(
+            f"INSERT INTO {words_table(ns)} (rowid, title, text) VALUES (?, ?, ?)",
+            (row, chunk.title, chunk.text),
+        )
+        db.executemany(
+            "INSERT INTO index_facets (ns, facet, chunk) VALUES (?, ?, ?)",
+            [(ns, name, row) for name in chunk_facets(chunk)],
+        )
+        if chunk.vector is not None:
+            db.execute(
+                "INSERT INTO index_vectors (chunk, compact, vector) VALUES (?, ?, ?)",
+                (row, quantise(chunk.vector), chunk.vector),
+            )
+        if chunk.sparse:
+            tokens = sorted(chunk.sparse)
+            ids = np.array([self._token_id(db, token) for token in tokens], dtype="<i4")
+            weights = np.array([chunk.sparse[token] for token in tokens], dtype="<f4")
+            db.execute(
+                "INSERT INTO index_sparse (chunk, tokens, weights) VALUES (?, ?, ?)",
+                (row, ids.tobytes(), weights.tobytes()),
+            )
+
+    def _token_id(self, db: sqlite3.Connection, token: str) -> int:
+        if (known := self._token_ids.get(token)) is None:
+            db.execute("INSERT OR IGNORE INTO index_tokens (token) VALUES (?)", (token,))
+            found = db.execute("SELECT id FROM index_tokens WHERE token = ?", (token,)).fetchone()
+            known = self._token_ids[token] = int(found[0])
+        return known
+
+    def _remove_chunks(self, db: sqlite3.Connection, uuids: Iterable[str]) -> int:
+        removed = 0
+        for uuid in uuids:
+            found = db.execute(
+                "SELECT r.id, r.ns, c.title, c.text, c.doc_id, c.rest FROM index_rows r "
+                "JOIN index_chunks c ON c.id = r.id WHERE r.uuid = ?",
+                (uuid,),
+            ).fetchone()
+            if found is None:
+                continue
+            row, ns = found["id"], found["ns"]
+            table = words_table(ns)
+            # A word index without texts of its own must be told the words it is to forget.
+            db.execute(
+                f"INSERT INTO {table} ({table}, rowid, title, text) VALUES ('delete', ?, ?, ?)",
+                (row, found["title"], found["text"]),
+            )
+            stored = _facets_of(found)
+            db.executemany(
+                "DELETE FROM index_facets WHERE ns = ? AND facet = ? AND chunk = ?",
+                [(ns, name, row) for name in stored],
+            )
+            for name, key in _CHUNK_TABLES:
+                db.execute(f"DELETE FROM {name} WHERE {key} = ?", (row,))
+            removed += 1
+        return removed
+
+
+_CHUNK_TABLES = (
+    ("index_vectors", "chunk"),
+    ("index_sparse", "chunk"),
+    ("index_chunks", "id"),
+    ("index_rows", "id"),
+)
+
+
+def _check_dimension(what: str, vector: bytes | None, dimension: int) -> None:
+    if vector is not None and len(vector) != 4 * dimension:
+        raise Misconfigured(
+            f"{what} has a vector of {len(vector) // 4} components; this load was opened for "
+            f"{dimension}"
+        )
+
+
+def _facets_of(row: sqlite3.Row) -> tuple[str, ...]:
+    rest = json.loads(row["rest"])
+    fields = {
+        "doc_id": row["doc_id"],
+        "document_name": rest["document_name"],
+        "section": rest["section"],
+    }
+    return facets(fields, rest["topics"], rest["metadata"])
+
+
+def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> int:
+    rows = db.execute(
+        f"SELECT f.id, f.ns, f.text FROM index_facts f WHERE {condition}", values
+    ).fetchall()
+    for row in rows:
+        table = fact_words_table(row["ns"])
+        db.execute(
+            f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)",
+            (row["id"], row["text"]),
+        )
+        db.execute("DELETE FROM index_facts WHERE id = ?", (row["id"],))
+    return len(rows)
+
+
+def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
+    for name, key in _CHUNK_TABLES[:-1]:
+        db.execute(
+            f"DELETE FROM {name} WHERE {key} IN (SELECT id FROM index_rows WHERE ns = ?)", (ns,)
+        )
+    removed = db.execute("DELETE FROM index_rows WHERE ns = ?", (ns,)).rowcount
+    db.execute("DELETE FROM index_facets WHERE ns = ?", (ns,))
+    db.execute("DELETE FROM index_facts WHERE ns = ?", (ns,))
+    db.execute(f"DROP TABLE IF EXISTS {words_table(ns)}")
+    db.execute(f"DROP TABLE IF EXISTS {fact_words_table(ns)}")
+    db.execute("DELETE FROM index_namespaces WHERE id = ?", (ns,))
+    return removed
+
+
+def _namespace(db: sqlite3.Connection, name: str) -> int:
+    known = _known_namespace(db, name)
+    if known is not None:
+        return known
+    made = db.execute("INSERT INTO index_namespaces (name) VALUES (?)", (name,)).lastrowid
+    if made is None:
+        raise sqlite3.DatabaseError("no row id for a new namespace")
+    make_word_tables(db, made)
+    return made
+
+
+def _known_namespace(db: sqlite3.Connection, name: str) -> int | None:
+    found = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _noted(db: sqlite3.Connection) -> dict[str, str]:
+    return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+
+
+def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
+    if value is None:
+        db.execute("DELETE FROM index_meta WHERE key = ?", (key,))
+    else:
+        db.execute("INSERT OR REPLACE INTO index_meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _sparse_arrays(row: sqlite3.Row) -> tuple[list[int], list[float]]:
+    if row["tokens"] is None:
+        return [], []
+    return (
+        np.frombuffer(row["tokens"], dtype="<i4").tolist(),
+        np.frombuffer(row["weights"], dtype="<f4").tolist(),
+    )
+
+
+# --- arrays -----------------------------------------------------------------------------------
+
+
+def _write_rows(
+    db: sqlite3.Connection, files: GenerationWriter, section: str, query: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Write `ids` and `acl` of a section from a query of (id, ns, acl) in final order.
+
+    Returns the ids and their namespaces by row.
+    """
+    ids: list[int] = []
+    spaces: list[int] = []
+    lists: list[int] = []
+    acls: Acls = {None: 0}
+    bounds: dict[int, tuple[int, int]] = {}
+    for row_id, ns, acl in db.execute(query):
+        start, _ = bounds.get(ns, (len(ids), 0))
+        ids.append(row_id)
+        spaces.append(ns)
+        lists.append(acls.setdefault(acl, len(acls)))
+        bounds[ns] = (start, len(ids))
+    distinct = [[] if acl is None else json.loads(acl) for acl in acls]
+    files.begin(section, bounds, distinct)
+    _save(files, section, "ids", np.array(ids, dtype="<i8"))
+    _save(files, section, "acl", np.array(lists, dtype="<i4"))
+    return np.array(ids, dtype=np.int64), np.array(spaces, dtype=np.int64)
+
+
+def _save(files: GenerationWriter, section: str, name: str, values: NDArray[Any]) -> None:
+    def fill(mapped: NDArray[Any]) -> None:
+        mapped[...] = values
+
+    files.array(section, name, values.dtype.str, values.shape, fill)
+
+
+def _filler(db: sqlite3.Connection, query: str, dimension: int) -> Callable[[NDArray[Any]], None]:
+    def fill(mapped: NDArray[Any]) -> None:
+        cursor = db.execute(query)
+        done = 0
+        while rows := cursor.fetchmany(FETCH):
+            joined = b"".join(row[0] for row in rows)
+            mapped[done : done + len(rows)] = np.frombuffer(joined, "<f4").reshape(-1, dimension)
+            done += len(rows)
+
+    return fill
+
+
+def _write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
+    tail = "FROM index_rows r JOIN index_vectors v ON v.chunk = r.id ORDER BY r.ns, r.uuid"
+    ids, _ = _write_rows(db, files, "dense", f"SELECT r.id, r.ns, r.acl {tail}")
+    files.array(
+        "dense",
+        "matrix",
+        "<f4",
+        (len(ids), dimension),
+        _filler(db, f"SELECT v.vector {tail}", dimension),
+    )
+
+
+def _write_facts(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
+    tail = "FROM index_facts f WHERE f.vector IS NOT NULL ORDER BY f.ns, f.fact"
+    ids, _ = _write_rows(db, files, "facts", f"SELECT f.id, f.ns, f.acl {tail}")
+    files.array(
+        "facts",
+        "matrix",
+        "<f4",
+        (len(ids), dimension),
+        _filler(db, f"SELECT f.vector {tail}", dimension),
+    )
+
+
+def _write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
+    """Turn rows of (tokens, weights) into postings ordered by namespace, token and row.
+
+    `keys` holds namespace << 32 | token, sorted; `starts` where each key's postings begin, and
+    one more for the end; a posting is its row and its weight.
+    """
+    tail = "FROM index_rows r JOIN index_sparse s ON s.chunk = r.id ORDER BY r.ns, r.uuid"
+    ids, spaces = _write_rows(db, files, "sparse", f"SELECT r.id, r.ns, r.acl {tail}")
+    tokens: list[NDArray[np.int32]] = []
+    weights: list[NDArray[np.float32]] = []
+    for token_bytes, weight_bytes in db.execute(f"SELECT s.tokens, s.weights {tail}"):
+        tokens.append(np.frombuffer(token_bytes, dtype="<i4"))
+        weights.append(np.frombuffer(weight_bytes, dtype="<f4"))
+    counts = np.array([len(part) for part in tokens], dtype=np.int64)
+    all_tokens = np.concatenate(tokens) if tokens else np.zeros(0, dtype=np.int32)
+    all_weights = np.concatenate(weights) if weights else np.zeros(0, dtype=np.float32)
+    del tokens, weights
+    rows = np.repeat(np.arange(len(ids), dtype=np.int32), counts)
+    keys = np.repeat(spaces << 32, counts) | all_tokens
+    # Stable, and the input is in the order of rows: postings of one key stay in that order.
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    _save(files, "sparse", "keys", distinct.astype("<i8"))
+    _save(files, "sparse", "starts", np.append(starts, len(order)).astype("<i8"))
+    _save(files, "sparse", "rows", rows[order].astype("<i4"))
+    _save(files, "sparse", "weights", all_weights[order].astype("<f4"))
