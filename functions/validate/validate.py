@@ -1,16 +1,12 @@
 """Turn a stranger's bytes into a request, or into every reason why not; plan what may be spent."""
 
-import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Callable
 from datetime import datetime
 
-from pydantic import ValidationError
-
 from docstokg.contracts.model import Contract
-from docstokg.contracts.request import MAX_BODY_BYTES, RAGRequest, SearchRequest
+from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import BudgetLimits, Channel, FieldProblem
 from docstokg.contracts.state import (
     CachePlan,
@@ -26,6 +22,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.ports import ResponseCache
 from docstokg.settings import CHANNEL_SIZES, Settings
+from docstokg.usecases.intake import decode_body, invalid, parse
 from docstokg.usecases.problems import problem_reply
 
 RETRIEVE_CAP_S = 1.5
@@ -34,7 +31,6 @@ CACHE_TIME_S = 0.25
 ANSWER_SNIPPET = 800
 SEARCH_SNIPPET = 200
 CLOCK_SKEW_MS = 5000
-MAX_ERRORS = 200
 
 
 class Rules(Contract):
@@ -86,18 +82,13 @@ def validate(
     `started_at`: ISO time at which the execution began, trusted unless it is over 5 s off.
     """
     request_id = envelope.request_id
-    try:
-        body = base64.b64decode(envelope.body_b64, validate=True)
-    except (binascii.Error, ValueError):
-        return _refuse(request_id, 400, "invalid_body", "The body is not valid base64.")
-    if len(body) > MAX_BODY_BYTES:
-        return _refuse(request_id, 413, "body_too_large", "The body is over 64 KiB.")
+    body = decode_body(envelope.body_b64, request_id)
+    if isinstance(body, Reply):
+        return Validated(reply=body)
     request, errors = _parse(envelope.route, body)
     errors += _unknown_model(body, request, rules.models)
     if errors or request is None:
-        plural = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
-        detail = f"The request has {plural}; nothing was executed."
-        return _refuse(request_id, 400, "invalid_request", detail, tuple(errors[:MAX_ERRORS]))
+        return Validated(reply=invalid(errors, request_id))
     if not {"*", request.namespace} & set(envelope.caller.namespaces):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return _refuse(request_id, 403, "namespace_not_granted", detail)
@@ -111,35 +102,10 @@ def validate(
 
 
 def _parse(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
-    try:
-        if route == "answer":
-            return RAGRequest.model_validate_json(body), []
-        search = SearchRequest.model_validate_json(body)
-        return RAGRequest.model_validate(search.model_dump()), []
-    except ValidationError as exc:
-        return None, [
-            FieldProblem(path=json_path(error["loc"]), code=error["type"], message=error["msg"])
-            for error in exc.errors(include_url=False, include_input=False, include_context=False)
-        ]
-
-
-def json_path(location: tuple[int | str, ...]) -> str:
-    """Write a location as a JSON path: ("budget", "max_chunks") is `$.budget.max_chunks`."""
-    parts = []
-    for part in location:
-        if isinstance(part, int):
-            parts.append(f"[{part}]")
-        elif part == "[key]":
-            parts.append("~")
-        elif part.isidentifier():
-            parts.append(f".{part}")
-        else:
-            parts.append(f"[{json.dumps(_printable(part), ensure_ascii=False)}]")
-    return "$" + "".join(parts)
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    if route == "answer":
+        return parse(body, RAGRequest)
+    search, errors = parse(body, SearchRequest)
+    return None if search is None else RAGRequest.model_validate(search.model_dump()), errors
 
 
 def _unknown_model(
@@ -273,7 +239,5 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _refuse(
-    request_id: str, status: int, code: str, detail: str, errors: tuple[FieldProblem, ...] = ()
-) -> Validated:
-    return Validated(reply=problem_reply(status, code, detail, request_id, errors))
+def _refuse(request_id: str, status: int, code: str, detail: str) -> Validated:
+    return Validated(reply=problem_reply(status, code, detail, request_id))

@@ -35,6 +35,9 @@ class PrometheusSink:
         else:
             child.observe(value)
 
+    def flush(self) -> None:
+        """Keep everything: a scraper comes when it likes."""
+
     def text(self) -> bytes:
         """Give the exposition format."""
         return generate_latest(self._registry)

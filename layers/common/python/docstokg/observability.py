@@ -44,11 +44,18 @@ class MetricSink(Protocol):
         """Record one value of a metric named in METRICS."""
         ...
 
+    def flush(self) -> None:
+        """Hand over what was recorded; called when an invocation ends."""
+        ...
+
 
 class Discarded:
     """A sink for commands nobody scrapes."""
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
+        """Do nothing."""
+
+    def flush(self) -> None:
         """Do nothing."""
 
 
@@ -74,6 +81,10 @@ class Telemetry:
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         """Add to a counter, or observe one value of a histogram."""
         self._sink.record(name, value, labels)
+
+    def flush(self) -> None:
+        """Hand the metrics of one invocation over."""
+        self._sink.flush()
 
     def log(self, level: str, event: str, **fields: object) -> None:
         """Write one JSON line; private fields are redacted unless the deployment reveals them."""

@@ -84,6 +84,8 @@ class Settings(Contract):
     circuit_table: str | None = Field(None, description="DynamoDB table of circuit states")
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
     secrets: str | None = Field(None, description="Secrets Manager id of a JSON of settings")
+    metrics: Literal["off", "emf"] = Field("off", description="emf writes CloudWatch metrics")
+    environment: str = Field("local", description="dimension of the metrics")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     kg_enabled: bool = True

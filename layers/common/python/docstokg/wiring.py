@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from docstokg.errors import Misconfigured
-from docstokg.observability import Telemetry
+from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
     Embedder,
     GraphWriter,
@@ -39,7 +39,7 @@ class Wiring:
         """`made`: ports given by a test or another composition, by factory name."""
         self.settings = settings
         self.telemetry = telemetry or Telemetry(
-            level=settings.log_level, reveal=settings.rag_log_snippets
+            _metric_sink(settings), level=settings.log_level, reveal=settings.rag_log_snippets
         )
         self._made: dict[str, object] = dict(made or {})
         self._lock = threading.RLock()
@@ -245,6 +245,14 @@ class Wiring:
         return Path(self.settings.cache_dir).expanduser()
 
 
+def _metric_sink(settings: Settings) -> MetricSink | None:
+    if settings.metrics == "off":
+        return None
+    from docstokg.adapters.emf_metrics import EmfSink
+
+    return EmfSink(settings.environment)
+
+
 def sqlite_path(url: str) -> Path | None:
     """Give the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
     scheme, _, path = url.partition(":///")
@@ -258,6 +266,14 @@ def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str,
     """
     if name != "handler":
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
-    made: Handler = build(Wiring(Settings.from_environment(os.environ)))
-    module["handler"] = made
-    return made
+    wiring = Wiring(Settings.from_environment(os.environ))
+    built = build(wiring)
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        try:
+            return built(event, context)
+        finally:
+            wiring.telemetry.flush()
+
+    module["handler"] = handler
+    return handler

@@ -1,0 +1,72 @@
+"""A stranger's bytes become one message of the contract, or every reason why not."""
+
+import base64
+import binascii
+import json
+
+from pydantic import BaseModel, ValidationError
+
+from docstokg.contracts.request import MAX_BODY_BYTES
+from docstokg.contracts.response import FieldProblem
+from docstokg.contracts.state import Reply
+from docstokg.usecases.problems import problem_reply
+
+MAX_ERRORS = 200
+
+
+def decode_body(body_b64: str, request_id: str) -> bytes | Reply:
+    """Give the client's bytes, or the reply that refuses them (400, 413)."""
+    try:
+        body = base64.b64decode(body_b64, validate=True)
+    except (binascii.Error, ValueError):
+        return problem_reply(400, "invalid_body", "The body is not valid base64.", request_id)
+    if len(body) > MAX_BODY_BYTES:
+        return problem_reply(413, "body_too_large", "The body is over 64 KiB.", request_id)
+    return body
+
+
+def parse[Message: BaseModel](
+    body: bytes, model: type[Message]
+) -> tuple[Message | None, list[FieldProblem]]:
+    """Read JSON as `model`; all errors at once, each with its JSON path."""
+    try:
+        return model.model_validate_json(body), []
+    except ValidationError as exc:
+        return None, [
+            FieldProblem(path=json_path(error["loc"]), code=error["type"], message=error["msg"])
+            for error in exc.errors(include_url=False, include_input=False, include_context=False)
+        ]
+
+
+def parse_body[Message: BaseModel](
+    body_b64: str, model: type[Message], request_id: str
+) -> Message | Reply:
+    """Read an envelope's body as `model`, or give the reply that refuses it."""
+    body = decode_body(body_b64, request_id)
+    if isinstance(body, Reply):
+        return body
+    message, errors = parse(body, model)
+    return message if message is not None else invalid(errors, request_id)
+
+
+def invalid(errors: list[FieldProblem], request_id: str) -> Reply:
+    """Refuse a request with everything that is wrong with it."""
+    plural = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+    detail = f"The request has {plural}; nothing was executed."
+    return problem_reply(400, "invalid_request", detail, request_id, tuple(errors[:MAX_ERRORS]))
+
+
+def json_path(location: tuple[int | str, ...]) -> str:
+    """Write a location as a JSON path: ("budget", "max_chunks") is `$.budget.max_chunks`."""
+    parts = []
+    for part in location:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        elif part == "[key]":
+            parts.append("~")
+        elif part.isidentifier():
+            parts.append(f".{part}")
+        else:
+            readable = part.encode("utf-8", "replace").decode("utf-8")
+            parts.append(f"[{json.dumps(readable, ensure_ascii=False)}]")
+    return "$" + "".join(parts)
