@@ -1,0 +1,424 @@
+"""The HTTP API: our own templates in front of the state machine and the single functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import aws_cdk as cdk
+from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra import templates
+from infra.functions import Function, _retention
+from infra.nag import acknowledge
+from infra.settings import Environment
+from infra.workflow import Workflow
+
+# 29 s is the limit of a new account's REST API; it must fire last (docs/deploy.md).
+INTEGRATION_TIMEOUT_S = 29
+STATUSES = ("200", "400", "404", "405", "429", "500")
+
+type Target = Literal["workflow", "function"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path and method; `open` needs no credential; `name` is the envelope's route."""
+
+    path: str
+    method: str
+    name: str
+    target: Target
+    open: bool = False
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("/v1/answer", "POST", "answer", "workflow"),
+    Route("/v1/search", "POST", "search", "workflow"),
+    Route("/v1/traverse", "POST", "traverse", "function"),
+    Route("/v1/check", "POST", "check", "function"),
+    Route("/mcp", "POST", "mcp", "function"),
+    Route("/v1/health", "GET", "health", "function", open=True),
+)
+
+OPEN = (
+    "Open on purpose: health says states and times only, and an unknown path or method answers "
+    "404 or 405 without reaching anything."
+)
+NOT_COGNITO = (
+    "Callers are authenticated by {how}; namespaces and groups travel in its claims, which a "
+    "user pool would not carry."
+)
+VALIDATED_BY_VALIDATE = (
+    "A model check at the gateway lists one error in its own form; validate lists all of them as "
+    "problem+json, and the template passes the body on as base64, never as text."
+)
+
+# Gateway response type -> status, title, code, detail, Retry-After.
+PROBLEMS: tuple[tuple[str, int, str, str, str, str], ...] = (
+    ("DEFAULT_4XX", 400, "Bad Request", "bad_request", "The gateway refused the request.", ""),
+    (
+        "DEFAULT_5XX",
+        500,
+        "Internal Server Error",
+        "internal_error",
+        "The request could not be completed.",
+        "",
+    ),
+    (
+        "UNAUTHORIZED",
+        401,
+        "Unauthorized",
+        "unauthorized",
+        "A valid credential is needed.",
+        "",
+    ),
+    (
+        "MISSING_AUTHENTICATION_TOKEN",
+        401,
+        "Unauthorized",
+        "unauthorized",
+        "A valid credential is needed.",
+        "",
+    ),
+    ("ACCESS_DENIED", 403, "Forbidden", "forbidden", "This credential may not do that.", ""),
+    ("EXPIRED_TOKEN", 401, "Unauthorized", "unauthorized", "The credential has expired.", ""),
+    ("INVALID_SIGNATURE", 401, "Unauthorized", "unauthorized", "The signature is wrong.", ""),
+    ("INVALID_API_KEY", 403, "Forbidden", "forbidden", "The usage plan's key is needed.", ""),
+    ("WAF_FILTERED", 403, "Forbidden", "forbidden", "The firewall refused the request.", ""),
+    ("RESOURCE_NOT_FOUND", 404, "Not Found", "not_found", "There is nothing at this path.", ""),
+    (
+        "REQUEST_TOO_LARGE",
+        413,
+        "Content Too Large",
+        "too_large",
+        "The body may have 65536 bytes at most.",
+        "",
+    ),
+    (
+        "UNSUPPORTED_MEDIA_TYPE",
+        415,
+        "Unsupported Media Type",
+        "unsupported_media_type",
+        "The body must be application/json.",
+        "",
+    ),
+    ("THROTTLED", 429, "Too Many Requests", "throttled", "Too many requests.", "1"),
+    ("QUOTA_EXCEEDED", 429, "Too Many Requests", "quota_exceeded", "The quota is used up.", "3600"),
+    (
+        "INTEGRATION_TIMEOUT",
+        504,
+        "Gateway Timeout",
+        "timeout",
+        "The request did not finish in time.",
+        "",
+    ),
+    (
+        "INTEGRATION_FAILURE",
+        500,
+        "Internal Server Error",
+        "internal_error",
+        "The request could not be completed.",
+        "",
+    ),
+)
+
+
+class Api(Construct):
+    """REST, regional; every answer is JSON or problem+json, also the gateway's own."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        workflow: Workflow,
+        functions: dict[str, Function],
+        key: kms.IKey,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._environment, self._workflow = environment, workflow
+        self._functions = functions
+        access_logs = logs.LogGroup(
+            self,
+            "AccessLogs",
+            log_group_name=f"/aws/vendedlogs/apigateway/docstokg-{environment.name}",
+            retention=_retention(environment.log_days),
+            encryption_key=key,
+            removal_policy=cdk.RemovalPolicy.RETAIN
+            if environment.retain_data
+            else cdk.RemovalPolicy.DESTROY,
+        )
+        self.api = apigateway.RestApi(
+            self,
+            "Rest",
+            rest_api_name=f"docstokg-{environment.name}",
+            description="Questions to evidence: answers whose every claim is a source span",
+            endpoint_types=[apigateway.EndpointType.REGIONAL],
+            cloud_watch_role=True,
+            deploy_options=apigateway.StageOptions(
+                stage_name=environment.stage,
+                tracing_enabled=True,
+                metrics_enabled=True,
+                logging_level=apigateway.MethodLoggingLevel.ERROR,
+                # Full request and response data would put questions into the log.
+                data_trace_enabled=False,
+                access_log_destination=apigateway.LogGroupLogDestination(access_logs),
+                access_log_format=_access_log_format(),
+                throttling_rate_limit=environment.metering.rate * 2
+                if environment.metering
+                else 100,
+                throttling_burst_limit=environment.metering.burst * 2
+                if environment.metering
+                else 200,
+            ),
+        )
+        acknowledge(self.api, {"AwsSolutions-APIG2": VALIDATED_BY_VALIDATE})
+        self._starter = self._starter_role()
+        self._caller = templates.caller(
+            "jwt" if environment.auth == "jwt" else "iam", environment.iam_namespaces
+        )
+        self._authorizer = self._jwt() if environment.auth == "jwt" else None
+        self.routes = tuple(r for r in ROUTES if r.target == "workflow" or r.name in functions)
+        for route in self.routes:
+            self._add(route)
+        self._unrouted()
+        self._problems()
+        if environment.metering is not None:
+            self._meter()
+        if environment.domain_name:
+            self._domain()
+        acknowledge(
+            self.api,
+            {
+                "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
+                "AmazonAPIGatewayPushToCloudWatchLogs]": "The gateway's own policy for the "
+                "account's log role, which every API of the account shares."
+            },
+        )
+        how = "a Lambda authoriser (JWT)" if self._authorizer else "IAM (SigV4)"
+        acknowledge(self.api, {"AwsSolutions-COG4": NOT_COGNITO.format(how=how)})
+        if environment.waf_requests_per_5_minutes is None:
+            acknowledge(
+                self.api,
+                {
+                    "AwsSolutions-APIG3": f"{environment.name} has no WAF by setting; the "
+                    "stage and the usage plan limit the rate."
+                },
+            )
+
+    @property
+    def stage_arn(self) -> str:
+        """What a web ACL is attached to."""
+        return self.api.deployment_stage.stage_arn
+
+    def _starter_role(self) -> iam.Role:
+        role = iam.Role(
+            self, "Starter", assumed_by=iam.ServicePrincipal("apigateway.amazonaws.com")
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["states:StartSyncExecution"], resources=[self._workflow.alias_arn]
+            )
+        )
+        return role
+
+    def _jwt(self) -> apigateway.RequestAuthorizer:
+        authorize = self._functions["authorize"]
+        return apigateway.RequestAuthorizer(
+            self,
+            "Jwt",
+            handler=authorize.live,
+            identity_sources=[apigateway.IdentitySource.header("Authorization")],
+            results_cache_ttl=cdk.Duration.seconds(60),
+        )
+
+    def _add(self, route: Route) -> None:
+        caller = templates.caller("none") if route.open else self._caller
+        if route.target == "workflow":
+            integration: apigateway.Integration = self._to_workflow(route, caller)
+        else:
+            integration = self._to_function(route, caller)
+        method = self._resource(route.path).add_method(
+            route.method,
+            integration,
+            authorizer=None if route.open else self._authorizer,
+            authorization_type=self._authorization(route),
+            api_key_required=self._environment.metering is not None and not route.open,
+            method_responses=[apigateway.MethodResponse(status_code=code) for code in STATUSES],
+        )
+        if route.open:
+            acknowledge(method, {"AwsSolutions-APIG4": OPEN})
+
+    def _authorization(self, route: Route) -> apigateway.AuthorizationType:
+        if route.open:
+            return apigateway.AuthorizationType.NONE
+        if self._authorizer is not None:
+            return apigateway.AuthorizationType.CUSTOM
+        return apigateway.AuthorizationType.IAM
+
+    def _to_workflow(self, route: Route, caller: str) -> apigateway.Integration:
+        return apigateway.AwsIntegration(
+            service="states",
+            action="StartSyncExecution",
+            integration_http_method="POST",
+            options=apigateway.IntegrationOptions(
+                credentials_role=self._starter,
+                passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
+                timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
+                request_templates={
+                    "application/json": templates.request_workflow(
+                        route.name, self._workflow.alias_arn, caller
+                    )
+                },
+                integration_responses=[
+                    _mapped("200", None, templates.response_workflow()),
+                    # For an AWS service the pattern is matched against its HTTP status.
+                    _mapped("500", r"[45]\d{2}", templates.response_refused()),
+                ],
+            ),
+        )
+
+    def _to_function(self, route: Route, caller: str) -> apigateway.Integration:
+        return apigateway.LambdaIntegration(
+            self._functions[route.name].live,
+            proxy=False,
+            passthrough_behavior=apigateway.PassthroughBehavior.NEVER
+            if route.method == "POST"
+            else apigateway.PassthroughBehavior.WHEN_NO_TEMPLATES,
+            timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
+            request_templates={"application/json": templates.request_function(route.name, caller)},
+            integration_responses=[
+                _mapped("200", None, templates.response_function()),
+                # For a function the pattern is matched against its error message.
+                _mapped("500", r"(\n|.)+", templates.response_function()),
+            ],
+        )
+
+    def _resource(self, path: str) -> apigateway.Resource:
+        return self.api.root.resource_for_path(path)
+
+    def _unrouted(self) -> None:
+        """405 for a wrong method, 404 for a path we do not know, before any authentication."""
+        by_path: dict[str, list[str]] = {}
+        for route in self.routes:
+            by_path.setdefault(route.path, []).append(route.method)
+        for path, methods in by_path.items():
+            allow = ", ".join(sorted(methods))
+            self._answer_nothing(
+                self._resource(path), 405, "Method Not Allowed", "method_not_allowed", allow
+            )
+        for resource in (self.api.root, self.api.root.add_resource("{unknown+}")):
+            self._answer_nothing(resource, 404, "Not Found", "not_found", "")
+
+    def _answer_nothing(
+        self, resource: apigateway.IResource, status: int, title: str, code: str, allow: str
+    ) -> None:
+        detail = f"Allowed here: {allow}." if allow else "There is nothing at this path."
+        headers = {"method.response.header.Allow": f"'{allow}'"} if allow else None
+        method = resource.add_method(
+            "ANY",
+            apigateway.MockIntegration(
+                passthrough_behavior=apigateway.PassthroughBehavior.WHEN_NO_MATCH,
+                request_templates={"application/json": f'{{"statusCode": {status}}}'},
+                integration_responses=[
+                    apigateway.IntegrationResponse(
+                        status_code=str(status),
+                        response_templates={
+                            "application/json": templates.response_unrouted(
+                                status, title, code, detail
+                            )
+                        },
+                        response_parameters=headers,
+                    )
+                ],
+            ),
+            authorization_type=apigateway.AuthorizationType.NONE,
+            method_responses=[
+                apigateway.MethodResponse(
+                    status_code=str(status),
+                    response_parameters={"method.response.header.Allow": True} if allow else None,
+                )
+            ],
+        )
+        acknowledge(method, {"AwsSolutions-APIG4": OPEN})
+
+    def _problems(self) -> None:
+        for kind, status, title, code, detail, retry in PROBLEMS:
+            headers = {"Content-Type": "'application/problem+json'"}
+            if retry:
+                headers["Retry-After"] = f"'{retry}'"
+            self.api.add_gateway_response(
+                f"Problem{kind.title().replace('_', '')}",
+                type=apigateway.ResponseType.of(kind),
+                status_code=str(status),
+                response_headers=headers,
+                templates={
+                    "application/json": templates.gateway_problem(status, title, code, detail)
+                },
+            )
+
+    def _meter(self) -> None:
+        metering = self._environment.metering
+        assert metering is not None
+        plan = self.api.add_usage_plan(
+            "Metered",
+            name=f"docstokg-{self._environment.name}",
+            throttle=apigateway.ThrottleSettings(
+                rate_limit=metering.rate, burst_limit=metering.burst
+            ),
+            quota=apigateway.QuotaSettings(
+                limit=metering.monthly_quota, period=apigateway.Period.MONTH
+            ),
+        )
+        plan.add_api_stage(stage=self.api.deployment_stage)
+        plan.add_api_key(
+            self.api.add_api_key("FirstKey", description="Meters; it does not authenticate")
+        )
+
+    def _domain(self) -> None:
+        name = apigateway.DomainName(
+            self,
+            "Name",
+            domain_name=self._environment.domain_name,
+            certificate=cdk.aws_certificatemanager.Certificate.from_certificate_arn(
+                self, "Certificate", self._environment.certificate_arn
+            ),
+            security_policy=apigateway.SecurityPolicy.TLS_1_2,
+            endpoint_type=apigateway.EndpointType.REGIONAL,
+        )
+        name.add_base_path_mapping(self.api, stage=self.api.deployment_stage)
+        cdk.CfnOutput(self, "DomainTarget", value=name.domain_name_alias_domain_name)
+
+
+def _mapped(status: str, pattern: str | None, template: str) -> apigateway.IntegrationResponse:
+    return apigateway.IntegrationResponse(
+        status_code=status,
+        selection_pattern=pattern,
+        response_templates={"application/json": template},
+    )
+
+
+def _access_log_format() -> apigateway.AccessLogFormat:
+    """Who, what, how long; never a body, a query string or a header."""
+    fields = {
+        "request_id": "$context.requestId",
+        "time": "$context.requestTimeEpoch",
+        "method": "$context.httpMethod",
+        "route": "$context.resourcePath",
+        "status": "$context.status",
+        "latency_ms": "$context.responseLatency",
+        "integration_ms": "$context.integrationLatency",
+        "bytes": "$context.responseLength",
+        "api_key_id": "$context.identity.apiKeyId",
+        "error_type": "$context.error.responseType",
+        "waf": "$context.wafResponseCode",
+        "trace": "$context.xrayTraceId",
+    }
+    body = ",".join(f'"{name}":"{value}"' for name, value in fields.items())
+    return apigateway.AccessLogFormat.custom("{" + body + "}")

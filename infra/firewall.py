@@ -1,0 +1,73 @@
+"""A rate rule in front of the API: one address cannot use up everybody's capacity."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_wafv2 as wafv2
+from constructs import Construct
+
+from infra.templates import gateway_problem
+
+
+class Firewall(Construct):
+    """A regional web ACL with one rule; refused requests get 429 and a problem body."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        requests_per_5_minutes: int,
+        stage_arn: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        problem = gateway_problem(
+            429, "Too Many Requests", "throttled", "Too many requests from this address."
+        ).replace('"$context.requestId"', '""')
+        acl = wafv2.CfnWebACL(
+            self,
+            "Acl",
+            name=name,
+            scope="REGIONAL",
+            default_action=wafv2.CfnWebACL.DefaultActionProperty(allow={}),
+            custom_response_bodies={
+                "throttled": wafv2.CfnWebACL.CustomResponseBodyProperty(
+                    content_type="APPLICATION_JSON", content=problem
+                )
+            },
+            rules=[
+                wafv2.CfnWebACL.RuleProperty(
+                    name="rate",
+                    priority=0,
+                    action=wafv2.CfnWebACL.RuleActionProperty(
+                        block=wafv2.CfnWebACL.BlockActionProperty(
+                            custom_response=wafv2.CfnWebACL.CustomResponseProperty(
+                                response_code=429,
+                                custom_response_body_key="throttled",
+                                response_headers=[
+                                    wafv2.CfnWebACL.CustomHTTPHeaderProperty(
+                                        name="Retry-After", value="300"
+                                    )
+                                ],
+                            )
+                        )
+                    ),
+                    statement=wafv2.CfnWebACL.StatementProperty(
+                        rate_based_statement=wafv2.CfnWebACL.RateBasedStatementProperty(
+                            aggregate_key_type="IP", limit=requests_per_5_minutes
+                        )
+                    ),
+                    visibility_config=_visible("rate"),
+                )
+            ],
+            visibility_config=_visible(name),
+        )
+        self.acl = acl
+        wafv2.CfnWebACLAssociation(self, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
+
+
+def _visible(name: str) -> wafv2.CfnWebACL.VisibilityConfigProperty:
+    # Sampled requests would keep client text in the console.
+    return wafv2.CfnWebACL.VisibilityConfigProperty(
+        cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=False
+    )

@@ -1,0 +1,310 @@
+"""The Lambda functions: one table says what each may reach, and nothing else is granted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.credentials import Secrets
+from infra.data import SearchData
+from infra.flags import PORT, Flags
+from infra.nag import acknowledge
+from infra.settings import Environment
+from infra.state import State
+
+ROOT = Path(__file__).parent.parent
+RUNTIME = lambda_.Runtime.PYTHON_3_13
+ARCHITECTURE = lambda_.Architecture.ARM_64
+METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.emf_metrics writes there
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """Memory buys CPU (1,769 MB = one core); the timeout is the last net behind the ASL's own.
+
+    `uses` names what the function reaches: each name is one grant and its settings.
+    """
+
+    name: str
+    memory_mb: int
+    timeout_s: int
+    uses: frozenset[str]
+
+    @property
+    def substitution(self) -> str:
+        """The name the state machine file uses for it."""
+        return f"{self.name.title()}Function"
+
+
+def _spec(name: str, memory_mb: int, timeout_s: int, *uses: str) -> FunctionSpec:
+    return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses))
+
+
+SPECS: tuple[FunctionSpec, ...] = (
+    _spec("validate", 512, 4, "flags", "cache"),
+    _spec("retrieve", 1769, 6, "index", "embedder", "circuit"),
+    _spec("expand", 1769, 4, "graph", "circuit"),
+    _spec("ground", 1769, 5, "index", "embedder"),
+    _spec("synthesize", 1769, 28, "model", "circuit"),
+    _spec("respond", 1769, 5, "index", "embedder", "cache", "trace"),
+    _spec("traverse", 1769, 10, "index", "graph", "embedder", "circuit"),
+    _spec("check", 1769, 27, "index", "graph", "embedder"),
+    _spec("mcp", 1024, 28, "workflow"),
+    _spec("health", 512, 6, "index", "graph"),
+    _spec("authorize", 512, 5, "tokens"),
+    _spec("record", 512, 30, "graph_writer"),
+)
+
+
+def built(root: Path = ROOT) -> tuple[FunctionSpec, ...]:
+    """The functions whose handler exists; a route that is not built is not in the template."""
+    return tuple(
+        spec for spec in SPECS if (root / "functions" / spec.name / "handler.py").is_file()
+    )
+
+
+class Layer(Construct):
+    """Our own shared code, one slow-moving layer for every function."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, code: Path) -> None:
+        super().__init__(scope, construct_id)
+        self.version = lambda_.LayerVersion(
+            self,
+            "Common",
+            code=lambda_.Code.from_asset(str(code), exclude=["**/__pycache__/*.py[co]"])
+            if code.name == "common"
+            else lambda_.Code.from_asset(str(code)),
+            description="docstokg: contracts, domain, ports, adapters, wiring",
+            compatible_runtimes=[RUNTIME],
+            compatible_architectures=[ARCHITECTURE],
+            removal_policy=cdk.RemovalPolicy.RETAIN,
+        )
+
+
+class Function(Construct):
+    """One function with its own role, log group, published version and alias `live`."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        spec: FunctionSpec,
+        environment: Environment,
+        code: Path,
+        layer: lambda_.ILayerVersion,
+        key: kms.IKey,
+        variables: Mapping[str, str],
+        flags: Flags,
+        vpc: ec2.IVpc | None,
+        security_group: ec2.ISecurityGroup | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.spec = spec
+        name = f"docstokg-{environment.name}-{spec.name}"
+        self.logs = logs.LogGroup(
+            self,
+            "Logs",
+            log_group_name=f"/aws/lambda/{name}",
+            retention=_retention(environment.log_days),
+            encryption_key=key,
+            removal_policy=cdk.RemovalPolicy.RETAIN
+            if environment.retain_data
+            else cdk.RemovalPolicy.DESTROY,
+        )
+        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        self.logs.grant_write(self.role)
+        layers = [layer]
+        if "flags" in spec.uses:
+            layers.append(
+                lambda_.LayerVersion.from_layer_version_arn(self, "Agent", flags.extension_layer)
+            )
+        snap_start = spec.name in environment.snap_start
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=name,
+            runtime=RUNTIME,
+            architecture=ARCHITECTURE,
+            handler=f"functions.{spec.name}.handler.handler",
+            code=lambda_.Code.from_asset(str(code)),
+            layers=layers,
+            memory_size=spec.memory_mb,
+            timeout=cdk.Duration.seconds(spec.timeout_s),
+            role=self.role,
+            log_group=self.logs,
+            logging_format=lambda_.LoggingFormat.JSON,
+            tracing=lambda_.Tracing.ACTIVE,
+            environment=dict(variables),
+            environment_encryption=key,
+            reserved_concurrent_executions=environment.concurrency.get(spec.name),
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
+            current_version_options=lambda_.VersionOptions(
+                removal_policy=cdk.RemovalPolicy.RETAIN,
+                description="Immutable; named by state machine versions",
+            ),
+            vpc=vpc,
+            vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets) if vpc else None,
+            security_groups=[security_group] if security_group else None,
+        )
+        self.live = lambda_.Alias(
+            self, "Live", alias_name="live", version=self.function.current_version
+        )
+        acknowledge(self.role, {"AwsSolutions-IAM5[Resource::*]": XRAY})
+        acknowledge(
+            self.function,
+            {
+                "AwsSolutions-L1": ONE_PYTHON,
+                "Serverless-LambdaLatestVersion": ONE_PYTHON,
+                "Serverless-LambdaDLQ": SYNCHRONOUS,
+            },
+        )
+
+    @property
+    def version_arn(self) -> str:
+        """ARN of the version published with this very code and configuration."""
+        return self.function.current_version.function_arn
+
+
+XRAY = (
+    "X-Ray's PutTraceSegments and PutTelemetryRecords have no resource; in a VPC so have the "
+    "network interfaces of a function, which do not exist before it runs."
+)
+ONE_PYTHON = (
+    "Python 3.13 is the version the dependencies are locked, compiled and tested for; it moves "
+    "with requires-python, not by itself."
+)
+SYNCHRONOUS = (
+    "Never invoked asynchronously: the state machine and the gateway wait for the answer; the "
+    "trace queue and the schedule have dead letter queues of their own."
+)
+KEY_GRANT = "CDK's grant to use this one key: the actions end in `*`, the resource does not."
+
+
+def _retention(days: int) -> logs.RetentionDays:
+    return {30: logs.RetentionDays.ONE_MONTH, 365: logs.RetentionDays.ONE_YEAR}[days]
+
+
+class Functions(Construct):
+    """All built functions; `by_name` for the constructs that route to them."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        bundles: Path | None,
+        key: kms.IKey,
+        data: SearchData,
+        state: State,
+        secrets: Secrets,
+        flags: Flags,
+        trace_queue: sqs.IQueue,
+        vpc: ec2.IVpc | None,
+        security_group: ec2.ISecurityGroup | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._environment = environment
+        self._data, self._state, self._secrets = data, state, secrets
+        self._flags, self._trace_queue = flags, trace_queue
+        layer = Layer(
+            self, "Layer", code=bundles / "layer" if bundles else ROOT / "layers" / "common"
+        )
+        self.by_name: dict[str, Function] = {}
+        for spec in built():
+            function = Function(
+                self,
+                spec.name.title(),
+                spec=spec,
+                environment=environment,
+                code=bundles / spec.name if bundles else ROOT / "functions" / spec.name,
+                layer=layer.version,
+                key=key,
+                variables=self._variables(spec),
+                flags=flags,
+                vpc=vpc,
+                security_group=security_group,
+            )
+            self._grant(function)
+            self.by_name[spec.name] = function
+
+    def _variables(self, spec: FunctionSpec) -> dict[str, str]:
+        """Settings of one function: what it does not use, it does not know."""
+        environment, secrets = self._environment, self._secrets
+        values = {
+            "DOCSTOKG_ENVIRONMENT": environment.name,
+            "DOCSTOKG_METRICS": "emf",
+            "DOCSTOKG_MAX_TIMEOUT_S": str(environment.max_timeout_s),
+            "DOCSTOKG_MODELS": ",".join(environment.models),
+            # The only place a function may write.
+            "DOCSTOKG_CACHE_DIR": "/tmp/docstokg",  # noqa: S108 - private to the sandbox
+            "DOCSTOKG_EMBED_PROVIDER": environment.embed_provider,
+        }
+        graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
+        per_use: dict[str, dict[str, str]] = {
+            "index": {
+                "DOCSTOKG_INDEX_URL": self._data.url,
+                "DOCSTOKG_INDEX_AUTH": self._data.auth,
+            },
+            "graph": graph,
+            "graph_writer": graph | {"DOCSTOKG_TRACE_DAYS": str(environment.trace_days)},
+            "model": {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"},
+            "cache": {"DOCSTOKG_CACHE_TABLE": self._state.cache.table_name},
+            "circuit": {"DOCSTOKG_CIRCUIT_TABLE": self._state.circuit.table_name},
+            "flags": {
+                "DOCSTOKG_APPCONFIG": self._flags.path,
+                "AWS_APPCONFIG_EXTENSION_POLL_INTERVAL_SECONDS": "30",
+                "AWS_APPCONFIG_EXTENSION_HTTP_PORT": str(PORT),
+            },
+            "trace": {
+                "DOCSTOKG_TRACES": "sqs",
+                "DOCSTOKG_TRACE_QUEUE_URL": self._trace_queue.queue_url,
+            },
+        }
+        if environment.tokens is not None:
+            per_use["tokens"] = {
+                "DOCSTOKG_JWT_ISSUER": environment.tokens.issuer,
+                "DOCSTOKG_JWT_AUDIENCE": environment.tokens.audience,
+                "DOCSTOKG_JWT_JWKS_URL": environment.tokens.jwks_url,
+            }
+        for use in sorted(spec.uses):
+            values.update(per_use.get(use, {}))
+        if mine := secrets.of(spec.uses):
+            values["DOCSTOKG_SECRETS"] = ",".join(secret.secret_arn for secret in mine)
+        return values
+
+    def _grant(self, function: Function) -> None:
+        """Give a role exactly what its spec names."""
+        role, uses = function.role, function.spec.uses
+        for secret in self._secrets.of(uses):
+            secret.grant_read(role)
+        if "index" in uses:
+            self._data.grant_read(role, function.spec.name)
+        if "cache" in uses:
+            self._state.cache.grant(role, "dynamodb:GetItem", "dynamodb:PutItem")
+        if "circuit" in uses:
+            self._state.circuit.grant(
+                role, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"
+            )
+        if "flags" in uses:
+            self._flags.grant_read(role)
+        if "trace" in uses:
+            self._trace_queue.grant_send_messages(role)
+            acknowledge(
+                role,
+                {
+                    f"AwsSolutions-IAM5[Action::kms:{action}*]": KEY_GRANT
+                    for action in ("ReEncrypt", "GenerateDataKey")
+                },
+            )

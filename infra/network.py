@@ -1,0 +1,32 @@
+"""The VPC a deployment may live in: imported by ids, so that synthesis looks nothing up."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from infra import settings
+
+
+class Network(Construct):
+    """An existing VPC and one security group shared by functions and domain."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, network: settings.Network) -> None:
+        super().__init__(scope, construct_id)
+        self.vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=network.vpc_id,
+            availability_zones=list(network.zones),
+            private_subnet_ids=list(network.private_subnets),
+        )
+        self.group = ec2.SecurityGroup(
+            self,
+            "Inside",
+            vpc=self.vpc,
+            description="DocsToKG functions and search domain",
+            allow_all_outbound=False,
+        )
+        self.group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS APIs and models")
+        self.group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(7687), "Bolt to the graph")
+        self.group.add_ingress_rule(self.group, ec2.Port.tcp(443), "Functions to the domain")

@@ -1,0 +1,199 @@
+"""What differs between dev, staging and prod, typed in one file so that a diff shows a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+type Auth = Literal["jwt", "iam"]
+type IndexKind = Literal["existing", "managed", "serverless"]
+type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where chunks are searched: a domain that exists, one made here, or a serverless collection.
+
+    `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`.
+    """
+
+    kind: IndexKind
+    endpoint: str = ""
+    arn: str = ""
+    instance_type: str = "t3.medium.search"
+    data_nodes: int = 1
+    manager_type: str = "m7g.medium.search"
+    managers: int = 0
+    zones: int = 1
+    volume_gib: int = 20
+    standby_replicas: bool = False
+    loader_role_arn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """An existing VPC; its private subnets need a way out to the graph and the model."""
+
+    vpc_id: str
+    zones: tuple[str, ...]
+    private_subnets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Whose JWTs are believed: issuer, audience and the URL of its public keys."""
+
+    issuer: str
+    audience: str
+    jwks_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metering:
+    """Usage plan: steady requests a second, burst, and requests a month per API key."""
+
+    rate: int
+    burst: int
+    monthly_quota: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gradual:
+    """How the state machine's alias moves: first share in per cent, minutes between steps."""
+
+    kind: Rollout
+    percentage: int = 10
+    interval_minutes: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One deployment; nothing here is a secret, secrets are filled in after the first deploy."""
+
+    name: str
+    region: str
+    index: Index
+    auth: Auth
+    tokens: Tokens | None
+    metering: Metering | None
+    gradual: Gradual
+    graph_url: str
+    iam_namespaces: tuple[str, ...] = ()
+    network: Network | None = None
+    waf_requests_per_5_minutes: int | None = None
+    alarm_email: str = ""
+    monthly_budget_usd: int = 100
+    max_timeout_s: int = 25
+    log_days: int = 30
+    retain_data: bool = False
+    termination_protection: bool = False
+    snap_start: tuple[str, ...] = ("synthesize",)
+    concurrency: Mapping[str, int] = field(default_factory=dict)
+    stage: str = "live"
+    domain_name: str = ""
+    certificate_arn: str = ""
+    embed_provider: Literal["local", "jina", "openai", "hf"] = "local"
+    models: tuple[str, ...] = ("gpt-4o-mini", "gpt-4o", "claude-3-haiku", "extractive")
+    trace_days: int = 30
+
+
+# Bulkheads: one slow step must not eat the account's concurrency. The account default is 1,000.
+_STEADY: Mapping[str, int] = {
+    "validate": 50,
+    "retrieve": 50,
+    "expand": 50,
+    "ground": 50,
+    "synthesize": 50,
+    "respond": 50,
+    "traverse": 20,
+    "check": 20,
+    "mcp": 20,
+    "health": 5,
+    "authorize": 50,
+    "record": 5,
+}
+_BUSY = {name: count * 3 if count >= 20 else count for name, count in _STEADY.items()}
+
+ENVIRONMENTS: Mapping[str, Environment] = {
+    "dev": Environment(
+        name="dev",
+        region="eu-central-1",
+        index=Index(kind="managed"),
+        auth="jwt",
+        tokens=Tokens(
+            issuer="https://login.example.com/",
+            audience="docstokg-dev",
+            jwks_url="https://login.example.com/.well-known/jwks.json",
+        ),
+        metering=Metering(rate=10, burst=20, monthly_quota=100_000),
+        gradual=Gradual(kind="ALL_AT_ONCE"),
+        graph_url="neo4j+s://dev.databases.neo4j.io",
+        # A new account has 10 concurrent executions in all: nothing can be reserved there.
+        concurrency={},
+    ),
+    "staging": Environment(
+        name="staging",
+        region="eu-central-1",
+        index=Index(kind="serverless"),
+        auth="iam",
+        tokens=None,
+        iam_namespaces=("*",),
+        metering=None,
+        gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=5),
+        graph_url="neo4j+s://staging.databases.neo4j.io",
+        waf_requests_per_5_minutes=2_000,
+        alarm_email="docstokg-staging@example.com",
+        monthly_budget_usd=600,
+        log_days=30,
+        snap_start=("validate", "retrieve", "expand", "ground", "synthesize", "respond"),
+        concurrency=_STEADY,
+    ),
+    "prod": Environment(
+        name="prod",
+        region="eu-central-1",
+        index=Index(
+            kind="managed",
+            instance_type="r7g.large.search",
+            data_nodes=3,
+            managers=3,
+            zones=3,
+            volume_gib=100,
+        ),
+        auth="jwt",
+        tokens=Tokens(
+            issuer="https://login.example.com/",
+            audience="docstokg",
+            jwks_url="https://login.example.com/.well-known/jwks.json",
+        ),
+        metering=Metering(rate=50, burst=100, monthly_quota=2_000_000),
+        gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=10),
+        graph_url="neo4j+s://prod.databases.neo4j.io",
+        network=Network(
+            vpc_id="vpc-0123456789abcdef0",
+            zones=("eu-central-1a", "eu-central-1b", "eu-central-1c"),
+            private_subnets=(
+                "subnet-0123456789abcdef0",
+                "subnet-0123456789abcdef1",
+                "subnet-0123456789abcdef2",
+            ),
+        ),
+        waf_requests_per_5_minutes=10_000,
+        alarm_email="docstokg@example.com",
+        monthly_budget_usd=3_000,
+        log_days=365,
+        retain_data=True,
+        termination_protection=True,
+        snap_start=("validate", "retrieve", "expand", "ground", "synthesize", "respond"),
+        concurrency=_BUSY,
+    ),
+}
+
+
+def environment(name: str) -> Environment:
+    """The named environment; ValueError names the known ones."""
+    try:
+        return ENVIRONMENTS[name]
+    except KeyError:
+        known = ", ".join(sorted(ENVIRONMENTS))
+        raise ValueError(f"unknown environment {name!r}; known: {known}") from None

@@ -1,0 +1,70 @@
+"""Puts the VTL files together, so that the stack and the tests render the very same text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+FOLDER = Path(__file__).parent / "vtl"
+
+type CallerSource = Literal["jwt", "iam", "none"]
+
+
+def _read(name: str) -> str:
+    return (FOLDER / f"{name}.vtl").read_text(encoding="utf-8").rstrip("\n")
+
+
+def _fill(text: str, **values: str) -> str:
+    for key, value in values.items():
+        text = text.replace(f"%%{key}%%", value)
+    return text
+
+
+def caller(source: CallerSource, namespaces: tuple[str, ...] = ()) -> str:
+    """VTL that sets $caller to a JSON object {sub, namespaces, groups}; never client text."""
+    return _fill(_read(f"caller_{source}"), NAMESPACES=json.dumps(list(namespaces)))
+
+
+def request_workflow(route: str, target: str, caller_vtl: str) -> str:
+    """Body and authoriser context to StartSyncExecution on `target` (an alias ARN)."""
+    return _fill(_read("request_workflow"), ROUTE=route, TARGET=target, CALLER=caller_vtl)
+
+
+def request_function(route: str, caller_vtl: str) -> str:
+    """The same envelope as the workflow's, as a function's event."""
+    return _fill(_read("request_function"), ROUTE=route, CALLER=caller_vtl)
+
+
+def _response(name: str) -> str:
+    return _fill(_read(name), REPLY=_read("part_reply"), PROBLEM=_read("part_problem"))
+
+
+def response_workflow() -> str:
+    """Outcome of StartSyncExecution, which is HTTP 200 also when the execution failed."""
+    return _response("response_workflow")
+
+
+def response_function() -> str:
+    """A function's {statusCode, body, headers?}, or its error, which is HTTP 200 as well."""
+    return _response("response_function")
+
+
+def response_refused() -> str:
+    """The service refused the call itself: throttled, or misconfigured."""
+    return _response("response_refused")
+
+
+def response_unrouted(status: int, title: str, code: str, detail: str) -> str:
+    """A path or method that does not exist."""
+    return _fill(
+        _read("response_unrouted"), STATUS=str(status), TITLE=title, CODE=code, DETAIL=detail
+    )
+
+
+def gateway_problem(status: int, title: str, code: str, detail: str) -> str:
+    """Body of a gateway response: plain $context substitution, the VTL engine never sees it."""
+    return (
+        f'{{"type":"about:blank","title":"{title}","status":{status},"code":"{code}",'
+        f'"detail":"{detail}","request_id":"$context.requestId","errors":[]}}'
+    )

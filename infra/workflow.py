@@ -1,0 +1,126 @@
+"""The state machine: the one ASL file, immutable versions, and an alias that moves gradually."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as stepfunctions
+from constructs import Construct
+
+from infra.functions import ROOT, Function
+from infra.nag import acknowledge, logical_id
+from infra.settings import Environment
+
+ASL = ROOT / "statemachine" / "answer.asl.json"
+
+
+def substitutions(path: Path = ASL) -> tuple[str, ...]:
+    """Names of the functions the file asks for, sorted."""
+    return tuple(sorted(set(re.findall(r"\$\{(\w+Function)\}", path.read_text("utf-8")))))
+
+
+class Workflow(Construct):
+    """Express, JSONata, logged without execution data; callers are given the alias only."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        functions: dict[str, Function],
+        key: kms.IKey,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._environment = environment
+        definition = json.loads(ASL.read_text("utf-8"))
+        by_substitution = {f.spec.substitution: f for f in functions.values()}
+        if missing := [name for name in substitutions() if name not in by_substitution]:
+            raise ValueError(f"the state machine needs functions that are not built: {missing}")
+        used = [by_substitution[name] for name in substitutions()]
+        self.name = f"docstokg-{environment.name}"
+        log_group = logs.LogGroup(
+            self,
+            "Logs",
+            # This prefix keeps the account's log resource policy short.
+            log_group_name=f"/aws/vendedlogs/states/{self.name}",
+            retention=logs.RetentionDays.ONE_MONTH,
+            encryption_key=key,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        self.machine = stepfunctions.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=self.name,
+            state_machine_type=stepfunctions.StateMachineType.EXPRESS,
+            definition_body=stepfunctions.DefinitionBody.from_string(
+                json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
+            ),
+            definition_substitutions={f.spec.substitution: f.version_arn for f in used},
+            tracing_enabled=True,
+            logs=stepfunctions.LogOptions(
+                destination=log_group,
+                level=stepfunctions.LogLevel.ALL,
+                include_execution_data=False,
+            ),
+        )
+        for function in used:
+            # Any version of the function: an older state machine version still names its own.
+            self.machine.add_to_role_policy(
+                iam.PolicyStatement(
+                    actions=["lambda:InvokeFunction"],
+                    resources=[f"{function.function.function_arn}:*"],
+                )
+            )
+        acknowledge(
+            self.machine,
+            {
+                f"AwsSolutions-IAM5[Resource::<{logical_id(function.function)}.Arn>:*]": OLDER
+                for function in used
+            }
+            | {"AwsSolutions-IAM5[Resource::*]": NO_RESOURCE},
+        )
+        resource = self.machine.node.default_child
+        assert isinstance(resource, stepfunctions.CfnStateMachine)
+        self.version = stepfunctions.CfnStateMachineVersion(
+            self,
+            "Version",
+            state_machine_arn=self.machine.state_machine_arn,
+            state_machine_revision_id=resource.attr_state_machine_revision_id,
+        )
+        # The version before this one must stay: a rollback goes back to it.
+        self.version.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
+        self.alias_arn = f"{self.machine.state_machine_arn}:live"
+
+    def shift_traffic(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
+        """Point the alias at the new version as the environment says, back when an alarm fires."""
+        gradual = self._environment.gradual
+        step_by_step = gradual.kind != "ALL_AT_ONCE"
+        alias = stepfunctions.CfnStateMachineAlias(
+            self,
+            "Live",
+            name="live",
+            deployment_preference=stepfunctions.CfnStateMachineAlias.DeploymentPreferenceProperty(
+                state_machine_version_arn=self.version.attr_arn,
+                type=gradual.kind,
+                percentage=gradual.percentage if step_by_step else None,
+                interval=gradual.interval_minutes if step_by_step else None,
+                alarms=[alarm.alarm_name for alarm in alarms],
+            ),
+        )
+        self.alias = alias
+
+
+OLDER = (
+    "Every published version of that one function: while traffic shifts, and after a rollback, "
+    "the older state machine version invokes the older function versions."
+)
+NO_RESOURCE = "X-Ray's put actions and the log delivery's set-up actions have no resource."
