@@ -12,7 +12,7 @@ from docstokg.errors import LoadError
 KEPT = 20
 
 
-class Rejected(LoadError):  # noqa: N818 (named by condition, like the whole tree)
+class Rejected(LoadError):
     """One line, or one document, cannot be loaded; `str()` is the reason."""
 
 

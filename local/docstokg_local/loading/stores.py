@@ -1,0 +1,16 @@
+"""A load's ports, taken from the one place that makes them."""
+
+from docstokg.wiring import Wiring
+from docstokg_local.loading.pipeline import Stores
+
+
+def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
+    """Give both stores' readers and writers, and the encoders unless `embed` is false."""
+    return Stores(
+        search_index=wiring.search_index(),
+        index_writer=wiring.index_writer(),
+        knowledge_graph=wiring.knowledge_graph(),
+        graph_writer=wiring.graph_writer(),
+        embedder=wiring.embedder() if embed else None,
+        sparse_encoder=wiring.sparse_encoder() if embed else None,
+    )

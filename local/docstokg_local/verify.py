@@ -1,0 +1,290 @@
+"""Proof of a response: every span, hash and marker is compared with the source it names."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from docstokg.contracts.records import Scope
+from docstokg.contracts.response import Citation, RAGResponse, Span
+from docstokg.domain.citations import find_markers
+from docstokg.errors import LoadError
+from docstokg.ports import SearchIndex
+from docstokg.wiring import Wiring
+from docstokg_local.loading.documents import read_document
+from docstokg_local.loading.reading import stage
+from docstokg_local.loading.records import chunk_uuid, text_sha256
+from docstokg_local.loading.rejects import Rejected, RejectLog
+from docstokg_local.loading.sources import find_files
+from docstokg_local.loading.staging import Staging
+
+READ_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a response says that its source does not: `where` is a JSON path."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        """Give `where: what`."""
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChunk:
+    """A chunk as its source has it; `document` is the whole decoded document, when at hand."""
+
+    chunk_id: str
+    doc_id: str
+    text: str
+    document_name: str | None
+    page: int | str | None
+    section: str | None
+    uri: str | None
+    anchor: str | None
+    char_start: int | None
+    document: str | None = None
+
+
+class Sources(Protocol):
+    """Where chunks are read again."""
+
+    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
+        """Give the chunks that are there, by uuid."""
+        ...
+
+
+class StoreSources:
+    """The index the response came from."""
+
+    def __init__(self, index: SearchIndex, namespace: str) -> None:
+        self._index = index
+        self._scope = Scope(namespace=namespace)
+
+    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
+        """Read by uuid; every acl is visible on this machine."""
+        found = self._index.get(uuids, self._scope, READ_S)
+        return {
+            uuid: SourceChunk(
+                chunk_id=chunk.chunk_id,
+                doc_id=chunk.doc_id,
+                text=chunk.text,
+                document_name=chunk.document_name,
+                page=chunk.page,
+                section=chunk.section,
+                uri=chunk.uri,
+                anchor=chunk.anchor,
+                char_start=chunk.char_start,
+            )
+            for uuid, chunk in found.chunks.items()
+        }
+
+
+class FileSources:
+    """The files that were loaded, read once more by the loader's own readers."""
+
+    def __init__(self, folder: Path, namespace: str) -> None:
+        self._chunks: dict[str, SourceChunk] = {}
+        documents: dict[str, str] = {}
+        files = [file for file in find_files([folder]) if file.kind in ("chunks", "document")]
+        with tempfile.TemporaryDirectory(prefix="docstokg-verify-") as temporary:
+            staging = Staging(Path(temporary))
+            try:
+                for file in files:
+                    stage(file, staging, RejectLog(), None, lambda steps: None)
+                    if file.kind == "document":
+                        try:
+                            document = read_document(file.path, file.doc_id)
+                        except Rejected:
+                            continue
+                        documents[document.doc_id] = document.text
+                for chunk in staging.chunks():
+                    self._chunks[chunk_uuid(namespace, chunk.id)] = SourceChunk(
+                        chunk_id=chunk.id,
+                        doc_id=chunk.doc_id,
+                        text=chunk.text,
+                        document_name=chunk.document_name,
+                        page=chunk.page,
+                        section=chunk.section,
+                        uri=chunk.uri,
+                        anchor=chunk.anchor,
+                        char_start=chunk.char_start,
+                        document=documents.get(chunk.doc_id),
+                    )
+            finally:
+                staging.close()
+
+    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
+        """Give the chunks that are in the files."""
+        return {uuid: self._chunks[uuid] for uuid in uuids if uuid in self._chunks}
+
+
+def verify_response(
+    body: dict[str, object], source: Path | None, wiring: Callable[[], Wiring]
+) -> tuple[list[Finding], int]:
+    """Compare a RAGResponse with the store, or with the files under `source`.
+
+    Gives what is wrong and the number of citations proven; `LoadError` when it is no response.
+    """
+    try:
+        response = RAGResponse.model_validate_json(json.dumps(body))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise LoadError(f"not a RAGResponse: {place}: {first['msg']}") from error
+    namespace = response.metadata.namespace
+    sources: Sources
+    if source is not None:
+        sources = FileSources(source, namespace)
+    else:
+        sources = StoreSources(wiring().search_index(), namespace)
+    return check_response(response, sources)
+
+
+def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Finding], int]:
+    """Give what is wrong with a response and the number of citations proven."""
+    chunks = sources.read(sorted(_uuids(response)))
+    findings: list[Finding] = []
+    proven = 0
+    for place, citation in enumerate(response.citations):
+        where = f"$.citations[{place}]"
+        wrong = list(_check_citation(citation, place, chunks, response.metadata.namespace))
+        findings += [Finding(where + at, what) for at, what in wrong]
+        proven += not wrong
+    findings += _check_counts(response)
+    findings += _check_markers(response)
+    findings += _check_grounding(response, chunks)
+    return findings, proven
+
+
+def _uuids(response: RAGResponse) -> set[str]:
+    found = {citation.uuid for citation in response.citations}
+    for citation in response.citations:
+        for edge in citation.kg_evidence.path if citation.kg_evidence else ():
+            if edge.evidence is not None:
+                found.add(edge.evidence.uuid)
+    return found
+
+
+def _check_citation(
+    citation: Citation, place: int, chunks: dict[str, SourceChunk], namespace: str
+) -> Iterable[tuple[str, str]]:
+    if citation.rank != place + 1:
+        yield ".rank", f"is {citation.rank} in place {place + 1}"
+    if citation.uuid != chunk_uuid(namespace, citation.chunk_id):
+        yield ".uuid", f"is not that of chunk {citation.chunk_id!r} in {namespace!r}"
+    chunk = chunks.get(citation.uuid)
+    if chunk is None:
+        yield ".uuid", f"names no chunk of the source ({citation.chunk_id})"
+        return
+    for key in ("chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor"):
+        said, stored = getattr(citation, key), getattr(chunk, key)
+        if said != stored:
+            yield f".{key}", f"says {said!r}, the source {stored!r}"
+    if citation.text_sha256 != text_sha256(chunk.text):
+        yield ".text_sha256", "is not the hash of the source's text"
+    base = "document" if chunk.char_start is not None else "chunk"
+    if citation.offset_base != base:
+        yield ".offset_base", f"says {citation.offset_base}, the source counts in the {base}"
+    start = citation.char_start - (chunk.char_start or 0)
+    end = citation.char_end - (chunk.char_start or 0)
+    if not 0 <= start <= end <= len(chunk.text) or chunk.text[start:end] != citation.snippet:
+        yield ".snippet", f"is not the text at {citation.char_start}..{citation.char_end}"
+    elif (
+        chunk.document is not None
+        and chunk.document[citation.char_start : citation.char_end] != citation.snippet
+    ):
+        # Exactly what a reader misses who opens the file and counts.
+        yield ".snippet", "is not in the file at its offsets"
+    if citation.full_text is not None and not chunk.text.startswith(citation.full_text):
+        yield ".full_text", "is not the beginning of the source's text"
+    for number, edge in enumerate(citation.kg_evidence.path if citation.kg_evidence else ()):
+        if edge.evidence is None:
+            continue
+        at = f".kg_evidence.path[{number}].evidence"
+        stated = chunks.get(edge.evidence.uuid)
+        if stated is None or stated.chunk_id != edge.evidence.chunk_id:
+            yield at, "names no chunk of the source"
+        elif (edge.evidence.end or 0) > len(stated.text):
+            yield at, "is no stretch of its chunk's text"
+
+
+def _check_counts(response: RAGResponse) -> Iterable[Finding]:
+    if response.results_count != len(response.citations):
+        said = response.results_count
+        yield Finding("$.results_count", f"says {said}, there are {len(response.citations)}")
+    uuids = [citation.uuid for citation in response.citations]
+    if len(set(uuids)) != len(uuids):
+        yield Finding("$.citations", "a chunk is cited twice")
+
+
+def _check_markers(response: RAGResponse) -> Iterable[Finding]:
+    ranks = {citation.rank for citation in response.citations}
+    marked: set[int] = set()
+    for marker in find_markers(response.answer):
+        text = response.answer[marker.start : marker.end]
+        where = f"$.answer[{marker.start}:{marker.end}]"
+        if marker.kind == "malformed":
+            yield Finding(where, f"{text} is no marker")
+        if marker.kind == "citation":
+            marked |= set(marker.ranks)
+            for rank in sorted(set(marker.ranks) - ranks):
+                yield Finding(where, f"{text} names citation {rank}, which is not there")
+    for place, citation in enumerate(response.citations):
+        if citation.cited != (citation.rank in marked):
+            said = "cited" if citation.cited else "not cited"
+            yield Finding(f"$.citations[{place}].cited", f"says {said}, the answer disagrees")
+
+
+def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Iterable[Finding]:
+    grounding = response.grounding
+    if grounding is None:
+        return
+    by_rank = {citation.rank: citation for citation in response.citations}
+    for place, sentence in enumerate(grounding.sentences):
+        where = f"$.grounding.sentences[{place}]"
+        if not 0 <= sentence.start < sentence.end <= len(response.answer):
+            yield Finding(where, "is no stretch of the answer")
+            continue
+        named = {
+            rank
+            for marker in find_markers(response.answer)
+            if marker.kind == "citation" and sentence.start <= marker.start < sentence.end
+            for rank in marker.ranks
+        }
+        if named != set(sentence.citations):
+            yield Finding(f"{where}.citations", "are not the markers in the sentence")
+        if sentence.span is not None:
+            allowed = {by_rank[rank].uuid for rank in sentence.citations if rank in by_rank}
+            if sentence.span.uuid not in allowed:
+                yield Finding(f"{where}.span", "is in no chunk that the sentence cites")
+            elif not _inside(sentence.span, chunks):
+                yield Finding(f"{where}.span", "is no stretch of its source")
+
+
+def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:
+    chunk = chunks.get(span.uuid)
+    if chunk is None:
+        return False
+    begin = chunk.char_start or 0
+    return begin <= span.char_start < span.char_end <= begin + len(chunk.text)
+
+
+def show_findings(findings: Sequence[Finding], proven: int) -> None:
+    """Print what was proven, and everything that was not."""
+    from rich.markup import escape
+
+    from docstokg_local.display import screen
+
+    out = screen()
+    for finding in findings:
+        out.print(f"[red]not proven[/] {escape(str(finding))}")
+    colour = "red" if findings else "green"
+    out.print(f"[{colour}]{proven} citations proven[/], {len(findings)} findings")
