@@ -21,7 +21,7 @@ from docstokg.contracts.records import (
     Scope,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
-from docstokg.contracts.state import Envelope, Reply, TraceMessage
+from docstokg.contracts.state import Caller, Envelope, Reply, TraceMessage
 
 
 class SearchIndex(Protocol):
@@ -248,6 +248,14 @@ class TraceSink(Protocol):
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
         """Hand one message over, or raise in time."""
+        ...
+
+
+class TokenVerifier(Protocol):
+    """Who a bearer token names."""
+
+    def caller(self, token: str) -> Caller | None:
+        """Give the caller, None when the token is not valid; `Unavailable` without keys."""
         ...
 
 

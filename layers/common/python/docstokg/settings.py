@@ -86,6 +86,10 @@ class Settings(Contract):
     secrets: str | None = Field(None, description="Secrets Manager id of a JSON of settings")
     metrics: Literal["off", "emf"] = Field("off", description="emf writes CloudWatch metrics")
     environment: str = Field("local", description="dimension of the metrics")
+    trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
+    jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
+    jwt_audience: str | None = None
+    jwt_jwks_url: str | None = Field(None, description="the issuer's public keys")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     kg_enabled: bool = True

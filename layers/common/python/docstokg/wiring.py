@@ -18,6 +18,7 @@ from docstokg.ports import (
     ResponseCache,
     SearchIndex,
     SparseEncoder,
+    TokenVerifier,
     TraceSink,
 )
 from docstokg.settings import Settings
@@ -239,6 +240,20 @@ class Wiring:
         from docstokg.adapters.sqs_trace import SqsTrace
 
         return SqsTrace(self.settings.trace_queue_url)
+
+    def token_verifier(self) -> TokenVerifier:
+        """Give who checks bearer tokens."""
+        return self._once("token_verifier", self._token_verifier)
+
+    def _token_verifier(self) -> TokenVerifier:
+        chosen = self.settings
+        if not (chosen.jwt_issuer and chosen.jwt_audience and chosen.jwt_jwks_url):
+            raise Misconfigured(
+                "DOCSTOKG_JWT_ISSUER, DOCSTOKG_JWT_AUDIENCE and DOCSTOKG_JWT_JWKS_URL are needed"
+            )
+        from docstokg.adapters.jwt_tokens import JwksTokens
+
+        return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url)
 
     def cache_folder(self) -> Path:
         """Give the folder for vectors and responses."""

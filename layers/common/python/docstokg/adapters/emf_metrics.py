@@ -12,7 +12,8 @@ class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
     Of the labels only those in DIMENSIONS become dimensions too: each combination is a metric
-    that costs money, and nobody alarms on a route's status.
+    that costs money, and nobody alarms on a route's status. What has such a label is counted
+    once more without it, because an alarm cannot sum over all reasons.
     """
 
     def __init__(self, environment: str) -> None:
@@ -22,13 +23,16 @@ class EmfSink:
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Keep one value until `flush`."""
         chosen = tuple(sorted((k, v) for k, v in labels.items() if k in DIMENSIONS))
-        metrics = self._open.get(chosen)
-        if metrics is None:
-            metrics = EphemeralMetrics(namespace=NAMESPACE)
-            metrics.set_default_dimensions(environment=self._environment, **dict(chosen))
-            self._open[chosen] = metrics
         unit = MetricUnit.Seconds if name.endswith("_seconds") else MetricUnit.Count
-        metrics.add_metric(name=name, unit=unit, value=value)
+        for dimensions in {(), chosen}:
+            self._metrics(dimensions).add_metric(name=name, unit=unit, value=value)
+
+    def _metrics(self, dimensions: tuple[tuple[str, str], ...]) -> EphemeralMetrics:
+        if dimensions not in self._open:
+            metrics = EphemeralMetrics(namespace=NAMESPACE)
+            metrics.set_default_dimensions(environment=self._environment, **dict(dimensions))
+            self._open[dimensions] = metrics
+        return self._open[dimensions]
 
     def flush(self) -> None:
         """Print one line per set of dimensions."""

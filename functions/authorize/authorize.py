@@ -1,0 +1,69 @@
+"""A bearer token becomes a gateway policy and the caller the templates pass on."""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from docstokg.contracts.state import Caller
+
+Verify = Callable[[str], Caller | None]
+SCHEME = "bearer "
+# The gateway allows 64 KiB of context in all; a caller larger than this is a mistake.
+MAX_CALLER_BYTES = 16 * 1024
+
+
+class Unauthorized(Exception):
+    """The gateway answers 401 when, and only when, this very word is the message."""
+
+    def __init__(self) -> None:
+        super().__init__("Unauthorized")
+
+
+def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
+    """Give the policy for a REQUEST authoriser event; `Unauthorized` without a valid token.
+
+    The policy covers every route of the stage, because the gateway caches it per token. The
+    context holds base64 of {sub, namespaces, groups}: a context value may not be a list, and
+    base64 survives every template.
+    """
+    token = _token(event.get("headers") or {})
+    caller = verify(token) if token else None
+    if caller is None:
+        raise Unauthorized
+    encoded = encode_caller(caller)
+    if len(encoded) > MAX_CALLER_BYTES:
+        raise Unauthorized
+    return {
+        "principalId": caller.sub,
+        "policyDocument": {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Action": "execute-api:Invoke",
+                    "Effect": "Allow",
+                    "Resource": _stage(str(event["methodArn"])),
+                }
+            ],
+        },
+        "context": {"caller": encoded},
+    }
+
+
+def encode_caller(caller: Caller) -> str:
+    """Base64 of ASCII JSON without apostrophes, which the gateway's escaping would break."""
+    text = json.dumps(caller.model_dump(mode="json"), separators=(",", ":"))
+    return base64.b64encode(text.replace("'", "\\u0027").encode("ascii")).decode("ascii")
+
+
+def _token(headers: Mapping[str, str]) -> str:
+    for name, value in headers.items():
+        if name.lower() == "authorization" and value.lower().startswith(SCHEME):
+            return value[len(SCHEME) :].strip()
+    return ""
+
+
+def _stage(method_arn: str) -> str:
+    """`arn:aws:execute-api:R:A:API/STAGE/METHOD/...` without the method and path."""
+    api, stage = method_arn.split("/")[:2]
+    return f"{api}/{stage}/*"

@@ -1,0 +1,221 @@
+"""Any body, any caller, any outcome: right status, valid JSON, nothing leaked."""
+
+import base64
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docstokg.contracts.state import Caller, Envelope
+from functions.authorize.authorize import encode_caller
+from infra import templates
+from tests.infra.gateway import render_request, render_response
+
+ALIAS = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-dev:live"
+USER = "arn:aws:sts::111122223333:assumed-role/Reader/someone@example.com"
+STATE_LIMIT = 262_144
+NASTY = [
+    '{"query":"What\'s HP:0001250?"}',
+    '{"query":"a@@,@@role@@:@@admin"}',
+    '{"query":"line\\nbreak \\"quoted\\" \\\\ ünï 😀 𝔘𝔫𝔦"}',
+    "line\nbreak\r\n\ttab",
+    '$util.escapeJavaScript("x") #set($x = 1) $context.requestId ${x} #end',
+    '","caller":{"namespaces":["*"]},"x":"',
+    "not json",
+    "",
+    "\u0000\u0001\u007f\u2028",
+]
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=2000)
+callers = st.builds(
+    Caller,
+    sub=any_text,
+    namespaces=st.lists(any_text, max_size=5).map(tuple),
+    groups=st.lists(any_text, max_size=5).map(tuple),
+)
+
+
+def context(caller: Caller) -> dict[str, object]:
+    return {
+        "requestId": "req-1",
+        "authorizer": {"caller": encode_caller(caller)},
+        "identity": {"userArn": USER},
+    }
+
+
+def start(body: str, caller: Caller) -> tuple[dict[str, str], dict[str, object]]:
+    template = templates.request_workflow("answer", ALIAS, templates.caller("jwt"))
+    request = render_request(template, body, context(caller))
+    return request, json.loads(request["input"])
+
+
+READER = Caller(sub="o'neil", namespaces=("default",), groups=("staff",))
+
+
+@pytest.mark.parametrize("body", NASTY)
+def test_nasty_bodies_reach_the_workflow_unchanged(body: str) -> None:
+    request, envelope = start(body, READER)
+    assert request["stateMachineArn"] == ALIAS
+    assert base64.b64decode(str(envelope["body_b64"])).decode() == body
+    assert Envelope.model_validate(envelope).caller == READER
+
+
+@given(body=any_text, caller=callers)
+@settings(max_examples=60, deadline=None)
+def test_any_body_and_caller_survive_the_workflow_template(body: str, caller: Caller) -> None:
+    _, raw = start(body, caller)
+    envelope = Envelope.model_validate(raw)
+    assert base64.b64decode(envelope.body_b64).decode() == body
+    assert envelope.caller == caller
+    assert envelope.request_id == "req-1"
+
+
+@given(body=any_text, caller=callers)
+@settings(max_examples=60, deadline=None)
+def test_any_body_and_caller_survive_the_function_template(body: str, caller: Caller) -> None:
+    template = templates.request_function("check", templates.caller("jwt"))
+    envelope = render_request(template, body, context(caller))
+    assert envelope["route"] == "check"
+    assert base64.b64decode(envelope["body_b64"]).decode() == body
+    assert Caller.model_validate(envelope["caller"]) == caller
+
+
+@pytest.mark.parametrize("character", ["x", "é", "語", "😀"])
+@pytest.mark.parametrize("byte_count", [65_536, 65_540, 200_000, 1_000_000])
+def test_a_large_body_is_cut_so_that_validate_still_refuses_it(
+    character: str, byte_count: int
+) -> None:
+    body = character * (byte_count // len(character.encode()))
+    request, envelope = start(body, READER)
+    sent = base64.b64decode(str(envelope["body_b64"]))
+    size = len(body.encode())
+    assert (len(sent) > 65_536) == (size > 65_536)
+    assert body.encode().startswith(sent)
+    assert len(request["input"].encode()) < STATE_LIMIT
+
+
+def test_iam_callers_are_their_role_with_the_namespaces_of_the_settings() -> None:
+    template = templates.request_workflow("search", ALIAS, templates.caller("iam", ("a", "b")))
+    request = render_request(template, "{}", context(READER))
+    envelope = Envelope.model_validate(json.loads(request["input"]))
+    assert envelope.route == "search"
+    assert envelope.caller == Caller(sub=USER, namespaces=("a", "b"), groups=())
+
+
+def test_an_open_route_has_no_rights() -> None:
+    template = templates.request_function("health", templates.caller("none"))
+    envelope = render_request(template, "", context(READER))
+    assert envelope["caller"] == {"sub": "anonymous", "namespaces": [], "groups": []}
+
+
+def succeeded(reply: object) -> dict[str, object]:
+    return {"status": "SUCCEEDED", "output": json.dumps(reply)}
+
+
+SECRET = "/var/task/functions/expand neo4j password hunter2"
+OUTCOMES: list[tuple[str, dict[str, object], int, str]] = [
+    ("failed", {"status": "FAILED", "error": "KeyError", "cause": SECRET}, 500, "workflow_failed"),
+    ("timed out", {"status": "TIMED_OUT"}, 504, "workflow_timeout"),
+    (
+        "own timeout",
+        {"status": "FAILED", "error": "States.Timeout", "cause": SECRET},
+        504,
+        "workflow_timeout",
+    ),
+    (
+        "throttled inside",
+        {"status": "FAILED", "error": "Lambda.TooManyRequestsException", "cause": SECRET},
+        429,
+        "throttled",
+    ),
+    ("too much state", {"status": "FAILED", "error": "States.DataLimitExceeded"}, 500, ""),
+    ("no reply at all", {"status": "SUCCEEDED", "output": "{}"}, 500, "workflow_failed"),
+    ("aborted", {"status": "ABORTED", "error": "x", "cause": SECRET}, 500, "workflow_failed"),
+]
+
+
+@pytest.mark.parametrize(("case", "payload", "status", "code"), OUTCOMES)
+def test_a_workflow_without_a_reply_is_a_problem_without_a_cause(
+    case: str, payload: dict[str, object], status: int, code: str
+) -> None:
+    answer = render_response(templates.response_workflow(), payload)
+    assert answer.status == answer.json["status"] == status
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert not code or answer.json["code"] == code
+    assert answer.json["request_id"] == "req-1"
+    assert answer.json["errors"] == []
+    assert "hunter2" not in answer.body
+    assert ("Retry-After" in answer.headers) == (status == 429)
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 409, 413, 429, 500, 503])
+def test_a_reply_keeps_status_body_and_headers(status: int) -> None:
+    body = {"answer": 'It\'s "x" [1]\n\\ü 😀 $x ${y} #if #end', "status": status}
+    headers = {"Retry-After": "7"} if status == 429 else {}
+    reply = {"statusCode": status, "body": json.dumps(body), "headers": headers}
+    for template, payload in (
+        (templates.response_workflow(), succeeded(reply)),
+        (templates.response_function(), reply),
+    ):
+        answer = render_response(template, payload)
+        assert answer.status == status
+        assert answer.json == body
+        media = "application/json" if status < 400 else "application/problem+json"
+        assert answer.headers == {"Content-Type": media} | headers
+
+
+def test_a_reply_may_name_its_media_type_and_have_no_body() -> None:
+    reply = {"statusCode": 202, "body": "", "headers": {"Content-Type": "text/event-stream"}}
+    answer = render_response(templates.response_function(), reply)
+    assert (answer.status, answer.body) == (202, "")
+    assert answer.headers["Content-Type"] == "text/event-stream"
+
+
+@given(body=any_text)
+@settings(max_examples=60, deadline=None)
+def test_any_reply_body_comes_out_as_it_was(body: str) -> None:
+    reply = {"statusCode": 200, "body": json.dumps({"snippet": body}, ensure_ascii=False)}
+    answer = render_response(templates.response_workflow(), succeeded(reply))
+    assert answer.json == {"snippet": body}
+
+
+@pytest.mark.parametrize(
+    ("payload", "status"),
+    [
+        ({"errorType": "KeyError", "errorMessage": "hunter2", "stackTrace": ["/var/task"]}, 500),
+        ({"errorMessage": "2026-11-22T01:00:00Z 6f1 Task timed out after 3.00 seconds"}, 504),
+        ({"errorType": "Runtime.ExitError"}, 500),
+        ({}, 500),
+    ],
+)
+def test_a_function_error_is_a_problem_without_its_message(
+    payload: dict[str, object], status: int
+) -> None:
+    answer = render_response(templates.response_function(), payload)
+    assert answer.status == answer.json["status"] == status
+    assert "hunter2" not in answer.body
+    assert "/var/task" not in answer.body
+
+
+@pytest.mark.parametrize(
+    ("payload", "status"),
+    [
+        ({"__type": "com.amazonaws.swf.base.model#ThrottlingException", "message": "x"}, 429),
+        ({"__type": "TooManyRequestsException"}, 429),
+        ({"__type": "AccessDeniedException", "message": f"User {SECRET} is not"}, 500),
+        ({"message": "Internal"}, 500),
+    ],
+)
+def test_a_refusal_of_the_service_itself(payload: dict[str, object], status: int) -> None:
+    answer = render_response(templates.response_refused(), payload, status=400)
+    assert answer.status == answer.json["status"] == status
+    assert ("Retry-After" in answer.headers) == (status == 429)
+    assert "hunter2" not in answer.body
+
+
+def test_unknown_paths_and_gateway_answers_are_problems() -> None:
+    template = templates.response_unrouted(405, "Method Not Allowed", "method_not_allowed", "POST.")
+    answer = render_response(template, {"statusCode": 405}, status=405)
+    assert answer.json["status"] == answer.status == 405
+    text = templates.gateway_problem(413, "Content Too Large", "body_too_large", "Too large.")
+    assert json.loads(text.replace("$context.requestId", "r"))["code"] == "body_too_large"
