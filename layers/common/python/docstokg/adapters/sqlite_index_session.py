@@ -33,7 +33,7 @@ class Sessions:
             raise Timeout(f"no time was left to read {self._path}")
         try:
             session = self._session(deadline)
-            session.deadline = deadline
+            session.clock.deadline = deadline
             # The lock is given up a little before the deadline: the caller has to be told, too.
             session.connection.execute(f"PRAGMA busy_timeout = {max(1, int(left * 950) - 5)}")
             yield session.connection
@@ -60,12 +60,23 @@ class Sessions:
         return known
 
 
+class _Clock:
+    """What SQLite asks while it works; apart from the session, so that nothing is a cycle."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+
+    def late(self) -> bool:
+        """Tell SQLite to stop."""
+        return time.monotonic() > self.deadline
+
+
 class _Session:
     """A connection with the deadline it obeys; it closes itself when nobody needs it."""
 
     def __init__(self, path: Path, identity: tuple[int, int], deadline: float) -> None:
         self.identity = identity
-        self.deadline = deadline
+        self.clock = _Clock(deadline)
         self.connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=rw",
             uri=True,
@@ -74,15 +85,12 @@ class _Session:
             check_same_thread=False,
         )
         self.connection.row_factory = sqlite3.Row
-        self.connection.set_progress_handler(self._late, STEPS_BETWEEN_CLOCK_READS)
+        self.connection.set_progress_handler(self.clock.late, STEPS_BETWEEN_CLOCK_READS)
         self.floor = self._checked(path)
 
     def __del__(self) -> None:
         if hasattr(self, "connection"):
             self.connection.close()
-
-    def _late(self) -> bool:
-        return time.monotonic() > self.deadline
 
     def _checked(self, path: Path) -> int:
         """Refuse what is no index of this version; give the size the file had after a load."""

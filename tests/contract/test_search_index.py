@@ -1,0 +1,568 @@
+"""What every search index promises, asked of the fake, the embedded one and the real server."""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
+from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
+from docstokg.domain.vectors import pack, quantise
+from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
+from docstokg.ports import IndexWriter, SearchIndex
+from tests.contract.fakes import MemoryIndex
+
+DIMENSION = 8
+PATIENT_S = 30.0
+CHANNELS = ("bm25", "splade", "dense", "facts")
+
+
+@dataclass(frozen=True)
+class Store:
+    """Both sides of one store."""
+
+    index: SearchIndex
+    writer: IndexWriter
+
+
+@contextmanager
+def in_memory(tmp_path: Path) -> Iterator[Store]:
+    fake = MemoryIndex()
+    yield Store(fake, fake)
+
+
+@contextmanager
+def in_sqlite(tmp_path: Path) -> Iterator[Store]:
+    index = SqliteIndex(tmp_path / "store.sqlite")
+    writer = SqliteIndexWriter(tmp_path / "store.sqlite")
+    try:
+        yield Store(index, writer)
+    finally:
+        index.close()
+        writer.close()
+
+
+# Another store joins by its own line here; it is made empty and removed by its context manager.
+STORES: dict[str, Callable[[Path], Any]] = {"memory": in_memory, "sqlite": in_sqlite}
+
+
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with STORES[request.param](tmp_path) as made:
+        refuse_if_filled(made.index)
+        yield made
+
+
+def refuse_if_filled(index: SearchIndex) -> None:
+    """Tests delete: never run them on somebody's data."""
+    try:
+        info = index.info(PATIENT_S)
+    except Unavailable:
+        return
+    if info.chunks or info.facts:
+        raise RuntimeError("this store is not empty; the contract suite refuses to touch it")
+
+
+def uid(name: str, namespace: str = "ns") -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{namespace}/{name}"))
+
+
+def axis(*numbers: int, turn: float = 0.0) -> bytes:
+    """A unit vector along some axes, turned a little towards the last one."""
+    vector = np.zeros(DIMENSION)
+    vector[list(numbers)] = 1.0
+    vector[-1] += turn
+    return pack(vector.tolist())
+
+
+def chunk(name: str, text: str, *, namespace: str = "ns", **fields: Any) -> ChunkRecord:
+    return ChunkRecord(
+        **{
+            "uuid": uid(name, namespace),
+            "chunk_id": name,
+            "namespace": namespace,
+            "doc_id": f"doc-{name}",
+            "text": text,
+            "text_sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "run_id": "run-1",
+            **fields,
+        }
+    )
+
+
+def fact(name: str, text: str, evidence: str | None = None, **fields: Any) -> FactRecord:
+    return FactRecord(
+        **{
+            "id": name,
+            "namespace": "ns",
+            "text": text,
+            "source": "ent:a",
+            "type": "causes",
+            "target": "ent:b",
+            "evidence_uuid": None if evidence is None else uid(evidence),
+            "doc_id": None if evidence is None else f"doc-{evidence}",
+            **fields,
+        }
+    )
+
+
+def fill(
+    store: Store, *chunks: ChunkRecord, facts: tuple[FactRecord, ...] = (), run: str = "run-1"
+) -> None:
+    store.writer.open_load(run, "model-a", DIMENSION, "sparse-a")
+    store.writer.put([(item, f"print of {item.text}") for item in chunks])
+    store.writer.put_facts(list(facts))
+    store.writer.close_load()
+
+
+def ask(
+    store: Store,
+    *,
+    text: str = "seizure",
+    size: int = 10,
+    vector: bytes | None = None,
+    weights: dict[str, float] | None = None,
+    **scope: Any,
+) -> dict[str, ChannelResult]:
+    """Ask all four channels at once."""
+    queries = [
+        ChannelQuery(channel="bm25", size=size, text=text),
+        ChannelQuery(channel="splade", size=size, weights=weights or {"seizure": 1.0}),
+        ChannelQuery(channel="dense", size=size, vector=vector or axis(0)),
+        ChannelQuery(channel="facts", size=size, text=text),
+    ]
+    results = store.index.search(queries, Scope(**{"namespace": "ns", **scope}), PATIENT_S)
+    assert tuple(result.channel for result in results) == CHANNELS
+    assert all(result.failure is None and not result.partial for result in results)
+    for result in results:
+        order = [(-hit.score, hit.uuid) for hit in result.hits]
+        assert order == sorted(order), f"{result.channel} is not by falling score, then uuid"
+        found = [(-hit.score, hit.id) for hit in result.facts]
+        assert found == sorted(found), "facts are not by falling score, then id"
+    return {result.channel: result for result in results}
+
+
+def seen(result: ChannelResult) -> list[str]:
+    return [hit.uuid for hit in result.hits] or [hit.id for hit in result.facts]
+
+
+def everywhere(store: Store, **scope: Any) -> list[set[str]]:
+    """What each chunk channel finds, as sets."""
+    found = ask(store, **scope)
+    return [set(seen(found[channel])) for channel in CHANNELS[:3]]
+
+
+def seizure(name: str, **fields: Any) -> ChunkRecord:
+    """A chunk that every channel finds for the standard question."""
+    return chunk(
+        name,
+        **{
+            "text": f"A seizure described in {name}.",
+            "sparse": {"seizure": 2.0},
+            "vector": axis(0),
+            **fields,
+        },
+    )
+
+
+def test_every_channel_finds_what_it_is_made_for(store: Store) -> None:
+    fill(
+        store,
+        chunk("a", "Epileptic seizures in children.", sparse={"fit": 1.5}, vector=axis(1)),
+        chunk("b", "Bone fractures of the arm.", sparse={"bone": 1.0}, vector=axis(2)),
+        chunk("c", "Nothing of interest.", title="Kidney", vector=axis(3)),
+        facts=(fact("f1", "seizure causes fatigue"), fact("f2", "bone part of skeleton")),
+    )
+    found = ask(store, text="seizure?", weights={"bone": 2.0, "absent": 1.0}, vector=axis(3))
+    assert seen(found["bm25"]) == [uid("a")]
+    assert seen(found["splade"]) == [uid("b")]
+    assert found["splade"].hits[0].score == pytest.approx(2.0, rel=0.005)
+    assert seen(found["dense"])[0] == uid("c")
+    assert found["dense"].hits[0].score == pytest.approx(1.0, abs=1e-3)
+    assert seen(found["facts"]) == ["f1"]
+    hit = found["facts"].facts[0]
+    assert (hit.source, hit.type, hit.target) == ("ent:a", "causes", "ent:b")
+    assert seen(ask(store, text="kidneys")["bm25"]) == [uid("c")], "titles are searched, stemmed"
+
+
+def test_hits_carry_the_compact_vector(store: Store) -> None:
+    fill(store, seizure("a", vector=axis(0, 1)), chunk("b", "A seizure without a vector."))
+    found = ask(store)
+    expected = quantise(axis(0, 1))
+    assert {hit.uuid: hit.vector for hit in found["bm25"].hits} == {
+        uid("a"): expected,
+        uid("b"): None,
+    }
+    assert [hit.vector for hit in found["dense"].hits] == [expected]
+    assert [hit.vector for hit in found["splade"].hits] == [expected]
+
+
+def test_an_unknown_namespace_is_empty_and_nothing_failed(store: Store) -> None:
+    fill(store, seizure("a"))
+    assert everywhere(store, namespace="other") == [set(), set(), set()]
+    assert store.index.get([uid("a")], Scope(namespace="other"), PATIENT_S).missing == (uid("a"),)
+
+
+def test_namespaces_never_meet(store: Store) -> None:
+    fill(
+        store,
+        seizure("a"),
+        seizure("a", namespace="other"),
+        facts=(
+            fact("f", "seizure one"),
+            fact("f", "seizure two", namespace="other", source="ent:other"),
+        ),
+    )
+    assert everywhere(store) == [{uid("a")}] * 3
+    assert everywhere(store, namespace="other") == [{uid("a", "other")}] * 3
+    assert [hit.source for hit in ask(store, namespace="other")["facts"].facts] == ["ent:other"]
+    assert store.writer.known("other", [uid("a")]) == {}
+    assert store.writer.delete("other", None) == 1
+    store.writer.close_load()
+    assert everywhere(store) == [{uid("a")}] * 3
+    assert seen(ask(store)["facts"]) == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (None, {"open", "red", "both"}),
+        ((), {"open"}),
+        (("red",), {"open", "red", "both"}),
+        (("blue", "green"), {"open", "both"}),
+        (("gr",), {"open"}),
+    ],
+)
+def test_access_lists_hide_chunks_and_facts(
+    store: Store, groups: tuple[str, ...] | None, expected: set[str]
+) -> None:
+    lists = {"open": (), "red": ("red",), "both": ("red", "blue")}
+    fill(
+        store,
+        *(seizure(name, acl=acl) for name, acl in lists.items()),
+        facts=tuple(fact(name, "seizure", name, acl=acl) for name, acl in lists.items()),
+    )
+    assert everywhere(store, groups=groups) == [{uid(name) for name in expected}] * 3
+    assert set(seen(ask(store, groups=groups)["facts"])) == expected
+    read = store.index.get([uid(name) for name in lists], Scope(namespace="ns", groups=groups), 30)
+    assert set(read.chunks) == {uid(name) for name in expected}
+    assert set(read.missing) == {uid(name) for name in lists.keys() - expected}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ({"topic": ("epilepsy",)}, {"a", "b"}),
+        ({"topic": ("epilepsy",), "year": (2020,)}, {"a"}),
+        ({"year": (2020, 2021)}, {"a", "b"}),
+        ({"year": (2020.0,)}, {"a"}),
+        ({"year": ("2020",)}, set()),
+        ({"codes": ("HP:2",)}, {"b", "c"}),
+        ({"peer reviewed": (True,)}, {"c"}),
+        ({"document_name": ("Book",)}, {"c"}),
+        ({"doc_id": ("doc-a", "doc-c")}, {"a", "c"}),
+        ({"section": ("nowhere",)}, set()),
+        ({"a\"b' OR 1=1 --": ("x",)}, set()),
+    ],
+)
+def test_a_filter_joins_keys_by_and_values_by_or(
+    store: Store, conditions: dict[str, tuple[Any, ...]], expected: set[str]
+) -> None:
+    fill(
+        store,
+        seizure("a", topics=("epilepsy",), metadata={"year": 2020, "codes": ["HP:1"]}),
+        seizure("b", topics=("epilepsy", "x"), metadata={"year": 2021, "codes": ["HP:1", "HP:2"]}),
+        seizure("c", document_name="Book", metadata={"codes": "HP:2", "peer reviewed": True}),
+    )
+    uuids = {uid(name) for name in expected}
+    assert everywhere(store, filter=conditions) == [uuids] * 3
+    read = store.index.get(
+        [uid("a"), uid("b"), uid("c")], Scope(namespace="ns", filter=conditions), PATIENT_S
+    )
+    assert set(read.chunks) == uuids
+
+
+def test_doc_ids_restrict_chunks_and_facts(store: Store) -> None:
+    fill(
+        store,
+        seizure("a"),
+        seizure("b"),
+        facts=(fact("f1", "seizure", "a"), fact("f2", "seizure", "b")),
+    )
+    assert everywhere(store, doc_ids=("doc-b", "doc-z")) == [{uid("b")}] * 3
+    assert seen(ask(store, doc_ids=("doc-b",))["facts"]) == ["f2"]
+    assert everywhere(store, doc_ids=()) == [set()] * 3
+    assert everywhere(store, doc_ids=("doc-a",), filter={"doc_id": ("doc-b",)}) == [set()] * 3
+
+
+def test_visibility_acts_before_the_cut(store: Store) -> None:
+    best = seizure("best", acl=("staff",), text="Seizure seizure seizure.", sparse={"seizure": 5.0})
+    rest = [
+        seizure(f"n{i}", text="A seizure among many other words.", vector=axis(0, turn=0.5))
+        for i in range(5)
+    ]
+    fill(store, best, *rest)
+    found = ask(store, size=1)
+    assert [seen(found[channel]) for channel in CHANNELS[:3]] == [[uid("best")]] * 3
+    hidden = ask(store, size=5, groups=())
+    expected = sorted(item.uuid for item in rest)
+    assert [seen(hidden[channel]) for channel in CHANNELS[:3]] == [expected] * 3
+
+
+def test_ties_are_cut_by_uuid(store: Store) -> None:
+    twins = [seizure(f"t{i}", text="The very same seizure.") for i in range(12)]
+    fill(store, *twins, facts=tuple(fact(f"f{i:02d}", "seizure") for i in range(12)))
+    found = ask(store, size=5)
+    expected = sorted(item.uuid for item in twins)[:5]
+    assert [seen(found[channel]) for channel in CHANNELS[:3]] == [expected] * 3
+    assert seen(found["facts"]) == [f"f{i:02d}" for i in range(5)]
+
+
+def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
+    fill(store, seizure("a"), seizure("b"))
+    changed = chunk(
+        "a", "Now about fractures.", sparse={"bone": 1.0}, vector=axis(4), run_id="run-2"
+    )
+    fill(store, changed, run="run-2")
+    assert store.index.info(PATIENT_S).chunks == 2
+    found = ask(store, text="seizure fractures", weights={"seizure": 1.0})
+    assert seen(found["splade"]) == [uid("b")]
+    assert set(seen(found["bm25"])) == {uid("a"), uid("b")}
+    assert seen(found["dense"])[0] == uid("b")
+    found = ask(store, text="fracture", weights={"bone": 1.0}, vector=axis(4))
+    assert [seen(found[channel])[0] for channel in CHANNELS[:3]] == [uid("a")] * 3
+    assert store.writer.known("ns", [uid("a"), uid("b"), uid("c")]) == {
+        uid("a"): "print of Now about fractures.",
+        uid("b"): "print of A seizure described in b.",
+    }
+    assert store.index.get([uid("a")], Scope(namespace="ns"), 30).chunks[uid("a")].run_id == "run-2"
+
+
+def test_a_batch_is_written_whole_or_not_at_all(store: Store) -> None:
+    fill(store, seizure("a"))
+    store.writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
+    wrong = seizure("c", vector=pack([1.0, 0.0]))
+    with pytest.raises(DocsToKGError):
+        store.writer.put([(seizure("b"), "1"), (wrong, "2")])
+    store.writer.close_load()
+    assert store.index.info(PATIENT_S).chunks == 1
+    assert everywhere(store) == [{uid("a")}] * 3
+
+
+def test_deleting_takes_the_stated_facts_along(store: Store) -> None:
+    fill(
+        store,
+        seizure("a"),
+        seizure("b"),
+        facts=(fact("f1", "seizure", "a"), fact("f2", "seizure", "b"), fact("f3", "seizure")),
+    )
+    assert store.writer.delete("ns", [uid("a"), uid("a", "other"), "unknown"]) == 1
+    store.writer.close_load()
+    assert everywhere(store) == [{uid("b")}] * 3
+    assert seen(ask(store)["facts"]) == ["f2", "f3"]
+    assert store.writer.delete_facts("ns", ["f3", "nothing"]) == 1
+    store.writer.close_load()
+    assert seen(ask(store)["facts"]) == ["f2"]
+    info = store.index.info(PATIENT_S)
+    assert (info.chunks, info.facts) == (1, 1)
+    assert store.index.get([uid("a")], Scope(namespace="ns"), PATIENT_S).missing == (uid("a"),)
+
+
+def test_documents_list_their_chunks(store: Store) -> None:
+    fill(store, seizure("a", doc_id="d"), seizure("b", doc_id="d"), seizure("c", doc_id="e"))
+    assert store.writer.doc_uuids("ns", "d") == tuple(sorted([uid("a"), uid("b")]))
+    assert store.writer.doc_uuids("other", "d") == ()
+
+
+def test_another_embedding_model_is_refused(store: Store) -> None:
+    fill(store, seizure("a"))
+    with pytest.raises(Misconfigured, match="model-a"):
+        store.writer.open_load("run-2", "model-b", DIMENSION, "sparse-a")
+    info = store.index.info(PATIENT_S)
+    assert (info.embedding_model, info.dimension, info.sparse_model) == (
+        "model-a",
+        DIMENSION,
+        "sparse-a",
+    )
+
+
+def test_an_open_load_shows(store: Store) -> None:
+    fill(store, seizure("a"))
+    assert not store.index.info(PATIENT_S).unfinished_load
+    store.writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
+    assert store.index.info(PATIENT_S).unfinished_load
+    store.writer.close_load()
+    assert not store.index.info(PATIENT_S).unfinished_load
+
+
+def test_an_index_without_vectors_says_dense_is_unavailable(store: Store) -> None:
+    store.writer.open_load("run-1", None, None, None)
+    store.writer.put([(chunk("a", "A seizure."), "1")])
+    store.writer.close_load()
+    queries = [
+        ChannelQuery(channel="bm25", size=5, text="seizure"),
+        ChannelQuery(channel="dense", size=5, vector=axis(0)),
+    ]
+    words, dense = store.index.search(queries, Scope(namespace="ns"), PATIENT_S)
+    assert seen(words) == [uid("a")]
+    assert dense.failure == "unavailable"
+
+
+def test_everything_stored_comes_back(store: Store) -> None:
+    text = "Erste Zeile.\nZweite 😀 Zeile – مرحبا."
+    full = chunk(
+        "a",
+        text,
+        title="Título",
+        document_name="Buch 1",
+        page="iv",
+        section="2.1 Éléments",
+        uri="https://example.org/a?b=c#d",
+        anchor="two-one",
+        char_start=1200,
+        metadata={"deep": {"a": [1, 2]}},
+        topics=("t1", "t2"),
+        acl=("g",),
+        sentences=((0, 12), (13, 34)),
+        vector=axis(0, 2),
+        run_id="run-7",
+    )
+    fill(store, full, chunk("b", "Kurz.", page=12))
+    read = store.index.get([uid("b"), uid("a"), "gone", uid("a")], Scope(namespace="ns"), PATIENT_S)
+    stored = read.chunks[uid("a")]
+    for name in type(stored).model_fields:
+        if name != "vector":
+            assert getattr(stored, name) == getattr(full, name), name
+    assert stored.vector == quantise(axis(0, 2))
+    assert read.chunks[uid("b")].page == 12
+    assert read.chunks[uid("b")].vector is None
+    assert read.missing == ("gone",)
+    assert read.failed == ()
+
+
+def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> None:
+    chunks = [seizure(f"c{i}", acl=("x", "y"), metadata={"b": 1, "a": [2]}) for i in range(5)]
+    facts = [fact(f"f{i}", f"fact {i}", "c1", vector=axis(i)) for i in range(3)]
+    fill(store, *chunks, facts=tuple(facts))
+    first = list(store.writer.digest_rows("ns"))
+    assert len(first) == 8
+    assert first == sorted(first)
+    assert list(store.writer.digest_rows("other")) == []
+    store.writer.delete("ns", None)
+    store.writer.open_load("run-9", "model-a", DIMENSION, "sparse-a")
+    for item in reversed(chunks):
+        store.writer.put([(item.model_copy(update={"run_id": "run-9"}), f"print of {item.text}")])
+    store.writer.put_facts(facts[::-1])
+    store.writer.put_facts(facts[:1])
+    store.writer.close_load()
+    assert list(store.writer.digest_rows("ns")) == first
+    fill(store, seizure("c0", text="Other words."))
+    assert list(store.writer.digest_rows("ns")) != first
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"',
+        "seizure AND (",
+        "NOT seizure NEAR/2 (x y)",
+        "title:seizure OR text:*",
+        "^seizure* + -x {a b}: c",
+        "'; DROP TABLE index_rows; --",
+        "😀🧠 seizure",
+        "\u202eseizure\u202c \u200f\u2066",
+        "seizure " + "lorem ipsum dolor sit amet " * 150,
+        " ".join(f"word{i}" for i in range(700)) + " seizure",
+        "癫痫发作 是 什么",
+        "é" * 4096,
+        "\\ % _ [ ] ? seizure",
+    ],
+)
+def test_no_question_breaks_the_word_channels(store: Store, text: str) -> None:
+    fill(store, seizure("a"), facts=(fact("f", "seizure"),))
+    found = ask(store, text=text)
+    assert set(seen(found["bm25"])) <= {uid("a")}
+    if text == "😀🧠 seizure":
+        assert seen(found["bm25"]) == [uid("a")]
+        assert seen(found["facts"]) == ["f"]
+
+
+def test_stop_words_alone_find_nothing(store: Store) -> None:
+    fill(store, chunk("a", "What is the matter of it."))
+    assert seen(ask(store, text="what is the")["bm25"]) == []
+
+
+def test_nothing_asked_is_nothing_answered(store: Store) -> None:
+    fill(store, seizure("a"))
+    assert store.index.search([], Scope(namespace="ns"), PATIENT_S) == ()
+    assert store.index.get([], Scope(namespace="ns"), PATIENT_S).chunks == {}
+    assert store.writer.known("ns", []) == {}
+
+
+TOKENS = ("alpha", "beta", "gamma")
+GROUPS = ("red", "blue")
+chunks_of_a_corpus = st.lists(
+    st.fixed_dictionaries(
+        {
+            "namespace": st.sampled_from(["ns", "other"]),
+            "vector": st.none()
+            | st.lists(st.integers(-3, 3), min_size=DIMENSION, max_size=DIMENSION)
+            .filter(any)
+            .map(pack),
+            "sparse": st.dictionaries(
+                st.sampled_from(TOKENS), st.sampled_from([0.25, 0.5, 1.0, 2.0])
+            ),
+            "acl": st.lists(st.sampled_from(GROUPS), unique=True).map(tuple),
+            "topics": st.lists(st.sampled_from(["t1", "t2"]), unique=True).map(tuple),
+        }
+    ),
+    max_size=12,
+)
+scopes = st.builds(
+    Scope,
+    namespace=st.sampled_from(["ns", "other", "none"]),
+    groups=st.none() | st.lists(st.sampled_from(GROUPS), unique=True).map(tuple),
+    filter=st.none() | st.just({"topic": ("t1",)}),
+    doc_ids=st.none() | st.just(tuple(f"doc-c{i}" for i in range(0, 12, 2))),
+)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(corpus=chunks_of_a_corpus, scope=scopes, size=st.integers(1, 6), data=st.data())
+def test_the_embedded_index_agrees_with_the_fake(
+    tmp_path_factory: pytest.TempPathFactory,
+    corpus: list[dict[str, Any]],
+    scope: Scope,
+    size: int,
+    data: st.DataObject,
+) -> None:
+    records = [chunk(f"c{i}", f"text {i}", **fields) for i, fields in enumerate(corpus)]
+    weights = {token: data.draw(st.sampled_from([0.5, 1.0, 3.0])) for token in TOKENS}
+    queries = [
+        ChannelQuery(channel="splade", size=size, weights=weights),
+        ChannelQuery(channel="dense", size=size, vector=axis(0, 1, 2)),
+    ]
+    answers = []
+    for make in (in_memory, in_sqlite):
+        with make(tmp_path_factory.mktemp("agree")) as made:
+            fill(made, *records)
+            answers.append(
+                [
+                    [(hit.uuid, round(hit.score, 4), hit.vector) for hit in result.hits]
+                    for result in made.index.search(queries, scope, PATIENT_S)
+                ]
+            )
+            read = made.index.get([record.uuid for record in records], scope, PATIENT_S)
+            answers[-1].append(sorted(read.chunks))
+    assert answers[0] == answers[1]
