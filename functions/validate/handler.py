@@ -10,9 +10,9 @@ from functions.validate.validate import Rules, validate
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler; the cache client is made only when a request carries a key."""
-    rules = Rules.from_settings(wiring.settings)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        rules = Rules.from_settings(wiring.current_settings())
         envelope = Envelope.model_validate(event["envelope"])
         validated = validate(
             envelope,

@@ -83,7 +83,7 @@ class Settings(Contract):
     cache_table: str | None = Field(None, description="DynamoDB table of cached responses")
     circuit_table: str | None = Field(None, description="DynamoDB table of circuit states")
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
-    secrets: str | None = Field(None, description="Secrets Manager id of a JSON of settings")
+    secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
     metrics: Literal["off", "emf"] = Field("off", description="emf writes CloudWatch metrics")
     environment: str = Field("local", description="dimension of the metrics")
     trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")

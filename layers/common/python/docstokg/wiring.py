@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from docstokg.errors import Misconfigured
+from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
     Embedder,
@@ -21,11 +21,13 @@ from docstokg.ports import (
     TokenVerifier,
     TraceSink,
 )
-from docstokg.settings import Settings
+from docstokg.settings import SECRETS, UNPREFIXED, Settings
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 Made = TypeVar("Made")
 EXTRACTIVE = "extractive"
+CREDENTIALS = (*SECRETS, "index_user", "graph_user")
+FLAGS_TIME_S = 0.05
 
 
 class Wiring:
@@ -241,6 +243,22 @@ class Wiring:
 
         return SqsTrace(self.settings.trace_queue_url)
 
+    def current_settings(self) -> Settings:
+        """Give the settings under the flags in force; the last known ones while they are gone."""
+        if self.settings.appconfig is None:
+            return self.settings
+        from docstokg.adapters.appconfig_flags import AppConfigFlags
+
+        path = self.settings.appconfig
+        source = self._once("flags", lambda: AppConfigFlags(path))
+        try:
+            flags = source.current(FLAGS_TIME_S)
+            known = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
+            self._made["flagged"] = Settings.model_validate(self.settings.model_dump() | known)
+        except (DocsToKGError, ValueError) as exc:
+            self.telemetry.log("WARNING", "flags_unavailable", error=type(exc).__name__)
+        return cast(Settings, self._made.get("flagged", self.settings))
+
     def token_verifier(self) -> TokenVerifier:
         """Give who checks bearer tokens."""
         return self._once("token_verifier", self._token_verifier)
@@ -268,6 +286,16 @@ def _metric_sink(settings: Settings) -> MetricSink | None:
     return EmfSink(settings.environment)
 
 
+def with_secrets(settings: Settings) -> Settings:
+    """Fill in the credentials that `DOCSTOKG_SECRETS` names, read once; see adapters.secrets."""
+    if not settings.secrets:
+        return settings
+    from docstokg.adapters.secrets import read_secrets
+
+    ids = settings.secrets.replace(",", " ").split()
+    return Settings.model_validate(settings.model_dump() | read_secrets(ids, CREDENTIALS))
+
+
 def sqlite_path(url: str) -> Path | None:
     """Give the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
     scheme, _, path = url.partition(":///")
@@ -281,7 +309,7 @@ def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str,
     """
     if name != "handler":
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
-    wiring = Wiring(Settings.from_environment(os.environ))
+    wiring = Wiring(with_secrets(Settings.from_environment(os.environ)))
     built = build(wiring)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+"""Flags that change without a deploy, read from AppConfig's agent beside the function.
+
+The agent is an extension on loopback that polls AppConfig and keeps the last answer, so a read
+costs about a millisecond, needs no AWS library, and works while AppConfig is down.
+"""
+
+import http.client
+import json
+import math
+import threading
+import time
+
+from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
+
+HOST, PORT = "localhost", 2772
+KEEP_S = 10.0
+Flag = bool | float
+
+
+class AppConfigFlags:
+    """Current flags of `APPLICATION/ENVIRONMENT/PROFILE`."""
+
+    def __init__(
+        self, path: str, *, host: str = HOST, port: int = PORT, keep_s: float = KEEP_S
+    ) -> None:
+        parts = path.split("/")
+        if len(parts) != 3 or not all(parts):
+            raise Misconfigured(
+                f"DOCSTOKG_APPCONFIG {path!r} is not APPLICATION/ENVIRONMENT/PROFILE"
+            )
+        application, environment, profile = parts
+        self._path = (
+            f"/applications/{application}/environments/{environment}/configurations/{profile}"
+        )
+        self._host, self._port, self._keep_s = host, port, keep_s
+        self._lock = threading.Lock()
+        self._read_at = -math.inf
+        self._known: dict[str, Flag] = {}
+
+    def current(self, timeout_s: float) -> dict[str, Flag]:
+        """Give the flags by name, read again after `keep_s` seconds; raises in time."""
+        with self._lock:
+            if time.monotonic() - self._read_at >= self._keep_s:
+                self._known = _checked(self._read(timeout_s))
+                self._read_at = time.monotonic()
+            return dict(self._known)
+
+    def _read(self, timeout_s: float) -> bytes:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
+        try:
+            connection.request("GET", self._path)
+            answer = connection.getresponse()
+            body = answer.read()
+        except TimeoutError as exc:
+            raise Timeout("the flag agent did not answer") from exc
+        except (OSError, http.client.HTTPException) as exc:
+            raise Unavailable("the flag agent cannot be reached") from exc
+        finally:
+            connection.close()
+        if answer.status != http.client.OK:
+            raise Unavailable(f"the flag agent answered {answer.status}")
+        return body
+
+
+def _checked(body: bytes) -> dict[str, Flag]:
+    try:
+        flags = json.loads(body)
+    except ValueError as exc:
+        raise WrongAnswer("the flags are not JSON") from exc
+    if not isinstance(flags, dict) or not all(
+        isinstance(value, bool | int | float) for value in flags.values()
+    ):
+        raise WrongAnswer("the flags are not an object of booleans and numbers")
+    return flags

@@ -1,0 +1,112 @@
+"""AWS clients that keep a deadline and speak the error tree: botocore knows neither."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from typing import Any, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+
+from docstokg.errors import (
+    DocsToKGError,
+    Misconfigured,
+    QuotaExceeded,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
+
+Answer = TypeVar("Answer")
+WORKERS = 4
+# The socket's own limits: they end a call that was already given up, so no thread stays behind.
+SOCKET = Config(
+    connect_timeout=1,
+    read_timeout=2,
+    retries={"total_max_attempts": 1},
+    user_agent_extra="docstokg",
+)
+THROTTLED = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+WRONG_SETTING = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "InvalidSignatureException",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "UnrecognizedClientException",
+    }
+)
+
+
+class AwsService:
+    """One service of one region, made on first use, called within a total deadline."""
+
+    def __init__(self, name: str, region: str | None = None, endpoint: str | None = None) -> None:
+        self.name = name
+        self._region = region
+        self._endpoint = endpoint
+        self._client: Any = None
+        self._lock = threading.Lock()
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix=f"aws-{name}")
+
+    def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
+        """Run `ask(client)`; `Timeout` in time, any other failure as the tree names it."""
+        asked = self._workers.submit(self._translated, ask)
+        try:
+            return asked.result(timeout=timeout_s)
+        except NotYet as exc:
+            asked.cancel()
+            raise Timeout(f"{self.name} did not answer within {timeout_s:.3f} s") from exc
+
+    def _translated(self, ask: Callable[[Any], Answer]) -> Answer:
+        try:
+            return ask(self._made())
+        except (BotoCoreError, ClientError) as exc:
+            raise _ours(self.name, exc) from exc
+        except (KeyError, TypeError) as exc:
+            raise WrongAnswer(f"{self.name}: {exc!r}") from exc
+
+    def _made(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                self._client = boto3.session.Session().client(
+                    self.name,
+                    region_name=self._region,
+                    endpoint_url=self._endpoint,
+                    config=SOCKET,
+                )
+            return self._client
+
+
+def _ours(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
+    """Most specific first; the message names service and code, never the content."""
+    if isinstance(exc, ClientError):
+        code = str(exc.response.get("Error", {}).get("Code", ""))
+        if code in THROTTLED:
+            return QuotaExceeded(f"{service} refused: {code}")
+        if code in WRONG_SETTING:
+            return Misconfigured(f"{service} refused: {code}")
+        return Unavailable(f"{service} failed: {code}")
+    if isinstance(exc, ConnectTimeoutError | ReadTimeoutError):
+        return Timeout(f"{service} did not answer")
+    if isinstance(exc, NoCredentialsError):
+        return Misconfigured(f"{service}: no credentials")
+    return Unavailable(f"{service} cannot be reached: {type(exc).__name__}")
