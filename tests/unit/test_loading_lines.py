@@ -1,0 +1,200 @@
+"""What a line must be to be loaded, and what is said of those that are not."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg_local.loading.chunks import read_chunk
+from docstokg_local.loading.entities import read_entity
+from docstokg_local.loading.given import GivenMention
+from docstokg_local.loading.lines import json_lines, parse_object
+from docstokg_local.loading.rejects import Rejected
+from docstokg_local.loading.relations import read_relation
+from docstokg_local.loading.triples import read_triple
+
+CHUNK = {"id": "a", "doc_id": "d", "text": "Seizures are events."}
+
+
+def chunk_with(**changed: object) -> bytes:
+    return json.dumps({**CHUNK, **changed}).encode()
+
+
+def test_a_chunk_keeps_what_it_says_and_unknown_keys_as_metadata():
+    line = {
+        **CHUNK,
+        "title": "Seizure",
+        "page": "iv",
+        "char_start": 7,
+        "topics": ["t", "t"],
+        "acl": ["g"],
+        "metadata": {"year": 2020, "kept": 1},
+        "kept": 2,
+        "mesh": ["a", "b"],
+        "mentions": [{"entity": "HP:0001250", "start": 0, "end": 8}],
+        "embedding": [3, 4],
+        "sparse": {"seizure": 1.5},
+    }
+    chunk = read_chunk(parse_object(json.dumps(line).encode()))
+    assert (chunk.title, chunk.page, chunk.char_start) == ("Seizure", "iv", 7)
+    assert (chunk.topics, chunk.acl) == (("t",), ("g",))
+    assert chunk.metadata == {"year": 2020, "kept": 1, "mesh": ["a", "b"]}
+    assert chunk.mentions == (GivenMention("HP:0001250", 0, 8),)
+    assert chunk.embedding is not None and len(chunk.embedding) == 8
+    assert chunk.sparse == {"seizure": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"{", "not JSON"),
+        (b"[1]", "not a JSON object"),
+        (b'"text"', "not a JSON object"),
+        (b'{"id": NaN}', "NaN is not a JSON number"),
+        (b'{"id": -Infinity}', "-Infinity is not a JSON number"),
+        (b'{"weight": 1e999}', "too large"),
+        (b'{"id": "\xff"}', "not UTF-8"),
+        (b'{"id": "a\x00b"}', "not JSON"),
+        (b'{"id": "a\\u0000b"}', "NUL"),
+        (b'{"id": "\\ud800"}', "lone surrogate"),
+        (b'{"\\uDC00": 1}', "lone surrogate"),
+        (b'{"a": [{"b": "\\udfff"}]}', "lone surrogate"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nesting too deep"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "number is too long"),
+    ],
+)
+def test_malformed_lines_are_refused_with_their_reason(raw: bytes, reason: str):
+    with pytest.raises(Rejected, match=reason):
+        parse_object(raw)
+
+
+def test_a_surrogate_pair_is_a_character():
+    assert parse_object(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        ({"id": 1}, "id"),
+        ({"id": ""}, "id"),
+        ({"doc_id": None}, "doc_id"),
+        ({"text": " \n"}, "text"),
+        ({"text": 5}, "text"),
+        ({"page": True}, "page"),
+        ({"page": 1.5}, "page"),
+        ({"char_start": -1}, "char_start"),
+        ({"char_start": "3"}, "char_start"),
+        ({"topics": "one"}, "topics"),
+        ({"acl": [1]}, "acl"),
+        ({"metadata": []}, "metadata"),
+        ({"mentions": [{"entity": "HP:1", "start": 3, "end": 99}]}, "mentions"),
+        ({"mentions": [{"entity": "HP:1", "start": 3, "end": 3}]}, "mentions"),
+        ({"mentions": [{"entity": "HP:1", "start": 3}]}, "mentions.0.end"),
+        ({"embedding": []}, "embedding"),
+        ({"embedding": [0, 0]}, "embedding"),
+        ({"embedding": ["1"]}, "embedding"),
+        ({"sparse": {"a": 0}}, "sparse"),
+        ({"sparse": {"a": "1"}}, "sparse"),
+    ],
+)
+def test_wrong_types_of_a_chunk_are_refused(changed: dict[str, object], where: str):
+    with pytest.raises(Rejected, match=where):
+        read_chunk(parse_object(chunk_with(**changed)))
+
+
+def test_every_problem_of_a_line_is_named():
+    with pytest.raises(Rejected) as refused:
+        read_chunk({"id": 1, "text": ""})
+    assert all(name in str(refused.value) for name in ("id:", "doc_id:", "text:"))
+
+
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        ({"id": "seizure", "name": "Seizure"}, "id"),
+        ({"id": "HP:1"}, "name"),
+        ({"id": "HP:1", "name": " "}, "name"),
+        ({"id": "HP:1", "name": "x", "synonyms": "y"}, "synonyms"),
+        ({"id": "HP:1", "name": "x", "obsolete": "yes"}, "obsolete"),
+    ],
+)
+def test_wrong_entities_are_refused(line: dict[str, object], where: str):
+    with pytest.raises(Rejected, match=where):
+        read_entity(line)
+
+
+def test_relations_keep_their_properties_and_their_evidence():
+    relation = read_relation(
+        {
+            "source": "OMIM:1",
+            "type": "has_phenotype",
+            "target": "HP:1",
+            "frequency": "3/4",
+            "evidence": {"chunk_id": "c", "start": 1, "end": 4},
+        }
+    )
+    assert (relation.evidence, relation.start, relation.end) == ("c", 1, 4)
+    assert relation.properties == {"frequency": "3/4"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"source": "a", "type": "b"},
+        {"source": "a", "type": "", "target": "c"},
+        {"source": "a", "type": "b", "target": " "},
+        {"source": "a", "type": "b", "target": "c", "weight": "1"},
+        {"source": "a", "type": "b", "target": "c", "evidence": {"chunk_id": "x", "start": 1}},
+        {"source": "a", "type": "b", "target": "c", "evidence": "x"},
+    ],
+)
+def test_wrong_relations_are_refused(line: dict[str, object]):
+    with pytest.raises(Rejected):
+        read_relation(line)
+
+
+def test_a_triple_needs_a_place():
+    with pytest.raises(Rejected, match="doc_id or chunk_id"):
+        read_triple({"subject": "a", "relation": "b", "object": "c"})
+
+
+def test_lines_are_counted_and_split_at_line_feeds_only(tmp_path):
+    path = tmp_path / "chunks.jsonl"
+    path.write_bytes('{"a": "x\u2028y"}\r\n\n[]\n{"b": 2}'.encode())
+    found = list(json_lines(path))
+    assert [number for number, _ in found] == [1, 3, 4]
+    assert found[0][1] == {"a": "x\u2028y"}
+    assert isinstance(found[1][1], Rejected)
+    assert found[2][1] == {"b": 2}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(
+        st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from([*CHUNK, "title", "page", "acl", "mentions"]), JSON))
+def test_any_json_is_taken_or_refused_never_a_crash(line: dict[str, object]):
+    raw = json.dumps(line).encode()
+    try:
+        chunk = read_chunk(parse_object(raw))
+    except Rejected:
+        return
+    assert isinstance(chunk.text, str) and chunk.text.strip()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_taken_or_refused(raw: bytes):
+    try:
+        assert isinstance(parse_object(raw), dict)
+    except Rejected as refused:
+        assert str(refused)

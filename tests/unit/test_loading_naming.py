@@ -1,0 +1,61 @@
+"""Whose a name is: the rule that merges names with CURIEs (SPEC 6.3)."""
+
+from docstokg.domain.folding import alias_keys, entity_id
+from docstokg_local.loading.naming import Aliases, Names, is_id
+
+
+def names_of(*entities: tuple[str, str, tuple[str, ...]]) -> Names:
+    names = Names()
+    for identity, name, synonyms in entities:
+        names.add((key, identity, own) for key, own in alias_keys(identity, name, synonyms))
+    return names
+
+
+def test_a_name_is_the_curies_that_alone_has_it():
+    names = names_of(("HP:1", "Seizure", ("Fit",)), ("HP:2", "Ataxia", ("Fit",)))
+    assert names.named("SEIZURE") == "HP:1"
+    assert names.named("fit") == entity_id("fit")
+    assert names.named("Unknown thing") == entity_id("unknown  THING")
+
+
+def test_a_preferred_name_wins_over_a_synonym_of_another():
+    names = names_of(("HP:1", "Fit", ()), ("HP:2", "Seizure", ("Fit",)))
+    assert names.named("fit") == "HP:1"
+
+
+def test_two_curies_with_one_name_leave_it_to_neither():
+    names = names_of(("HP:1", "Cold", ()), ("HP:2", "Cold", ()))
+    assert names.named("Cold") == entity_id("cold")
+
+
+def test_ids_stand_for_themselves_where_a_file_may_write_them():
+    names = names_of(("HP:1", "Seizure", ()))
+    assert names.resolve("HP:9") == "HP:9"
+    assert names.resolve("Seizure") == "HP:1"
+    assert is_id(entity_id("x")) and not is_id("ent:x") and not is_id("Seizure")
+
+
+def test_an_own_entity_taken_over_by_a_curie_is_not_linked():
+    own = entity_id("Seizure")
+    aliases = Aliases([("seizure", own, True)])
+    aliases.put("HP:1", "Seizure", ())
+    names = Names()
+    names.add(aliases.of_curies())
+    linking = set(aliases.for_linking(names))
+    assert ("seizure", "HP:1", True) in linking
+    assert all(entry[1] != own for entry in linking)
+
+
+def test_this_loads_aliases_replace_the_stored_ones():
+    aliases = Aliases([("fit", "HP:1", False), ("seizure", "HP:1", True), ("ataxia", "HP:2", True)])
+    aliases.put("HP:1", "Seizure", ("Convulsion",))
+    keys = {(key, identity) for key, identity, _ in aliases.all()}
+    assert ("fit", "HP:1") not in keys
+    assert {("convulsion", "HP:1"), ("ataxia", "HP:2")} <= keys
+    assert {key for key, _, _ in aliases.new(aliases.all())} == {"convulsion", "hp 1"}
+
+
+def test_a_replaced_terms_names_lead_to_its_successor():
+    aliases = Aliases([])
+    aliases.put("HP:1", "Old name", (), leads_to="HP:2")
+    assert ("old name", "HP:2", False) in set(aliases.all())
