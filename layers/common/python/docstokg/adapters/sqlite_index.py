@@ -201,17 +201,16 @@ class SqliteIndex:
             ).fetchall()
         keys, starts = section.arrays["keys"], section.arrays["starts"]
         scores = np.zeros(rows.stop - rows.start, dtype=np.float32)
-        for token_id, token in tokens:
+        wanted = np.array([ns << 32 | row[0] for row in tokens], dtype=np.int64)
+        places = np.searchsorted(keys, wanted)
+        for (_, token), key, place in zip(tokens, wanted, places, strict=True):
             if time.monotonic() > trip.deadline:
                 raise Timeout("the sparse index did not answer in the time it was given")
-            key = ns << 32 | token_id
-            place = int(np.searchsorted(keys, key))
             if place < len(keys) and keys[place] == key:
-                posting = slice(int(starts[place]), int(starts[place + 1]))
-                found = section.arrays["rows"][posting] - rows.start
-                scores[found] += (
-                    np.float32(query.weights[token]) * section.arrays["weights"][posting]
-                )
+                posting = slice(starts[place], starts[place + 1])
+                found = section.arrays["rows"][posting] - np.int32(rows.start)
+                weight = np.float32(query.weights[token])
+                scores[found] += weight * section.arrays["weights"][posting]
         mask = self._mask(section, rows, ns, trip)
         if mask is not None:
             scores[~mask] = 0

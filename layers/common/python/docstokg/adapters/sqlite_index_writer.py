@@ -114,7 +114,7 @@ class SqliteIndexWriter:
                 _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
                 row = db.execute(
                     "INSERT INTO index_facts (ns, fact, acl, doc_id, evidence, source, type, "
-                    "target, text, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "target, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         ns,
                         fact.id,
@@ -125,9 +125,13 @@ class SqliteIndexWriter:
                         fact.type,
                         fact.target,
                         fact.text,
-                        fact.vector,
                     ),
                 ).lastrowid
+                if fact.vector is not None:
+                    db.execute(
+                        "INSERT INTO index_fact_vectors (fact, vector) VALUES (?, ?)",
+                        (row, fact.vector),
+                    )
                 db.execute(
                     f"INSERT INTO {fact_words_table(ns)} (rowid, text) VALUES (?, ?)",
                     (row, fact.text),
@@ -232,8 +236,9 @@ class SqliteIndexWriter:
                 line["vector"] = None if row["compact"] is None else row["compact"].hex()
                 yield f"chunk {row['uuid']} {_canonical(line)}"
             facts = db.execute(
-                "SELECT f.* FROM index_facts f "
-                "JOIN index_namespaces n ON n.id = f.ns AND n.name = ? ORDER BY f.fact",
+                "SELECT f.*, v.vector FROM index_facts f "
+                "JOIN index_namespaces n ON n.id = f.ns AND n.name = ? "
+                "LEFT JOIN index_fact_vectors v ON v.fact = f.id ORDER BY f.fact",
                 (namespace,),
             )
             for row in facts:
@@ -431,6 +436,7 @@ def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[objec
             f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)",
             (row["id"], row["text"]),
         )
+        db.execute("DELETE FROM index_fact_vectors WHERE fact = ?", (row["id"],))
         db.execute("DELETE FROM index_facts WHERE id = ?", (row["id"],))
     return len(rows)
 
@@ -442,6 +448,10 @@ def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
         )
     removed = db.execute("DELETE FROM index_rows WHERE ns = ?", (ns,)).rowcount
     db.execute("DELETE FROM index_facets WHERE ns = ?", (ns,))
+    db.execute(
+        "DELETE FROM index_fact_vectors WHERE fact IN (SELECT id FROM index_facts WHERE ns = ?)",
+        (ns,),
+    )
     db.execute("DELETE FROM index_facts WHERE ns = ?", (ns,))
     db.execute(f"DROP TABLE IF EXISTS {words_table(ns)}")
     db.execute(f"DROP TABLE IF EXISTS {fact_words_table(ns)}")
@@ -549,14 +559,14 @@ def _write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int
 
 
 def _write_facts(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
-    tail = "FROM index_facts f WHERE f.vector IS NOT NULL ORDER BY f.ns, f.fact"
+    tail = "FROM index_facts f JOIN index_fact_vectors v ON v.fact = f.id ORDER BY f.ns, f.fact"
     ids, _ = _write_rows(db, files, "facts", f"SELECT f.id, f.ns, f.acl {tail}")
     files.array(
         "facts",
         "matrix",
         "<f4",
         (len(ids), dimension),
-        _filler(db, f"SELECT f.vector {tail}", dimension),
+        _filler(db, f"SELECT v.vector {tail}", dimension),
     )
 
 
