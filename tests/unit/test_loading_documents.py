@@ -110,8 +110,8 @@ def test_giant_sentences_are_cut_at_white_space():
 
 
 PIECES = st.sampled_from(
-    ["# Head\n", "## Two words\r\n", "A sentence. ", "Ende? ", "\n", "\n\n", "```\n", "é😀 ", "x" * 700 + ". ",
-     "Title\n===\n", "- item\n", "---\n", "key: value\n", " "]
+    ["# Head\n", "## Two words\r\n", "A sentence. ", "Ende? ", "\n", "\n\n", "```\n", "é😀 ",
+     "x" * 700 + ". ", "Title\n===\n", "- item\n", "---\n", "key: value\n", " "]
 )  # fmt: skip
 
 

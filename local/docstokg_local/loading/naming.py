@@ -56,11 +56,11 @@ class Aliases:
 
     def __init__(self, stored: Iterable[Entry]) -> None:
         self._stored: dict[str, list[Entry]] = {}
-        self._keys: set[str] = set()
+        self._pairs: set[tuple[str, str]] = set()
         self._fresh: dict[str, list[Entry]] = {}
         for entry in stored:
             self._stored.setdefault(entry[1], []).append(entry)
-            self._keys.add(entry[0])
+            self._pairs.add(entry[:2])
 
     def put(
         self, identity: str, name: str, synonyms: Iterable[str], leads_to: str | None = None
@@ -97,8 +97,8 @@ class Aliases:
                 yield entry
 
     def new(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield those whose key the store did not know."""
-        return (entry for entry in entries if entry[0] not in self._keys)
+        """Yield those the store did not have."""
+        return (entry for entry in entries if entry[:2] not in self._pairs)
 
 
 def is_id(text: str) -> bool:

@@ -1,0 +1,343 @@
+"""What a load leaves in both stores, whatever the order, however often it runs."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.records import Scope
+from docstokg.domain.folding import entity_id
+from docstokg.errors import LoadError, Misconfigured
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.loading.deletion import delete_document, delete_namespace
+from docstokg_local.loading.pipeline import LoadOptions, LoadReport, load, stating_sentence
+from docstokg_local.loading.records import chunk_uuid
+from docstokg_local.loading.rejects import RejectLog
+from docstokg_local.loading.stores import stores_of
+
+NS = "default"
+SCOPE = Scope(namespace=NS)
+Rows = list[dict[str, Any]]
+
+CHUNKS: Rows = [
+    {"id": "c1", "doc_id": "d1", "title": "Seizure", "text": "Seizures start in the brain."},
+    {
+        "id": "c2",
+        "doc_id": "d2",
+        "title": "Brain",
+        "text": "The brain is an organ. A seizure hurts.",
+    },
+    {"id": "c3", "doc_id": "d3", "text": "Dravet syndrome shows status epilepticus (SE)."},
+    {"id": "c4", "doc_id": "d4", "text": "SE is dangerous.", "acl": ["staff"]},
+]
+ENTITIES: Rows = [
+    {"id": "HP:0001250", "name": "Seizure", "type": "Phenotype", "synonyms": ["Fit"]},
+    {"id": "MONDO:1", "name": "Dravet syndrome"},
+]
+RELATIONS: Rows = [
+    {"source": "MONDO:1", "type": "has_phenotype", "target": "HP:0001250",
+     "evidence": {"chunk_id": "c3", "start": 0, "end": 15}, "frequency": "3/4"},
+    {"source": "HP:0001250", "type": "is_a", "target": "HP:0000118"},
+]  # fmt: skip
+TRIPLES: Rows = [
+    {"doc_id": "d2", "subject": "brain", "relation": "is an", "object": "organ"},
+    {"chunk_id": "c1", "subject": "seizures", "relation": "start in", "object": "the brain"},
+]
+
+
+class Store:
+    """An embedded store of one test, and what it holds."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        url = f"sqlite:///{path}"
+        settings = Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none")
+        self.wiring = Wiring(settings)
+        self.rejects = RejectLog()
+
+    def load(self, folder: Path, **options: Any) -> LoadReport:
+        self.rejects = RejectLog()
+        stores = stores_of(self.wiring, embed=False)
+        return load([folder], LoadOptions(embed=False, **options), stores, self.rejects)
+
+    def rows(self, namespace: str = NS) -> list[str]:
+        graph = list(self.wiring.graph_writer().digest_rows(namespace))
+        return list(self.wiring.index_writer().digest_rows(namespace)) + graph
+
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join(self.rows()).encode()).hexdigest()
+
+    def mentions(self) -> set[tuple[str, str]]:
+        names = {chunk_uuid(NS, f"c{n}"): f"c{n}" for n in range(10)}
+        rows = [json.loads(row[8:]) for row in self.rows() if row.startswith("mention ")]
+        return {(names.get(row[0], row[0]), row[1]) for row in rows}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store.sqlite")
+
+
+@pytest.fixture
+def another(tmp_path: Path) -> Callable[[], Store]:
+    made: list[Store] = []
+
+    def make() -> Store:
+        made.append(Store(tmp_path / f"other{len(made)}.sqlite"))
+        return made[-1]
+
+    return make
+
+
+def write(folder: Path, **files: Rows | str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in files.items():
+        if isinstance(rows, str):
+            (folder / f"{name}.md").write_text(rows, encoding="utf-8")
+        else:
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def everything(folder: Path) -> Path:
+    return write(folder, chunks=CHUNKS, entities=ENTITIES, relations=RELATIONS, triples=TRIPLES)
+
+
+def test_one_load_fills_both_stores(store: Store, tmp_path: Path):
+    report = store.load(everything(tmp_path / "in"))
+    assert (report.chunks, report.written, report.rejected) == (4, 4, 0)
+    assert store.wiring.search_index().info(5).chunks == 4
+    graph = store.wiring.knowledge_graph()
+    assert graph.info(5).chunks == 4
+    assert graph.names(["HP:0001250"], SCOPE, 5) == {"HP:0001250": ("Seizure", "Fit")}
+    relations = graph.relations_of(["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, 5)
+    found = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
+    assert found == {
+        ("MONDO:1", "has_phenotype", "HP:0001250", "c3"),
+        ("HP:0001250", "is_a", "HP:0000118", None),
+        (entity_id("brain"), "is an", entity_id("organ"), "c2"),
+    }
+
+
+def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: Path):
+    store.load(everything(tmp_path / "in"))
+    brain, status = entity_id("brain"), entity_id("status epilepticus")
+    assert store.mentions() >= {
+        ("c1", "HP:0001250"),
+        ("c1", entity_id("the brain")),
+        ("c2", "HP:0001250"),
+        ("c2", brain),
+        ("c2", entity_id("organ")),
+        ("c3", "MONDO:1"),
+        ("c3", status),
+        ("c3", "HP:0001250"),
+        ("c4", status),
+    }
+    title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
+    assert [entity.type for entity in title] == ["Title", "Title"]
+
+
+def test_a_triple_end_is_the_curie_that_has_its_name(store: Store, tmp_path: Path):
+    store.load(everything(tmp_path / "in"))
+    relations = store.wiring.knowledge_graph().relations_of(["HP:0001250"], SCOPE, 5)
+    # "seizures" is no name of HP:0001250 as written, so it stays a thing of its own.
+    assert [r.type for r in relations] == ["is_a"]
+    other = store.wiring.knowledge_graph().relations_of([entity_id("seizures")], SCOPE, 5)
+    assert [r.type for r in other] == ["start in"]
+
+
+def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path):
+    rows = [*RELATIONS, {"source": "MONDO:1", "type": "risks", "target": "HP:0001250",
+                         "evidence": {"chunk_id": "c4"}}]  # fmt: skip
+    folder = write(tmp_path / "in", chunks=CHUNKS, entities=ENTITIES, relations=rows)
+    store.load(folder)
+    facts = [json.loads(row.split(" ", 2)[2]) for row in store.rows() if row.startswith("fact ")]
+    texts = {fact["text"]: (fact["doc_id"], fact["acl"]) for fact in facts}
+    assert texts["Dravet syndrome has phenotype Seizure"] == ("d3", None)
+    assert texts["Seizure is a HP:0000118"] == (None, None)
+    assert "staff" in str(texts["Dravet syndrome risks Seizure"][1])
+
+
+def test_loading_twice_changes_nothing(store: Store, tmp_path: Path):
+    folder = everything(tmp_path / "in")
+    first = store.load(folder)
+    before = store.digest()
+    second = store.load(folder)
+    assert (second.written, second.unchanged) == (0, 4)
+    assert store.digest() == before
+    chunks = store.wiring.search_index().get([chunk_uuid(NS, "c1")], SCOPE, 5).chunks
+    assert chunks[chunk_uuid(NS, "c1")].run_id == first.run_id != second.run_id
+
+
+def test_the_order_of_files_and_lines_does_not_matter(
+    store: Store, another: Callable[[], Store], tmp_path: Path
+):
+    store.load(everything(tmp_path / "in"))
+    other = another()
+    other.load(
+        write(
+            tmp_path / "mirror",
+            passages=CHUNKS[::-1],
+            entities_z=ENTITIES[::-1],
+            relations_0=RELATIONS[::-1],
+            triples_0=TRIPLES[::-1],
+        )
+    )
+    assert other.digest() == store.digest()
+
+
+@pytest.mark.parametrize("first", ["chunks", "entities", "relations"])
+def test_names_meet_texts_whatever_was_loaded_first(
+    store: Store, another: Callable[[], Store], tmp_path: Path, first: str
+):
+    parts = {"chunks": CHUNKS, "entities": ENTITIES, "relations": [RELATIONS[1]]}
+    write(tmp_path / "all", **parts)
+    store.load(tmp_path / "all")
+    other = another()
+    for name in sorted(parts, key=lambda name: name != first):
+        other.load(write(tmp_path / name, **{name: parts[name]}))
+    assert other.mentions() == store.mentions()
+
+
+def test_a_changed_text_replaces_its_chunk_and_what_it_stated(store: Store, tmp_path: Path):
+    folder = everything(tmp_path / "in")
+    store.load(folder)
+    changed = [{**CHUNKS[0]}, CHUNKS[1], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
+    report = store.load(write(tmp_path / "new", chunks=changed))
+    assert (report.written, report.unchanged) == (1, 3)
+    kept = store.wiring.knowledge_graph().relations_of(["MONDO:1"], SCOPE, 5)
+    assert kept == ()
+    assert not any("has phenotype" in row for row in store.rows() if row.startswith("fact"))
+    assert ("c3", "MONDO:1") not in store.mentions()
+
+
+def test_a_document_is_replaced_whole(store: Store, another: Callable[[], Store], tmp_path: Path):
+    long = "# Whale\n\nBig.\n\n## Blue whale\n\nBlue.\n\n## Orca\n\nBlack.\n"
+    store.load(write(tmp_path / "v1", whale=long))
+    assert store.wiring.search_index().info(5).chunks == 3
+    report = store.load(write(tmp_path / "v2", whale="# Whale\n\nSmall now.\n"))
+    assert report.removed == 2
+    other = another()
+    other.load(tmp_path / "v2")
+    assert store.digest() == other.digest()
+    store.load(write(tmp_path / "v3", whale="---\ntitle: empty\n---\n"))
+    assert store.wiring.search_index().info(5).chunks == 0
+
+
+def test_documents_of_lines_are_replaced_only_when_asked(store: Store, tmp_path: Path):
+    rows = [{"id": f"c{n}", "doc_id": "d", "text": f"Part {n}."} for n in range(3)]
+    store.load(write(tmp_path / "v1", chunks=rows))
+    store.load(write(tmp_path / "v2", chunks=rows[:1]))
+    assert store.wiring.search_index().info(5).chunks == 3
+    store.load(tmp_path / "v2", replace_docs=True)
+    assert store.wiring.search_index().info(5).chunks == 1
+
+
+def test_bad_lines_are_told_by_place_and_good_ones_load(store: Store, tmp_path: Path):
+    folder = everything(tmp_path / "in")
+    with (folder / "chunks.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "c1", "doc_id": "d1", "text": "Other words."}\n')
+        file.write(json.dumps(CHUNKS[1]) + "\n")
+        file.write("{broken\n")
+        file.write('{"id": "c8", "doc_id": "d8", "text": "x", "embedding": [1, 0]}\n')
+        file.write('{"id": "c9", "doc_id": "d9", "text": "x", "embedding": [1, 0, 0]}\n')
+    with (folder / "relations.jsonl").open("a", encoding="utf-8") as file:
+        file.write(
+            '{"source": "A:1", "type": "t", "target": "A:2", "evidence": {"chunk_id": "no"}}\n'
+        )
+        file.write(
+            '{"source": "A:1", "type": "t", "target": "A:2",'
+            ' "evidence": {"chunk_id": "c4", "start": 0, "end": 999}}\n'
+        )
+    with (folder / "triples.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"doc_id": "nowhere", "subject": "a", "relation": "b", "object": "c"}\n')
+    with (folder / "entities.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "HP:0001250", "name": "Another name"}\n')
+    report = store.load(folder)
+    assert report.rejected == store.rejects.count == 7
+    told = {f"{Path(r.file).name}:{r.line}": r.reason for r in store.rejects.first}
+    assert set(told) == {
+        "chunks.jsonl:5",
+        "chunks.jsonl:7",
+        "chunks.jsonl:9",
+        "relations.jsonl:3",
+        "relations.jsonl:4",
+        "triples.jsonl:3",
+        "entities.jsonl:3",
+    }
+    assert "repeated with other text" in told["chunks.jsonl:5"]
+    assert "3 numbers where the index has 2" in told["chunks.jsonl:9"]
+    assert store.wiring.search_index().info(5).chunks == 5
+
+
+def test_given_mentions_are_taken_as_they_are(store: Store, tmp_path: Path):
+    rows = [
+        {"id": "c1", "doc_id": "d", "text": "Seizure here.", "mentions": []},
+        {"id": "c2", "doc_id": "d", "text": "Seizure here.",
+         "mentions": [{"entity": "X:7", "start": 0, "end": 7},
+                      {"entity": "a name", "start": 8, "end": 12}]},
+    ]  # fmt: skip
+    store.load(write(tmp_path / "in", chunks=rows, entities=ENTITIES))
+    assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
+    store.load(write(tmp_path / "more", entities=[{"id": "Y:1", "name": "here"}]))
+    assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
+
+
+def test_what_is_deleted_leaves_both_stores(store: Store, tmp_path: Path):
+    empty = store.digest()
+    store.load(everything(tmp_path / "in"))
+    stores = stores_of(store.wiring, embed=False)
+    assert delete_document(stores, NS, "d3") == 1
+    assert delete_document(stores, NS, "d3") == 0
+    assert store.wiring.search_index().info(5).chunks == 3
+    assert store.wiring.knowledge_graph().relations_of(["MONDO:1"], SCOPE, 5) == ()
+    assert delete_namespace(stores, NS) == 3
+    assert store.digest() == empty
+
+
+def test_namespaces_do_not_touch_each_other(store: Store, tmp_path: Path):
+    folder = everything(tmp_path / "in")
+    store.load(folder)
+    before = store.digest()
+    store.load(folder, namespace="other")
+    delete_namespace(stores_of(store.wiring, embed=False), "other")
+    assert store.digest() == before
+
+
+def test_sources_that_are_not_there_are_wrong_usage(store: Store, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "data.csv").write_text("a")
+    for source in ("absent", "empty", "data.csv"):
+        with pytest.raises(LoadError):
+            store.load(tmp_path / source)
+
+
+def test_another_vector_space_is_refused_before_anything_is_written(store: Store, tmp_path: Path):
+    rows = [{"id": "c1", "doc_id": "d", "text": "x", "embedding": [1, 0, 0]}]
+    store.load(write(tmp_path / "in", chunks=rows))
+    before = store.digest()
+
+    class TwoNumbers:
+        model = "two"
+        dimension = 2
+
+        def embed(self, texts: Any, timeout_s: float | None) -> tuple[bytes, ...]:
+            raise AssertionError("never reached")
+
+    wiring = Wiring(store.wiring.settings, made={"embedder": TwoNumbers(), "sparse_encoder": None})
+    folder = write(tmp_path / "more", chunks=[{"id": "c2", "doc_id": "d", "text": "y"}])
+    with pytest.raises(Misconfigured):
+        load([folder], LoadOptions(), stores_of(wiring), RejectLog())
+    assert store.digest() == before
+
+
+def test_the_sentence_that_states_a_triple_is_found():
+    text = "Nothing. The Brain is an organ! More brain."
+    assert stating_sentence(text, "brain", "Organ") == (9, 31)
+    assert stating_sentence(text, "brain", "nothing") is None
+    assert stating_sentence(text, "brain", "liver") is None
