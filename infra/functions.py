@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -20,57 +19,12 @@ from infra.data import SearchData
 from infra.flags import PORT, Flags
 from infra.nag import acknowledge
 from infra.settings import Environment
+from infra.specs import ROOT, FunctionSpec, built
 from infra.state import State
 
-ROOT = Path(__file__).parent.parent
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
 METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.emf_metrics writes there
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSpec:
-    """Memory buys CPU (1,769 MB = one core); the timeout is the last net behind the ASL's own.
-
-    `uses` names what the function reaches: each name is one grant and its settings.
-    """
-
-    name: str
-    memory_mb: int
-    timeout_s: int
-    uses: frozenset[str]
-
-    @property
-    def substitution(self) -> str:
-        """The name the state machine file uses for it."""
-        return f"{self.name.title()}Function"
-
-
-def _spec(name: str, memory_mb: int, timeout_s: int, *uses: str) -> FunctionSpec:
-    return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses))
-
-
-SPECS: tuple[FunctionSpec, ...] = (
-    _spec("validate", 512, 4, "flags", "cache"),
-    _spec("retrieve", 1769, 6, "index", "embedder", "circuit"),
-    _spec("expand", 1769, 4, "graph", "circuit"),
-    _spec("ground", 1769, 5, "index", "embedder"),
-    _spec("synthesize", 1769, 28, "model", "circuit"),
-    _spec("respond", 1769, 5, "index", "embedder", "cache", "trace"),
-    _spec("traverse", 1769, 10, "index", "graph", "embedder", "circuit"),
-    _spec("check", 1769, 27, "index", "graph", "embedder"),
-    _spec("mcp", 1024, 28, "workflow"),
-    _spec("health", 512, 6, "index", "graph"),
-    _spec("authorize", 512, 5, "tokens"),
-    _spec("record", 512, 30, "graph_writer"),
-)
-
-
-def built(root: Path = ROOT) -> tuple[FunctionSpec, ...]:
-    """The functions whose handler exists; a route that is not built is not in the template."""
-    return tuple(
-        spec for spec in SPECS if (root / "functions" / spec.name / "handler.py").is_file()
-    )
 
 
 class Layer(Construct):

@@ -15,9 +15,10 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from infra.functions import ROOT, Function
+from infra.functions import Function
 from infra.nag import acknowledge, logical_id
 from infra.settings import Environment
+from infra.specs import ROOT
 
 ASL = ROOT / "statemachine" / "answer.asl.json"
 

@@ -251,6 +251,18 @@ class TraceSink(Protocol):
         ...
 
 
+class TraceStore(Protocol):
+    """Where recorded traces live."""
+
+    def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
+        """Write all messages or none; again changes nothing."""
+        ...
+
+    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+        """Remove traces older than a time; count them."""
+        ...
+
+
 class TokenVerifier(Protocol):
     """Who a bearer token names."""
 

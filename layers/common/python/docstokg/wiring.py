@@ -20,6 +20,7 @@ from docstokg.ports import (
     SparseEncoder,
     TokenVerifier,
     TraceSink,
+    TraceStore,
 )
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
 
@@ -243,6 +244,20 @@ class Wiring:
 
         return SqsTrace(self.settings.trace_queue_url)
 
+    def trace_store(self) -> TraceStore:
+        """Give where recorded traces live."""
+        return self._once("trace_store", self._trace_store)
+
+    def _trace_store(self) -> TraceStore:
+        if sqlite_path(self.settings.graph_url) is not None:
+            raise Misconfigured("traces are recorded in Neo4j: DOCSTOKG_GRAPH_URL names a file")
+        from docstokg.adapters.neo4j_traces import Neo4jTraces
+
+        chosen = self.settings
+        return Neo4jTraces(
+            chosen.graph_url, chosen.graph_user, chosen.graph_password, chosen.graph_database
+        )
+
     def current_settings(self) -> Settings:
         """Give the settings under the flags in force; the last known ones while they are gone."""
         if self.settings.appconfig is None:
@@ -272,6 +287,14 @@ class Wiring:
         from docstokg.adapters.jwt_tokens import JwksTokens
 
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url)
+
+    def close(self) -> None:
+        """Close what was made and holds connections; for servers that stop and tests."""
+        with self._lock:
+            for port in self._made.values():
+                close = getattr(port, "close", None)
+                if callable(close):
+                    close()
 
     def cache_folder(self) -> Path:
         """Give the folder for vectors and responses."""

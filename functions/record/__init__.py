@@ -1,0 +1,1 @@
+"""Write retrieval traces in the background, and remove them when their time is over."""

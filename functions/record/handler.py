@@ -1,0 +1,25 @@
+"""Entry point of the trace queue's consumer and of the nightly clean-up."""
+
+from typing import Any
+
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.record.record import record, remove_expired
+
+CLEAN_UP = "remove_expired_traces"
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler; the graph is connected with the trace writer's own credential."""
+    store, telemetry = wiring.trace_store(), wiring.telemetry
+    days = wiring.settings.trace_days
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        if event.get("job") == CLEAN_UP:
+            return remove_expired(days, store, telemetry)
+        return record(event["Records"], store, telemetry)
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

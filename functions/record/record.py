@@ -1,0 +1,62 @@
+"""Traces from the queue go into the graph; what cannot be written goes back to the queue."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from docstokg.contracts.state import TraceMessage
+from docstokg.errors import DocsToKGError, Permanent
+from docstokg.observability import Telemetry
+from docstokg.ports import TraceStore
+
+WRITE_TIME_S = 10.0
+CLEAN_UP_TIME_S = 20.0
+DAY_MS = 86_400_000
+
+
+def record(
+    records: Sequence[Mapping[str, Any]], store: TraceStore, telemetry: Telemetry
+) -> dict[str, list[dict[str, str]]]:
+    """Write a batch of SQS records; give the failed ones as `batchItemFailures`.
+
+    All are written in one go; when the store refuses one for good, one by one, so that a bad
+    message does not hold up the others. Only failed messages are delivered again.
+    """
+    failed: list[str] = []
+    messages: dict[str, TraceMessage] = {}
+    for item in records:
+        try:
+            messages[item["messageId"]] = TraceMessage.model_validate_json(item["body"])
+        except ValidationError:
+            failed.append(item["messageId"])
+            telemetry.log("WARNING", "trace_malformed", message_id=item["messageId"])
+    try:
+        if messages:
+            store.write(tuple(messages.values()), WRITE_TIME_S)
+    except Permanent:
+        failed += _one_by_one(messages, store)
+    except DocsToKGError as exc:
+        failed += list(messages)
+        telemetry.log("WARNING", "traces_not_written", count=len(messages), error=str(exc))
+    telemetry.log("INFO", "traces", written=len(records) - len(failed), failed=len(failed))
+    return {"batchItemFailures": [{"itemIdentifier": item} for item in failed]}
+
+
+def remove_expired(days: int, store: TraceStore, telemetry: Telemetry) -> dict[str, int]:
+    """Remove traces older than `days`; the count, for the log and the schedule."""
+    before = int(time.time() * 1000) - days * DAY_MS
+    removed = store.remove_before(before, CLEAN_UP_TIME_S)
+    telemetry.log("INFO", "traces_removed", removed=removed)
+    return {"removed": removed}
+
+
+def _one_by_one(messages: Mapping[str, TraceMessage], store: TraceStore) -> list[str]:
+    failed = []
+    for message_id, message in messages.items():
+        try:
+            store.write((message,), WRITE_TIME_S)
+        except DocsToKGError:
+            failed.append(message_id)
+    return failed

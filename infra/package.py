@@ -1,0 +1,206 @@
+"""Builds each function's zip folder from its lock, without Docker, for Lambda and for this machine.
+
+`build/aarch64` is what CDK deploys; `build/host` holds the same files for this machine, so that
+tests run what is deployed. The bytecode is unchecked-hash: Lambda's disk is read-only and CDK
+resets file times in zips, so timestamp-based bytecode would be compiled again at every cold start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import hashlib
+import os
+import py_compile
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from infra.specs import PYTHON, ROOT, FunctionSpec, built
+
+type Target = Literal["aarch64", "host"]
+
+BUILD = ROOT / "build"
+TARGETS: tuple[Target, ...] = ("aarch64", "host")
+# Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
+PLATFORM = "aarch64-manylinux_2_28"
+# The runtime brings these; a second copy would only shadow them.
+FROM_RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath")
+RUNTIME = (
+    "awslambdaric",
+    "boto3",
+    "botocore",
+    "jmespath",
+    "python-dateutil",
+    "s3transfer",
+    "simplejson",
+    "six",
+    "snapshot-restore-py",
+    "urllib3",
+)
+# Never imported by the paths we use; tests/infra/test_bundles.py imports and runs what is left.
+PRUNE = (
+    "bin",
+    "**/tests",
+    "**/test",
+    "**/__pycache__",
+    "**/*.pyi",
+    "**/*.md",
+    "**/*.c",
+    "**/*.h",
+    "**/*.pyx",
+    "**/*.pxd",
+    "grpc",
+    "hf_xet",
+    "litellm/proxy/_experimental/out",
+    "litellm/proxy/swagger",
+    "numpy/_pyinstaller",
+    "numpy/f2py",
+    "onnxruntime/backend",
+    "onnxruntime/datasets",
+    "onnxruntime/quantization",
+    "onnxruntime/tools",
+    "onnxruntime/transformers",
+)
+# Part of the stamp: raise it when the recipe changes.
+RECIPE = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One built folder; `mb` counts the files in it, unzipped, in MB of 10^6 bytes."""
+
+    name: str
+    target: Target
+    folder: Path
+
+    @property
+    def mb(self) -> float:
+        """Unzipped size."""
+        return size_mb(self.folder)
+
+
+def size_mb(folder: Path) -> float:
+    """Sum of file sizes below `folder`, in MB of 10^6 bytes."""
+    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
+
+
+def build(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> tuple[Bundle, ...]:
+    """Build what is missing or stale of `target`; our own code is always copied anew."""
+    folder = BUILD / target
+    _layer(folder / "layer")
+    if target == "host":
+        _vendor(folder / "runtime", _excerpt(ROOT / "requirements.lock", RUNTIME), target)
+    bundles = []
+    for spec in built() if specs is None else specs:
+        bundle = folder / spec.name
+        lock = (ROOT / "requirements" / f"{spec.name}.lock").read_text(encoding="utf-8")
+        _vendor(bundle, lock, target)
+        _own_code(bundle, spec.name)
+        bundles.append(Bundle(spec.name, target, bundle))
+    return tuple(bundles)
+
+
+def _vendor(folder: Path, lock: str, target: Target) -> None:
+    """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
+    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, sys.version))
+    wanted = hashlib.sha256(recipe.encode()).hexdigest()
+    stamp = folder.with_suffix(".stamp")
+    if folder.is_dir() and stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    stamp.unlink(missing_ok=True)
+    folder.mkdir(parents=True)
+    pins = folder.with_suffix(".lock")
+    pins.write_text(lock, encoding="utf-8")
+    command = [_uv(), "pip", "install", "--quiet", "--no-config", "--target", str(folder)]
+    command += ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
+    command += ["--python", sys.executable, "--link-mode", "copy", "-r", str(pins)]
+    if target == "aarch64":
+        command += ["--python-version", PYTHON, "--python-platform", PLATFORM]
+    subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own arguments
+    keep = folder.name == "runtime"
+    _prune(folder, PRUNE if keep else PRUNE + tuple(f"{n}*" for n in FROM_RUNTIME))
+    _compile(folder)
+    stamp.write_text(wanted, encoding="utf-8")
+
+
+def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
+    for pattern in patterns:
+        for path in list(folder.glob(pattern)):
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.exists():
+                path.unlink()
+
+
+def _layer(folder: Path) -> None:
+    _copy(ROOT / "layers" / "common" / "python" / "docstokg", folder / "python" / "docstokg")
+    _compile(folder)
+
+
+def _own_code(bundle: Path, name: str) -> None:
+    """The prefix stays: the handler is `functions.NAME.handler` here and in the repository."""
+    shutil.rmtree(bundle / "functions", ignore_errors=True)
+    _copy(ROOT / "functions" / name, bundle / "functions" / name)
+    shutil.copy2(ROOT / "functions" / "__init__.py", bundle / "functions" / "__init__.py")
+    _compile(bundle / "functions", below=bundle)
+
+
+def _copy(source: Path, to: Path) -> None:
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(source, to, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+
+
+def _compile(folder: Path, below: Path | None = None) -> None:
+    """Compile in place; `below` is what becomes the sandbox's root in tracebacks."""
+    root = below or folder
+    mount = "/opt" if root.name == "layer" else "/var/task"
+    done = compileall.compile_dir(
+        str(folder),
+        quiet=2,
+        workers=2,
+        stripdir=str(root),
+        prependdir=mount,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    # Some vendors ship templates named *.py that are no Python; ours must all compile.
+    if not done and (below is not None or root.name == "layer"):
+        raise SystemExit(f"{folder} does not compile")
+
+
+def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
+    """The entries of a lock that pin `names`, with their hashes."""
+    entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
+    wanted = dict.fromkeys(names)
+    kept = [entry for entry in entries if re.split(r"==", entry)[0].strip() in wanted]
+    return "\n".join(kept) + "\n"
+
+
+def _uv() -> str:
+    found = subprocess.run(  # noqa: S603 - our own script
+        [str(ROOT / "scripts" / "find-uv")], check=True, capture_output=True, text=True
+    )
+    return found.stdout.strip()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """`python -m infra.package [aarch64|host ...]`: build and print a table."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], default=[])
+    options = parser.parse_args(arguments)
+    for target in options.targets or TARGETS:
+        layer = size_mb(BUILD / target / "layer") if build(target) else 0.0
+        sys.stdout.write(f"{target}: layer {layer:.1f} MB unzipped\n")
+        for bundle in build(target):
+            sys.stdout.write(f"  {bundle.name:<11} {bundle.mb + layer:7.1f} MB with the layer\n")
+
+
+if __name__ == "__main__":
+    # Less priority than what a developer is doing at the same time.
+    os.nice(5)
+    main()

@@ -1,0 +1,119 @@
+"""One synthesis of all environments, shared by every test and every worker."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENTS = ("dev", "staging", "prod")
+
+
+class Template:
+    """A synthesised template with the few questions the tests put to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.text = path.read_text(encoding="utf-8")
+        self.body: dict[str, Any] = json.loads(self.text)
+        self.resources: dict[str, dict[str, Any]] = self.body["Resources"]
+
+    def all(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Properties of every resource of a type, by logical id."""
+        return {
+            name: resource.get("Properties", {})
+            for name, resource in self.resources.items()
+            if resource["Type"] == kind
+        }
+
+    def one(self, kind: str) -> dict[str, Any]:
+        found = list(self.all(kind).values())
+        assert len(found) == 1, (kind, len(found))
+        return found[0]
+
+    def function(self, name: str) -> dict[str, Any]:
+        found = [
+            properties
+            for properties in self.all("AWS::Lambda::Function").values()
+            if properties["Handler"] == f"functions.{name}.handler.handler"
+        ]
+        assert len(found) == 1, (name, len(found))
+        return found[0]
+
+    def statements(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every IAM statement with the logical id of its policy."""
+        return [
+            (name, statement)
+            for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+            for name, properties in self.all(kind).items()
+            for statement in properties["PolicyDocument"]["Statement"]
+        ]
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of `python -m infra.app` for all environments, without account or network."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    folder = shared / "cdk"
+    with (shared / "cdk.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").is_file():
+            environment = {
+                "PATH": os.environ["PATH"],
+                "HOME": str(shared),
+                "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+                # Any attempt to find an account or a network fails at once.
+                "AWS_EC2_METADATA_DISABLED": "true",
+                "HTTPS_PROXY": "http://127.0.0.1:9",
+            }
+            command = [sys.executable, "-m", "infra.app", *ENVIRONMENTS, "--sources"]
+            done = subprocess.run(
+                [*command, "--out", str(folder)],
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                text=True,
+            )
+            reports = [_findings(path) for path in folder.glob("*/validation-report.json")]
+            assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}\n{reports}"
+            (folder / "done").write_text(done.stdout)
+    return folder
+
+
+def _findings(report: Path) -> list[str]:
+    return [
+        f"{violation['ruleName']} {construct['constructPath']}"
+        for plugin in json.loads(report.read_text())["pluginReports"]
+        for violation in plugin["violations"]
+        for construct in violation["violatingConstructs"]
+    ]
+
+
+@pytest.fixture(scope="session", params=ENVIRONMENTS)
+def template(request: pytest.FixtureRequest, assembly: Path) -> Template:
+    return _template(assembly, request.param)
+
+
+@pytest.fixture(scope="session")
+def dev(assembly: Path) -> Template:
+    return _template(assembly, "dev")
+
+
+@pytest.fixture(scope="session")
+def staging(assembly: Path) -> Template:
+    return _template(assembly, "staging")
+
+
+@pytest.fixture(scope="session")
+def prod(assembly: Path) -> Template:
+    return _template(assembly, "prod")
+
+
+def _template(assembly: Path, name: str) -> Template:
+    return Template(assembly / name / f"docstokg-{name}.template.json")

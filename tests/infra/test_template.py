@@ -1,0 +1,433 @@
+"""What would be deployed: routes, timeouts in their firing order, roles, encryption, shifts."""
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import templates
+from infra.settings import ENVIRONMENTS, environment
+from infra.specs import SPECS, built
+from tests.infra.conftest import ROOT, Template
+
+pytestmark = pytest.mark.xdist_group("synth")
+
+ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
+TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
+BUILT = {spec.name for spec in built()}
+
+
+def function_of(state: dict[str, Any]) -> str:
+    return re.sub(r"\$\{(\w+)Function\}", r"\1", state["Arguments"]["FunctionName"]).lower()
+
+
+def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
+    """(path, method) -> method properties."""
+    resources = template.all("AWS::ApiGateway::Resource")
+
+    def path(reference: Any) -> str:
+        if "Fn::GetAtt" in reference:
+            return ""
+        resource = resources[reference["Ref"]]
+        return f"{path(resource['ParentId'])}/{resource['PathPart']}"
+
+    return {
+        (path(properties["ResourceId"]) or "/", properties["HttpMethod"]): properties
+        for properties in template.all("AWS::ApiGateway::Method").values()
+    }
+
+
+def test_only_built_routes_exist(template: Template) -> None:
+    expected = {("/v1/answer", "POST"), ("/v1/search", "POST")}
+    expected |= {(f"/v1/{name}", "POST") for name in {"traverse", "check"} & BUILT}
+    expected |= {("/mcp", "POST")} if "mcp" in BUILT else set()
+    expected |= {("/v1/health", "GET")} if "health" in BUILT else set()
+    found = set(paths(template))
+    assert {key for key in found if key[1] != "ANY"} == expected
+    assert {path for path, method in found if method == "ANY"} == {
+        "/",
+        "/{unknown+}",
+        *(path for path, _ in expected),
+    }
+
+
+def test_every_route_but_health_needs_a_credential(template: Template, request: Any) -> None:
+    name = request.node.callspec.params["template"]
+    kind = {"jwt": "CUSTOM", "iam": "AWS_IAM"}[environment(name).auth]
+    for (path, method), properties in paths(template).items():
+        if method == "ANY" or path == "/v1/health":
+            assert properties["AuthorizationType"] == "NONE"
+            if method == "ANY":
+                assert properties["Integration"]["Type"] == "MOCK"
+        else:
+            assert properties["AuthorizationType"] == kind
+            metered = environment(name).metering is not None
+            assert properties.get("ApiKeyRequired", False) is metered
+
+
+def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> None:
+    for (path, method), properties in paths(template).items():
+        if method == "ANY":
+            continue
+        integration = properties["Integration"]
+        assert integration["Type"] == "AWS", path
+        assert integration["TimeoutInMillis"] == 29_000
+        request = json.dumps(integration["RequestTemplates"])
+        assert "$input.json" not in request
+        assert "@@" not in request
+        assert request.count("$input.body") == 1
+        responses = integration["IntegrationResponses"]
+        workflow = path in ("/v1/answer", "/v1/search")
+        wanted = templates.response_workflow() if workflow else templates.response_function()
+        assert responses[0]["ResponseTemplates"] == {"application/json": wanted}
+        assert [r.get("SelectionPattern") is None for r in responses] == [True, False]
+        if method == "POST":
+            assert integration["PassthroughBehavior"] == "NEVER"
+
+
+def test_timeouts_fire_from_the_inside_out(template: Template, request: Any) -> None:
+    ours = environment(request.node.callspec.params["template"])
+    timeouts = {spec.name: template.function(spec.name)["Timeout"] for spec in built()}
+    assert timeouts == {spec.name: spec.timeout_s for spec in built()}
+    machine_s = ASL["TimeoutSeconds"]
+    for name, state in TASKS.items():
+        limit = state["TimeoutSeconds"]
+        # Synthesize computes its limit: what is left to the deadline, and a second more.
+        ours_s = ours.max_timeout_s + 1 if isinstance(limit, str) else limit
+        assert ours_s < timeouts[function_of(state)], name
+        assert ours_s < machine_s, name
+    assert ours.max_timeout_s < machine_s < 29
+    for name in ("traverse", "check", "mcp", "health"):
+        assert timeouts.get(name, 0) < 29
+
+
+def test_a_state_machine_version_names_immutable_function_versions(template: Template) -> None:
+    machine = template.one("AWS::StepFunctions::StateMachine")
+    assert machine["StateMachineType"] == "EXPRESS"
+    versions = template.all("AWS::Lambda::Version")
+    named = {f"{function_of(state).title()}Function" for state in TASKS.values()}
+    assert set(machine["DefinitionSubstitutions"]) == named
+    for name, reference in machine["DefinitionSubstitutions"].items():
+        assert reference["Ref"] in versions, name
+    assert json.loads(machine["DefinitionString"]) == ASL
+    for kind in ("AWS::Lambda::Version", "AWS::StepFunctions::StateMachineVersion"):
+        for name, resource in template.resources.items():
+            if resource["Type"] == kind:
+                assert resource["DeletionPolicy"] == "Retain", name
+                assert resource["UpdateReplacePolicy"] == "Retain", name
+
+
+def test_traffic_shifts_at_the_alias_and_goes_back_on_alarm(
+    dev: Template, staging: Template, prod: Template
+) -> None:
+    def preference(template: Template) -> dict[str, Any]:
+        alias = template.one("AWS::StepFunctions::StateMachineAlias")
+        assert alias["Name"] == "live"
+        found: dict[str, Any] = alias["DeploymentPreference"]
+        alarms = {name for name in template.all("AWS::CloudWatch::Alarm")}
+        assert {alarm["Ref"] for alarm in found["Alarms"]} <= alarms
+        assert len(found["Alarms"]) == 4
+        return found
+
+    assert preference(dev)["Type"] == "ALL_AT_ONCE"
+    assert preference(staging)["Type"] == "LINEAR"
+    canary = preference(prod)
+    assert (canary["Type"], canary["Percentage"], canary["Interval"]) == ("CANARY", 10, 10)
+    starters = [
+        statement
+        for _, statement in prod.statements()
+        if statement["Action"] == "states:StartSyncExecution"
+    ]
+    assert len(starters) == 1
+    assert json.dumps(starters[0]["Resource"]).endswith(':live"]]}')
+
+
+def test_execution_data_is_never_logged(template: Template) -> None:
+    logging = template.one("AWS::StepFunctions::StateMachine")["LoggingConfiguration"]
+    assert (logging["Level"], logging["IncludeExecutionData"]) == ("ALL", False)
+    stage = template.one("AWS::ApiGateway::Stage")
+    assert [s["DataTraceEnabled"] for s in stage["MethodSettings"]] == [False]
+    assert stage["TracingEnabled"]
+    line = stage["AccessLogSetting"]["Format"]
+    assert json.loads(line)["request_id"] == "$context.requestId"
+    assert "body" not in line
+    assert "$context.path" not in line
+    for acl in template.all("AWS::WAFv2::WebACL").values():
+        assert acl["VisibilityConfig"]["SampledRequestsEnabled"] is False
+
+
+def test_functions_are_ours_and_alone(template: Template) -> None:
+    functions = template.all("AWS::Lambda::Function")
+    # Nothing but what the table names: no hidden custom resources with their own runtimes.
+    assert len(functions) == len(built())
+    roles = [json.dumps(properties["Role"]) for properties in functions.values()]
+    assert len(set(roles)) == len(roles)
+    for properties in functions.values():
+        assert properties["Runtime"] == "python3.13"
+        assert properties["Architectures"] == ["arm64"]
+        assert properties["TracingConfig"]["Mode"] == "Active"
+        assert "KmsKeyArn" in properties
+
+
+def test_snap_start_and_concurrency_follow_the_settings(template: Template, request: Any) -> None:
+    ours = environment(request.node.callspec.params["template"])
+    for spec in built():
+        properties = template.function(spec.name)
+        assert ("SnapStart" in properties) == (spec.name in ours.snap_start), spec.name
+        reserved = properties.get("ReservedConcurrentExecutions")
+        assert reserved == ours.concurrency.get(spec.name), spec.name
+
+
+def test_no_wildcard_action_and_each_wildcard_resource_has_a_reason(template: Template) -> None:
+    for name, statement in template.statements():
+        actions = statement["Action"]
+        for action in [actions] if isinstance(actions, str) else actions:
+            service, _, verb = action.partition(":")
+            assert verb != "*", (name, action)
+            if verb.endswith("*"):
+                assert service == "kms", (name, action)
+        resources = statement["Resource"]
+        for resource in resources if isinstance(resources, list) else [resources]:
+            if resource == "*":
+                assert set(actions) <= NO_RESOURCE, (name, actions)
+
+
+NO_RESOURCE = {
+    "xray:PutTraceSegments",
+    "xray:PutTelemetryRecords",
+    "xray:GetSamplingRules",
+    "xray:GetSamplingTargets",
+    "logs:CreateLogDelivery",
+    "logs:GetLogDelivery",
+    "logs:UpdateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    "logs:DescribeResourcePolicies",
+    "logs:DescribeLogGroups",
+    "ec2:CreateNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:DeleteNetworkInterface",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:UnassignPrivateIpAddresses",
+}
+
+
+def test_a_role_reaches_only_what_its_function_uses(template: Template) -> None:
+    granted: dict[str, set[str]] = {}
+    for name, statement in template.statements():
+        if found := re.match(r"Functions([A-Z][a-z]+)Role", name):
+            actions = statement["Action"]
+            actions = [actions] if isinstance(actions, str) else actions
+            granted.setdefault(found[1].lower(), set()).update(a.split(":")[0] for a in actions)
+    services = {
+        "index": {"es", "aoss"},
+        "graph": {"secretsmanager"},
+        "graph_writer": {"secretsmanager"},
+        "model": {"secretsmanager"},
+        "embedder": {"secretsmanager"},
+        "cache": {"dynamodb"},
+        "circuit": {"dynamodb"},
+        "flags": {"appconfig"},
+        "trace": {"sqs"},
+    }
+    everyone = {"logs", "xray", "kms", "ec2"}
+    for spec in built():
+        allowed = set(everyone).union(*(services.get(use, set()) for use in spec.uses))
+        if spec.name == "record":
+            allowed.add("sqs")
+        assert granted[spec.name] <= allowed, spec.name
+    # Only the step that calls a model may read its key, only record may write traces.
+    assert "secretsmanager" not in granted["validate"]
+    assert not granted["retrieve"] & {"sqs", "appconfig"}
+
+
+def test_no_function_may_write_to_the_index(template: Template) -> None:
+    for name, statement in template.statements():
+        if name.startswith("Functions"):
+            text = json.dumps(statement)
+            for verb in ("ESHttpPut", "ESHttpDelete", "_bulk", "_doc", "aoss:Write"):
+                assert verb not in text, name
+
+
+def test_secrets_are_references(template: Template) -> None:
+    for spec in built():
+        variables = template.function(spec.name)["Environment"]["Variables"]
+        for name, value in variables.items():
+            assert not re.search("PASSWORD|API_KEY|TOKEN$", name), name
+            if name == "DOCSTOKG_SECRETS":
+                assert not isinstance(value, str)
+                assert json.dumps(value).count("Ref") >= 1
+    for secret in template.all("AWS::SecretsManager::Secret").values():
+        assert "SecretString" not in secret
+        assert "KmsKeyId" in secret
+
+
+def test_everything_at_rest_is_encrypted_with_our_key(template: Template) -> None:
+    for table in template.all("AWS::DynamoDB::Table").values():
+        assert table["SSESpecification"]["SSEType"] == "KMS"
+        assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
+    for queue in template.all("AWS::SQS::Queue").values():
+        assert "KmsMasterKeyId" in queue
+    for topic in template.all("AWS::SNS::Topic").values():
+        assert "KmsMasterKeyId" in topic
+    for group in template.all("AWS::Logs::LogGroup").values():
+        assert "KmsKeyId" in group
+        assert group["RetentionInDays"] in (30, 365)
+    for domain in template.all("AWS::OpenSearchService::Domain").values():
+        assert domain["EncryptionAtRestOptions"]["Enabled"]
+        assert domain["NodeToNodeEncryptionOptions"]["Enabled"]
+        assert domain["DomainEndpointOptions"]["EnforceHTTPS"]
+        assert "AccessPolicies" not in domain
+    assert template.one("AWS::KMS::Key")["EnableKeyRotation"]
+
+
+def test_every_gateway_answer_is_a_problem(template: Template) -> None:
+    answers = template.all("AWS::ApiGateway::GatewayResponse").values()
+    by_type = {answer["ResponseType"]: answer for answer in answers}
+    for kind, status in {
+        "UNAUTHORIZED": 401,
+        "ACCESS_DENIED": 403,
+        "REQUEST_TOO_LARGE": 413,
+        "UNSUPPORTED_MEDIA_TYPE": 415,
+        "THROTTLED": 429,
+        "QUOTA_EXCEEDED": 429,
+        "INTEGRATION_TIMEOUT": 504,
+        "DEFAULT_4XX": 400,
+        "DEFAULT_5XX": 500,
+    }.items():
+        answer = by_type[kind]
+        problem = json.loads(answer["ResponseTemplates"]["application/json"])
+        assert int(answer["StatusCode"]) == problem["status"] == status
+        parameters = answer["ResponseParameters"]
+        assert parameters["gatewayresponse.header.Content-Type"] == "'application/problem+json'"
+        assert ("gatewayresponse.header.Retry-After" in parameters) == (status == 429)
+        # No VTL here: only plain $context substitution works.
+        assert "#" not in answer["ResponseTemplates"]["application/json"]
+
+
+def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) -> None:
+    alarms = template.all("AWS::CloudWatch::Alarm")
+    topic = next(iter(template.all("AWS::SNS::Topic")))
+    for alarm in alarms.values():
+        assert alarm["AlarmActions"] == [{"Ref": topic}]
+        assert alarm["AlarmDescription"]
+    names = {alarm["AlarmName"] for alarm in alarms.values()}
+    ends = (
+        "api5xx api-latency workflow-failed workflow-timed-out workflow-throttled degraded "
+        "circuit-open plans-rejected model-cost"
+    ).split()
+    for end in ends:
+        assert any(name.endswith(end) for name in names), end
+    for spec in built():
+        for kind in ("errors", "throttles", "slow"):
+            assert any(name.endswith(f"-{kind}-{spec.name}") for name in names), spec.name
+    assert template.all("AWS::Budgets::Budget")
+
+
+def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Template) -> None:
+    from docstokg.observability import METRICS
+
+    board = json.dumps(template.one("AWS::CloudWatch::Dashboard")["DashboardBody"])
+    shown = set(re.findall(r'"DocsToKG\\",\\"(\w+)', board))
+    shown |= set(re.findall(r"DocsToKG\W+(\w+)", board))
+    assert shown - {"environment"} <= set(METRICS)
+    assert len(shown) >= 15
+    for alarm in template.all("AWS::CloudWatch::Alarm").values():
+        used = [alarm] + [
+            m["MetricStat"]["Metric"] for m in alarm.get("Metrics", []) if "MetricStat" in m
+        ]
+        for metric in used:
+            if metric.get("Namespace") == "DocsToKG":
+                assert metric["MetricName"] in METRICS
+
+
+def test_reasons_and_flags_are_those_of_the_code() -> None:
+    from typing import get_args
+
+    from docstokg.contracts.response import DegradedReason
+    from docstokg.settings import UNPREFIXED
+
+    source = (ROOT / "infra" / "observability.py").read_text("utf-8")
+    block = source.split("REASONS = (")[1].split(")")[0]
+    assert set(re.findall(r'"(\w+)"', block)) == set(get_args(DegradedReason))
+    flags = (ROOT / "infra" / "flags.py").read_text("utf-8").split("DEFAULTS")[1].split("}")[0]
+    assert set(re.findall(r'"(\w+)"', flags)) == set(UNPREFIXED) - {"RAG_LOG_SNIPPETS"}
+
+
+def test_environment_variables_are_settings(template: Template) -> None:
+    from docstokg.settings import Settings, variable
+
+    known = {variable(field) for field in Settings.model_fields}
+    for spec in built():
+        for name in template.function(spec.name)["Environment"]["Variables"]:
+            if not name.startswith(("AWS_APPCONFIG_", "LITELLM_")):
+                assert name in known, (spec.name, name)
+
+
+def test_data_outlives_the_stack_only_where_it_should(dev: Template, prod: Template) -> None:
+    def policy(template: Template, kind: str) -> set[str]:
+        return {r["DeletionPolicy"] for r in template.resources.values() if r["Type"] == kind}
+
+    for kind in ("AWS::OpenSearchService::Domain", "AWS::KMS::Key", "AWS::SecretsManager::Secret"):
+        assert policy(dev, kind) == {"Delete"}
+        assert policy(prod, kind) == {"Retain"}
+
+
+def test_prod_lives_in_a_vpc_behind_a_firewall(prod: Template, dev: Template) -> None:
+    for properties in prod.all("AWS::Lambda::Function").values():
+        assert len(properties["VpcConfig"]["SubnetIds"]) == 3
+    assert len(prod.one("AWS::OpenSearchService::Domain")["VPCOptions"]["SubnetIds"]) == 3
+    rule = prod.one("AWS::WAFv2::WebACL")["Rules"][0]
+    assert rule["Action"]["Block"]["CustomResponse"]["ResponseCode"] == 429
+    assert not dev.all("AWS::WAFv2::WebACL")
+
+
+def test_serverless_readers_are_the_functions_that_search(staging: Template) -> None:
+    policies = staging.all("AWS::OpenSearchServerless::AccessPolicy").values()
+    readers = {spec.name for spec in built() if "index" in spec.uses}
+    names = {str(policy["Name"]).removeprefix("docstokg-staging-") for policy in policies}
+    assert names == readers
+    for policy in policies:
+        text = json.dumps(policy["Policy"])
+        assert "aoss:ReadDocument" in text
+        assert "aoss:*" not in text
+        assert len(policy["Name"]) <= 32
+
+
+def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:
+    reasons: Counter[str] = Counter()
+    for name in ENVIRONMENTS:
+        text = (assembly / name / f"docstokg-{name}.metadata.json").read_text("utf-8")
+        for found in re.finditer(r'"(AwsSolutions|Serverless)-[^"]+":\s*"([^"]*)"', text):
+            reasons[found[2]] += 1
+    assert reasons
+    for reason in reasons:
+        assert len(reason.split()) >= 6, reason
+
+
+def test_cfn_lint_finds_nothing(template: Template) -> None:
+    from cfnlint.api import ManualArgs, lint
+
+    matches = lint(
+        template.text,
+        # Orders CDK writes down although Ref implies them are harmless.
+        config=ManualArgs(ignore_checks=["W3005"], regions=["eu-central-1"]),
+    )
+    assert [f"{m.rule.id} {m.path} {m.message}" for m in matches] == []
+
+
+def test_the_template_fits_cloudformation(template: Template) -> None:
+    assert len(template.resources) < 500
+    assert len(template.text.encode()) < 1_000_000
+
+
+def test_packaging_and_stack_read_one_table() -> None:
+    assert {spec.name for spec in SPECS} >= BUILT
+    assert "aws_cdk" not in (ROOT / "infra" / "specs.py").read_text("utf-8")
+    assert sys.version_info[:2] == (3, 13)
