@@ -68,14 +68,14 @@ def test_forms(text: str, ranks: list[tuple[int, ...]]) -> None:
 )
 def test_orphans_go_and_are_listed(text: str, kept: str, ranks: tuple[int, ...]) -> None:
     checked = check_markers(text, {1, 2, 3})
-    assert (checked.text, checked.invalid_ranks) == (kept, ranks)
+    assert (checked.text, checked.invalid) == (kept, tuple(f"[{rank}]" for rank in ranks))
 
 
 @pytest.mark.parametrize("text", ["[source 1]", "【1†a】", "[1,]", "[3-1]", "[1-99999]", "[#1]"])
 def test_malformed_markers_go_and_are_listed(text: str) -> None:
     checked = check_markers(f"A [1] {text}.", {1, 2, 3})
     assert checked.text == "A [1]."
-    assert checked.invalid_markers == (text,)
+    assert checked.invalid == (text,)
 
 
 def test_what_is_left_cannot_join_into_a_forged_marker() -> None:

@@ -44,15 +44,13 @@ class Marker:
 class CitedText:
     """An answer after its markers were checked.
 
-    `cited` are the ranks named by markers that stayed, ascending. `invalid_ranks` are the ranks
-    named that nobody gave, in order of first appearance; `invalid_markers` the texts that were
-    removed or shortened, in the same order.
+    `cited` are the ranks named by markers that stayed, ascending. `invalid` is what was removed,
+    in order of first appearance: `[9]` for a rank that nobody gave, a malformed marker as written.
     """
 
     text: str
     cited: tuple[int, ...]
-    invalid_ranks: tuple[int, ...]
-    invalid_markers: tuple[str, ...]
+    invalid: tuple[str, ...]
 
 
 def find_markers(text: str) -> tuple[Marker, ...]:
@@ -93,16 +91,15 @@ def check_markers(text: str, given: Collection[int]) -> CitedText:
     what is left into a new marker (`[[9]9]`), so the text is read again until nothing changes.
     """
     allowed = frozenset(given)
-    ranks: dict[int, None] = {}
-    texts: dict[str, None] = {}
+    invalid: dict[str, None] = {}
     for _ in range(_MOST_PASSES):
-        text, changed = _one_pass(text, allowed, ranks, texts, nested=False)
+        text, changed = _one_pass(text, allowed, invalid, nested=False)
         if not changed:
             break
     else:
-        text, _ = _one_pass(text, allowed, ranks, texts, nested=True)
+        text, _ = _one_pass(text, allowed, invalid, nested=True)
     cited = {rank for marker in _citations(text) for rank in marker.ranks}
-    return CitedText(text, tuple(sorted(cited)), tuple(ranks), tuple(texts))
+    return CitedText(text, tuple(sorted(cited)), tuple(invalid))
 
 
 def strip_markers(text: str) -> str:
@@ -132,8 +129,7 @@ def _citations(text: str) -> Iterable[Marker]:
 def _one_pass(
     text: str,
     allowed: frozenset[int],
-    ranks: dict[int, None],
-    texts: dict[str, None],
+    invalid: dict[str, None],
     *,
     nested: bool,
 ) -> tuple[str, bool]:
@@ -150,8 +146,7 @@ def _one_pass(
             if replacement == written:
                 continue
         else:
-            ranks.update(dict.fromkeys(orphans))
-            texts.setdefault(written)
+            invalid.update(dict.fromkeys([f"[{rank}]" for rank in orphans] or [written]))
             replacement = f"[{', '.join(map(str, kept))}]" if kept else ""
             if nested and not replacement:
                 # Round brackets cannot join with their neighbours into a marker.

@@ -14,14 +14,16 @@ class Span(NamedTuple):
     end: int
 
 
-_ABBREVIATIONS: Final = frozenset(
+_ABBREVIATIONS_TEXT: Final = (
     "al approx art assoc av ave bros ca capt cf chap cit co col corp dept dr ed eds eg eq eqs esp "
-    "est et etc ex ext fig figs ft gen gov hon hrs ibid ie inc incl jr lt ltd max messrs min mr mrs ms "
-    "mt no nos op par pl pp pres prof pt pts ref refs rep resp rev sec sen sgt sp spp sr st "
-    "subsp suppl tab tel univ var viz vol vols vs".split()
+    "est et etc ex ext fig figs ft gen gov hon hrs ibid ie inc incl jr lt ltd max messrs min mr "
+    "mrs ms mt no nos op par pl pp pres prof pt pts ref refs rep resp rev sec sen sgt sp spp sr "
+    "st subsp suppl tab tel univ var viz vol vols vs"
 )
+_ABBREVIATIONS: Final = frozenset(_ABBREVIATIONS_TEXT.split())
 # Abbreviations that often end a sentence: a border when what follows looks like a beginning.
-_MAY_END: Final = frozenset("al co corp etc inc jr ltd sp spp sr st max min no ex".split())
+_MAY_END_TEXT: Final = "al co corp etc inc jr ltd sp spp sr st max min no ex"
+_MAY_END: Final = frozenset(_MAY_END_TEXT.split())
 _CLOSERS: Final = "\"'”’»)]}›】」』*_"
 _OPENERS: Final = "\"'“‘«([{‹【「『*_#>"
 _MARKERS: Final = r"(?:\[\s*\d{1,4}(?:\s*[,;\u2013\u2212-]\s*\d{1,4})*\s*\])"
@@ -131,11 +133,12 @@ def _mixed(token: str) -> bool:
     return any(char.isdigit() or char.isupper() for char in head[1:])
 
 
-_STARTS: Final = frozenset(
+_STARTS_TEXT: Final = (
     "a an the this these those that it its they their we our in on at by for from to with however "
     "moreover furthermore thus therefore here although while when if after before both as there "
-    "but and no not he she his her his i you such all most many some several other".split()
+    "but and no not he she his her his i you such all most many some several other"
 )
+_STARTS: Final = frozenset(_STARTS_TEXT.split())
 
 
 def _common_start(token: str) -> bool:

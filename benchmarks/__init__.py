@@ -1,0 +1,1 @@
+"""Measurements that stay: quality and speed, each by one command."""

@@ -1,0 +1,33 @@
+"""Entry point of synthesis: the only function that ever loads a model client."""
+
+import time
+from typing import Any
+
+from docstokg.contracts.state import Block, Plan
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.synthesize.synthesize import synthesize
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler; a remote model's client is loaded here and not inside a request."""
+    settings = wiring.settings
+    if settings.llm_base_url or settings.llm_api_key:
+        wiring.language_model()
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        synthesis = synthesize(
+            Plan.model_validate(event["plan"]),
+            [Block.model_validate(block) for block in event["blocks"]],
+            relevant=bool(event["relevant"]),
+            language_model=wiring.language_model,
+            fallback_model=settings.llm_fallback_model,
+            telemetry=wiring.telemetry,
+            clock=time.time,
+        )
+        return synthesis.model_dump(mode="json")
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

@@ -1,0 +1,164 @@
+"""Language models through litellm: any provider it knows, or any OpenAI-compatible address."""
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from docstokg.contracts.completion import Completion
+from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, WrongAnswer
+
+# Names of our own list that providers know under a dated name.
+PROVIDER_NAMES = {"claude-3-haiku": "anthropic/claude-3-haiku-20240307"}
+_LONGEST_ANSWER = 200_000
+
+
+class LiteLlm:
+    """A `LanguageModel`; litellm is imported by `warm()` or at the first call (about 2 s).
+
+    `base_url`: an OpenAI-compatible address for every model; None = each provider's own. Without
+    address and key nothing is called.
+    """
+
+    def __init__(self, base_url: str | None, api_key: str | None) -> None:
+        self._base_url = base_url.rstrip("/") if base_url else None
+        self._api_key = api_key
+        self._lock = threading.Lock()
+        self._loaded: Any = None
+
+    def warm(self) -> None:
+        """Import litellm and run its code once without a network, so that no request pays."""
+        said = [{"role": "user", "content": "ready"}]
+        self._vendor().completion(model="gpt-4o-mini", messages=said, mock_response="ready")
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        model: str,
+        temperature: float,
+        max_tokens: int,
+        timeout_s: float,
+    ) -> Completion:
+        """Return one completion within `timeout_s` seconds in all, import and dripping included.
+
+        litellm's own timeout only bounds the wait between bytes, so the call runs in a daemon
+        thread that is abandoned when time is up. `Timeout`, `QuotaExceeded` (429), `Unavailable`
+        (refused, 4xx, 5xx, broken off) and `WrongAnswer` (no text where text should be).
+        """
+        if self._base_url is None and self._api_key is None:
+            raise Unavailable(
+                f"no language model is configured for {model!r}: set DOCSTOKG_LLM_BASE_URL or "
+                "DOCSTOKG_LLM_API_KEY, or ask for the model 'extractive'"
+            )
+        outcome: SimpleQueue[Any] = SimpleQueue()
+        arguments = {
+            "messages": [dict(message) for message in messages],
+            "model": model,
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            # Whole seconds: litellm keeps one client per timeout value.
+            "timeout": float(int(timeout_s) + 1),
+        }
+        thread = threading.Thread(
+            target=self._call, args=(arguments, outcome), name="litellm", daemon=True
+        )
+        thread.start()
+        try:
+            result = outcome.get(timeout=timeout_s)
+        except Empty:
+            raise Timeout(f"model {model} did not answer in {timeout_s:.1f} s") from None
+        if isinstance(result, BaseException):
+            raise result
+        return self._completion(result, model)
+
+    def _call(self, arguments: dict[str, Any], outcome: SimpleQueue[Any]) -> None:
+        model = arguments["model"]
+        try:
+            vendor = self._vendor()
+            outcome.put(vendor.completion(**arguments | self._target(model)))
+        except BaseException as exc:  # noqa: BLE001 - handed to the caller's thread, never lost
+            translated = _translated(exc, model)
+            translated.__cause__ = exc
+            outcome.put(translated)
+
+    def _target(self, model: str) -> dict[str, Any]:
+        common = {"num_retries": 0, "max_retries": 0, "drop_params": True, "stream": False}
+        if self._base_url is None:
+            return common | {"model": PROVIDER_NAMES.get(model, model), "api_key": self._api_key}
+        return common | {
+            "model": model,
+            "custom_llm_provider": "openai",
+            "api_base": self._base_url,
+            "api_key": self._api_key or "none",
+        }
+
+    def _vendor(self) -> Any:
+        with self._lock:
+            if self._loaded is None:
+                # Without these, importing litellm fetches a price list and reads a .env file.
+                os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+                os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+                import litellm
+
+                litellm.telemetry = False
+                litellm.suppress_debug_info = True
+                litellm.turn_off_message_logging = True
+                self._loaded = litellm
+            return self._loaded
+
+    def _completion(self, answer: Any, model: str) -> Completion:
+        choices = getattr(answer, "choices", None)
+        text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
+        if not isinstance(text, str):
+            raise WrongAnswer(f"model {model} answered without text")
+        usage = getattr(answer, "usage", None)
+        tokens_in = _count(getattr(usage, "prompt_tokens", 0))
+        tokens_out = _count(getattr(usage, "completion_tokens", 0))
+        price = self._price(model)
+        return Completion(
+            text=_legible(text[:_LONGEST_ANSWER]),
+            model=model,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost_usd=round(tokens_in * price[0] + tokens_out * price[1], 8),
+        )
+
+    def _price(self, model: str) -> tuple[float, float]:
+        """Return dollars per token in and out from litellm's list; zeros for unknown models."""
+        names = (model, PROVIDER_NAMES.get(model, model).rpartition("/")[2])
+        listed: Mapping[str, Any] = next(
+            (row for name in names if (row := self._loaded.model_cost.get(name))), {}
+        )
+        return (
+            float(listed.get("input_cost_per_token") or 0.0),
+            float(listed.get("output_cost_per_token") or 0.0),
+        )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _legible(text: str) -> str:
+    """Drop lone surrogates and NUL, which no JSON reader downstream is bound to accept."""
+    return text.encode("utf-8", "ignore").decode("utf-8").replace("\x00", "")
+
+
+def _translated(error: BaseException, model: str) -> BaseException:
+    """Give our error for litellm's, the most specific first; their texts may quote the prompt."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    table: tuple[tuple[str, type[DocsToKGError], str], ...] = (
+        ("Timeout", Timeout, "did not answer in time"),
+        ("APITimeoutError", Timeout, "did not answer in time"),
+        ("RateLimitError", QuotaExceeded, "refused because of too many calls"),
+        ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
+        ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
+        ("OpenAIError", Unavailable, f"failed ({type(error).__name__})"),
+        ("ImportError", Unavailable, "needs litellm-core, which is not installed"),
+    )
+    for name, ours, said in table:
+        if name in kinds:
+            return ours(f"model {model} {said}")
+    return error

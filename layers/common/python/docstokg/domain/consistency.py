@@ -1,0 +1,179 @@
+"""Whether a text uses an ontology's ids, labels and relations as the ontology does."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Literal
+
+from docstokg.domain.folding import variant
+
+IssueCode = Literal["unknown_id", "obsolete_id", "id_label_mismatch", "relation_not_found"]
+
+CURIE: Final = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{3,12})(?![\w:])")
+_LABEL_AFTER: Final = re.compile(
+    r"\s*[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]"
+)
+_RELATION: Final = re.compile(
+    r"(?P<not>\b(?:not|never|no)\s+)?\b(?:"
+    r"(?P<part>(?:part|component)s?[_ ]of)"
+    r"|(?P<kind>(?:kind|type|form|subtype|subclass|subset|example|child|instance)(?:s|es)?\s+of|is_a)"
+    r"|(?P<bare>(?:is|are|was|were)\s+(?P<denied>not\s+)?(?:a|an|one)))\b",
+    re.IGNORECASE,
+)
+# References and remarks in brackets, and brackets without a letter, name nothing.
+_NO_LABEL: Final = re.compile(
+    r"(?:see|cf|e\.?g|i\.?e|fig|table|ref|section|note|also)\b|[\W\d_]*$", re.IGNORECASE
+)
+_SENTENCE_STOP: Final = re.compile(r"[.!?;]\s|\n")
+_WORDS: Final = re.compile(r"[\w'\u2019/+-]+(?:\s+[\w'\u2019/+-]+)*\s*$")
+_LONGEST_LABEL: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What the ontology says of one id: preferred name first, then its synonyms."""
+
+    names: tuple[str, ...]
+    obsolete: bool = False
+    replaced_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ontology:
+    """The part of an ontology a text speaks of.
+
+    `terms`: by upper-case id. `above`: for each id, per relation ("is_a", "part_of"), the ids
+    reached upwards by any number of steps. `prefixes`: upper-case prefixes the graph knows, so
+    that `PMID:123` is no unknown term of an ontology that was never loaded.
+    """
+
+    terms: Mapping[str, Term]
+    above: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
+    prefixes: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One inconsistency at `text[start:end]`."""
+
+    code: IssueCode
+    message: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """An id in a text, upper case, at `text[start:end]`."""
+
+    id: str
+    start: int
+    end: int
+
+
+def mentions(text: str) -> tuple[Mention, ...]:
+    """Return every CURIE in `text`, in order; addresses such as `host:8080` have letters only."""
+    return tuple(
+        Mention(f"{match[1].upper()}:{match[2]}", match.start(), match.end())
+        for match in CURIE.finditer(text)
+    )
+
+
+def stated_relations(
+    text: str, names: Mapping[str, Collection[str]] | None = None
+) -> tuple[tuple[Mention, str, Mention], ...]:
+    """Return pairs of ids that one sentence relates by is-a or part-of, in order.
+
+    Only neighbours with the relation between them and no end of sentence count; a denied
+    relation (`is not a`) states none. A bare `is a` needs the second id at once or behind one of
+    its `names` (folded): `is a symptom seen in HP:2` relates nothing.
+    """
+    found = mentions(text)
+    stated: list[tuple[Mention, str, Mention]] = []
+    for left, right in pairwise(found):
+        between = text[left.end : right.start]
+        match = _last_relation(between)
+        if match is None or match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
+            continue
+        if match["bare"]:
+            label = variant(between[match.end() :])
+            if any(map(str.isalnum, label)) and label not in (names or {}).get(right.id, ()):
+                continue
+        stated.append((left, "part_of" if match["part"] else "is_a", right))
+    return tuple(stated)
+
+
+def _last_relation(between: str) -> re.Match[str] | None:
+    """Return the explicit relation of a stretch (`is a kind of`), else its bare `is a`."""
+    found = list(_RELATION.finditer(between))
+    return next((match for match in found if not match["bare"]), found[-1] if found else None)
+
+
+def check(text: str, ontology: Ontology) -> tuple[Issue, ...]:
+    """Return what `text` gets wrong about the ontology, ordered by place.
+
+    `unknown_id`: the prefix is known and the id is not. `obsolete_id`. `id_label_mismatch`: the
+    label in brackets behind an id, or before a bracketed id, is none of its names.
+    `relation_not_found`: a stated is-a or part-of that no path in the ontology backs.
+    """
+    issues: list[Issue] = []
+    for mention in mentions(text):
+        term = ontology.terms.get(mention.id)
+        if term is None:
+            if mention.id.split(":")[0] in ontology.prefixes:
+                message = f"{mention.id} is not in the graph"
+                issues.append(Issue("unknown_id", message, mention.start, mention.end))
+            continue
+        if term.obsolete:
+            instead = f"; use {term.replaced_by}" if term.replaced_by else ""
+            message = f"{mention.id} is obsolete{instead}"
+            issues.append(Issue("obsolete_id", message, mention.start, mention.end))
+        wrong = _wrong_label(text, mention, term)
+        if wrong is not None:
+            start, end = wrong
+            message = f"'{text[start:end]}' is not a name of {mention.id} ({term.names[0]})"
+            issues.append(Issue("id_label_mismatch", message, start, end))
+    names = {key: {variant(name) for name in term.names} for key, term in ontology.terms.items()}
+    for left, relation, right in stated_relations(text, names):
+        if left.id not in ontology.terms or right.id not in ontology.terms:
+            continue
+        if right.id not in ontology.above.get(left.id, {}).get(relation, ()):
+            message = f"no {relation} path from {left.id} to {right.id}"
+            issues.append(Issue("relation_not_found", message, left.start, right.end))
+    return tuple(sorted(issues, key=lambda issue: (issue.start, issue.end, issue.code)))
+
+
+def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int] | None:
+    """Return the range of the label beside an id: behind it in brackets, or before a bracketed id.
+
+    Nobody says where a label before the id begins: its last `words` words are taken, or, for 0,
+    all words back to the last punctuation, at most 12.
+    """
+    after = _LABEL_AFTER.match(text, mention.end)
+    if after is not None and not CURIE.search(after[1]) and _NO_LABEL.match(after[1]) is None:
+        return after.span(1)
+    opened = text[: mention.start].rstrip()
+    if not opened.endswith(("(", "[")) or not text[mention.end :].lstrip().startswith((")", "]")):
+        return None
+    before = opened[:-1].rstrip()
+    found = _WORDS.search(before, max(0, len(before) - 200))
+    if found is None:
+        return None
+    pieces = list(re.finditer(r"\S+", found[0]))[-(words or _LONGEST_LABEL) :]
+    return found.start() + pieces[0].start(), found.start() + len(found[0].rstrip())
+
+
+def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:
+    """Return the range of a label beside the id that is none of its names, or None."""
+    names = {variant(name) for name in term.names}
+    place = label_beside(text, mention)
+    if not names or place is None:
+        return None
+    start, end = place
+    if start >= mention.end:
+        return None if variant(text[start:end]) in names else place
+    starts = [start + piece.start() for piece in re.finditer(r"\S+", text[start:end])]
+    if any(variant(text[at:end]) in names for at in starts):
+        return None
+    return label_beside(text, mention, max(1, len(variant(term.names[0]).split())))

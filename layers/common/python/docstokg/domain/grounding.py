@@ -1,0 +1,97 @@
+"""The grounding report: which sentences of an answer its sources carry (SPEC 1.2)."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from docstokg.contracts.response import Grounding, SentenceVerdict
+from docstokg.domain.citations import Marker, find_markers, ranks_within, strip_markers
+from docstokg.domain.notices import is_abstention
+from docstokg.domain.sentences import Span, sentence_spans
+
+MIN_COVERAGE: Final = 0.7
+_SHORTEST_CLAIM: Final = 2
+_WORD: Final = re.compile(r"[^\W_]+")
+_FRAMING: Final = re.compile(
+    r"^(?:(?:here (?:is|are)|below (?:is|are)|the following|in summary:?$|sources?:|references?:"
+    r"|note:?$|i hope|let me know|based on the (?:provided|given|available)[^,]*[,:]?$"
+    r"|according to the (?:provided|given|available)[^,]*[,:]?$)|(?:#{1,6}|```|\|?[-:| ]+\|?$))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence of an answer: its place, the ranks it cites, its words without markers."""
+
+    span: Span
+    ranks: tuple[int, ...]
+    claim: str
+    factual: bool
+
+
+def statements(answer: str) -> tuple[Statement, ...]:
+    """Split an answer into statements.
+
+    A sentence is factual unless it is a question, a heading, a lead-in that ends with a colon, a
+    frame ("I hope this helps"), the abstention, or shorter than two words without a number.
+    """
+    markers = find_markers(answer)
+    return tuple(_statement(answer, span, markers) for span in sentence_spans(answer))
+
+
+def _statement(answer: str, span: Span, markers: Sequence[Marker]) -> Statement:
+    text = answer[span.start : span.end]
+    ranks = ranks_within(markers, span.start, span.end)
+    claim = strip_markers(text).strip()
+    return Statement(span, ranks, claim, _is_factual(claim))
+
+
+def _is_factual(claim: str) -> bool:
+    plain = claim.strip(" \t\r\n*_-\u2022>")
+    words = _WORD.findall(plain)
+    if not words or plain.endswith(("?", ":")) or _FRAMING.match(plain) or is_abstention(plain):
+        return False
+    return len(words) >= _SHORTEST_CLAIM or any(map(str.isdigit, plain))
+
+
+def report(
+    verdicts: Sequence[SentenceVerdict],
+    *,
+    cited: Collection[int],
+    given: Collection[int],
+    invalid: Sequence[str],
+) -> Grounding:
+    """Make the report from one verdict per factual sentence.
+
+    coverage = factual sentences with a valid marker / factual sentences (1 when there is none);
+    context_coverage = ranks cited / ranks given; grounded = coverage >= 0.7 and nothing invalid
+    and no sentence unsupported.
+    """
+    carried = sum(bool(verdict.citations) for verdict in verdicts)
+    coverage = carried / len(verdicts) if verdicts else 1.0
+    unsupported = any(verdict.verdict == "unsupported" for verdict in verdicts)
+    return Grounding(
+        coverage=round(coverage, 4),
+        context_coverage=round(len(set(cited)) / len(set(given)), 4) if given else 0.0,
+        cited_count=len(set(cited)),
+        total_citations=len(set(given)),
+        invalid_citations=tuple(invalid),
+        grounded=coverage >= MIN_COVERAGE and not invalid and not unsupported,
+        sentences=tuple(verdicts),
+    )
+
+
+def without(answer: str, spans: Collection[Span]) -> str:
+    """Return the answer without the given sentences and the space before each."""
+    kept: list[str] = []
+    at = 0
+    for span in sorted(spans):
+        kept.append(answer[at : span.start])
+        at = span.end
+        if not kept[-1] or kept[-1].endswith((" ", "\n")):
+            while at < len(answer) and answer[at] in " \t":
+                at += 1
+    kept.append(answer[at:])
+    return "".join(kept).strip()

@@ -1,0 +1,25 @@
+"""The sentences callers see word for word (SPEC 2 and 2.1), each written once."""
+
+from typing import Final
+
+ABSTENTION: Final = "I don't have information about that in the available documents."
+SYNTHESIS_UNAVAILABLE: Final = (
+    "Answer synthesis temporarily unavailable. Showing search results only."
+)
+CITATIONS_UNAVAILABLE: Final = (
+    "Citations unavailable for this response. Please verify information manually."
+)
+LOW_COVERAGE: Final = "Some statements in this answer carry no citation."
+UNSUPPORTED: Final = "Some statements in this answer are not supported by the sources they cite."
+UNSUPPORTED_DROPPED: Final = (
+    "Statements that the cited sources do not support were removed from this answer."
+)
+NO_EMBEDDER: Final = (
+    "Confidence was computed without comparing question and answer: no embedder is available."
+)
+
+
+def is_abstention(answer: str) -> bool:
+    """Tell whether an answer is the abstention sentence, whatever its quotes and white space."""
+    plain = " ".join(answer.replace("\u2019", "'").strip(" \t\r\n\"'*_`").split())
+    return plain.rstrip(".").casefold() == ABSTENTION.rstrip(".").casefold()

@@ -1,0 +1,253 @@
+"""What a sentence says, as far as counting can tell: stems, numbers, names, ids, signs."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_ID: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
+_NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
+_QUANTITY: Final = re.compile(
+    r"(?<![\w.])(?<![^\W\d_]-)(?P<number>\d{1,3}(?:[,\u2009\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    r"\s?(?P<unit>%|\u00b0|[^\W\d_]{1,12}\b(?:/[^\W\d_]{1,8})?)?"
+)
+_SPELLED: Final = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "twenty": 20, "thirty": 30,
+    "forty": 40, "fifty": 50, "hundred": 100, "thousand": 1000, "million": 1e6, "billion": 1e9,
+    "twice": 2, "double": 2, "doubled": 2, "half": 0.5, "third": 3, "quarter": 0.25,
+}  # fmt: skip
+_SCALES: Final = {"hundred": 100.0, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_UNITS: Final = {
+    "percent": "%", "percentage": "%", "pct": "%", "yr": "year", "yrs": "year", "years": "year",
+    "y": "year", "mo": "month", "months": "month", "wk": "week", "wks": "week", "weeks": "week",
+    "d": "day", "days": "day", "h": "hour", "hr": "hour", "hrs": "hour", "hours": "hour",
+    "min": "minute", "mins": "minute", "minutes": "minute", "s": "second", "sec": "second",
+    "seconds": "second", "fold": "fold", "times": "fold", "mgs": "mg", "patients": "patient",
+    "people": "person", "persons": "person", "mm": "mm", "cm": "cm", "kg": "kg", "g": "g",
+    "mg": "mg", "ml": "ml", "nm": "nm", "um": "um", "kb": "kb", "mb": "mb", "gb": "gb",
+    "year": "year", "month": "month", "week": "week", "day": "day", "hour": "hour",
+    "minute": "minute", "second": "second", "%": "%", "\u00b0": "\u00b0",
+    "l": "l", "m": "m", "km": "km", "hz": "hz", "mol": "mol", "mmol": "mmol", "nmol": "nmol",
+    "usd": "usd", "eur": "eur", "dollars": "usd", "euros": "eur", "patient": "patient",
+}  # fmt: skip
+
+_STOP_WORDS_TEXT: Final = (
+    "a about above after again all also although am an and any are as at be because been before "
+    "being below between both but by can could did do does doing during each either few for from "
+    "further had has have having he her here hers him his how however i if in into is it its "
+    "itself just may me might more most much must my nor now of off on once only or other our out "
+    "over own per rather same she should since so some such than that the their theirs them then "
+    "there these they this those through thus to too toward under until up upon us use used using "
+    "very via was we were what when where whether which while who whom why will with within would "
+    "yet you your"
+)
+STOP_WORDS: Final = frozenset(_STOP_WORDS_TEXT.split())
+_NEGATIONS_TEXT: Final = (
+    "no not never neither nor none cannot without lack lacks lacking lacked absence absent fail "
+    "fails failed failing unable nothing unlikely unrelated unaffected unchanged rarely hardly "
+    "insufficient independent independently false incorrect disprove refute dispensable "
+    "unnecessary unaltered nonsignificant insignificant neg"
+)
+_NEGATIONS: Final = frozenset(_NEGATIONS_TEXT.split())
+_CONTRACTED_NOT: Final = re.compile(r"n['\u2019]t\b|\bnon-", re.IGNORECASE)
+_UP_WORDS_TEXT: Final = (
+    "increase raise rise risen rose elevate enhance promote upregulate activate induce higher "
+    "high great greater more improve stimulate gain positive longer long larger large better "
+    "accelerate augment facilitate strengthen expand grow grew stronger support beneficial "
+    "effective boost trigger cause amplify aggravate exacerbate worsen sensitize susceptible "
+    "require necessary essential enable early earlier success abundant overexpress common "
+    "frequent major majority upper exceed"
+)
+_UP_WORDS: Final = _UP_WORDS_TEXT.split()
+_DOWN_WORDS_TEXT: Final = (
+    "decrease reduce reduction lower low inhibit inhibition suppress downregulate deactivate "
+    "inactivate repress impair attenuate less fewer few loss lose lost negative shorter short "
+    "smaller small worse decelerate diminish decline weaken shrink weaker prevent block abolish "
+    "protect ineffective disrupt deplete limit restrict delay resist resistant abrogate alleviate "
+    "ameliorate mitigate knockdown knockout deficient deficiency delete deletion rare uncommon "
+    "minor minority late later fall fell drop dampen hinder counteract antagonize oppose avoid "
+    "eliminate"
+)
+_DOWN_WORDS: Final = _DOWN_WORDS_TEXT.split()
+_OPPOSITES_TEXT: Final = (
+    "increase/decrease increase/reduce increase/lower increase/diminish higher/lower high/low "
+    "more/less more/fewer greater/less greater/smaller larger/smaller large/small "
+    "positive/negative promote/inhibit promote/suppress promote/prevent promote/reduce "
+    "activate/inhibit activate/suppress activate/repress activate/inactivate activate/deactivate "
+    "induce/inhibit induce/suppress induce/prevent induce/reduce enhance/reduce enhance/impair "
+    "enhance/inhibit enhance/attenuate enhance/suppress enhance/decrease upregulate/downregulate "
+    "stimulate/inhibit stimulate/suppress improve/impair improve/worsen improve/reduce "
+    "better/worse longer/shorter long/short gain/loss sensitive/resistant susceptible/resistant "
+    "sensitivity/resistance susceptible/protect elevate/reduce elevate/decrease elevate/lower "
+    "accelerate/delay accelerate/slow facilitate/inhibit facilitate/impair strengthen/weaken "
+    "stronger/weaker expand/shrink rise/fall success/fail common/rare common/uncommon major/minor "
+    "beneficial/harmful benefit/harm same/different similar/different early/late first/last "
+    "male/female men/women man/woman cause/prevent aggravate/alleviate exacerbate/ameliorate "
+    "worsen/ameliorate effective/ineffective extend/shorten dominant/recessive benign/malignant "
+    "acute/chronic internal/external import/export open/close allow/prohibit allow/forbid "
+    "true/false maximum/minimum best/worst presence/absence present/absent methylate/demethylate "
+    "excitatory/inhibitory hyperpolarize/depolarize stable/unstable stabilize/destabilize "
+    "young/old younger/older adult/child protect/damage required/dispensable "
+    "necessary/dispensable essential/dispensable overexpress/knockdown raise/lower raise/reduce "
+    "boost/reduce support/oppose win/lose won/lost buy/sell profit/loss mild/severe associated/unassociated "
+    "related/unrelated dependent/independent equal/unequal"
+)
+_OPPOSITES: Final = _OPPOSITES_TEXT.split()
+
+
+_ENDINGS: Final = (
+    "ivities", "ivity", "izations",
+    "isations", "ization", "isation", "fulness", "ousness", "iveness", "ational",
+    "ations", "ically", "ities", "ation", "ments", "ating", "ators", "ement", "ingly", "edly",
+    "ators", "ator", "ates", "ated", "ness", "ment", "ible", "able", "ical", "ance", "ence",
+    "ency", "ancy",
+    "ives", "ions", "ings", "ally", "ity", "ize", "ise", "ied", "ies", "ive", "ion", "ing",
+    "ant", "ent", "ous", "ate", "ers", "est", "ed", "es", "ly", "al", "er", "ic", "or", "iv", "s",
+    "e", "y",
+)  # fmt: skip
+_SHORTEST_STEM: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as a value with its unit's short name ("" when it has none we know).
+
+    `digits`: after the decimal point as written. `exact`: written in digits, not in words.
+    """
+
+    value: float
+    unit: str
+    digits: int = 0
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The countable content of one sentence.
+
+    `stems`: content stems in order. `names`: folded names (capitals inside, or a capital after
+    the first word). `negations`: how many words deny. `ups`, `downs`: the words for more and less.
+    """
+
+    stems: tuple[str, ...]
+    quantities: tuple[Quantity, ...]
+    names: frozenset[str]
+    ids: frozenset[str]
+    negations: int
+    ups: int
+    downs: int
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Return a crude English stem of a folded word; equal for most inflections, never empty.
+
+    Longest suffix first, at least three letters stay; applied twice, so that `activations`,
+    `activated` and `active` meet. Words with digits are left as they are.
+    """
+    if not word.isalpha() or not word.isascii():
+        return word
+    for _ in range(2):
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+                if ending == "s" and word.endswith("ss"):
+                    continue
+                word = word[: len(word) - len(ending)]
+                break
+        else:
+            break
+    if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
+        word = word[:-1]
+    return word
+
+
+def _pairs() -> dict[str, frozenset[str]]:
+    table: dict[str, set[str]] = {}
+    for pair in _OPPOSITES:
+        left, right = (stem(word) for word in pair.split("/"))
+        table.setdefault(left, set()).add(right)
+        table.setdefault(right, set()).add(left)
+    return {key: frozenset(found) for key, found in table.items()}
+
+
+OPPOSITES: Final = _pairs()
+_UP_STEMS: Final = frozenset(map(stem, _UP_WORDS))
+_DOWN_STEMS: Final = frozenset(map(stem, _DOWN_WORDS))
+
+
+def fold(text: str) -> str:
+    """Return `text` in NFKC, case folded."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def content_stems(text: str) -> tuple[str, ...]:
+    """Return the stems of all words that are no stop words, in order."""
+    return tuple(stem(word) for word in _WORD.findall(fold(text)) if word not in STOP_WORDS)
+
+
+@lru_cache(maxsize=32_768)
+def read(text: str) -> Wording:
+    """Read one sentence."""
+    folded = fold(text)
+    words = _WORD.findall(folded)
+    stems = tuple(stem(word) for word in words if word not in STOP_WORDS)
+    negations = sum(word in _NEGATIONS for word in words)
+    negations += len(_CONTRACTED_NOT.findall(folded))
+    return Wording(
+        stems=stems,
+        quantities=quantities(text),
+        names=names(text),
+        ids=frozenset(found.upper().replace("_", ":") for found in _ID.findall(text)),
+        negations=negations,
+        ups=sum(found in _UP_STEMS for found in stems),
+        downs=sum(found in _DOWN_STEMS for found in stems),
+    )
+
+
+def quantities(text: str) -> tuple[Quantity, ...]:
+    """Return the numbers stated in `text`, digits and small number words, in order.
+
+    Digits glued to letters (p53, CO2, HP:0001250) are names, not numbers.
+    """
+    found: list[Quantity] = []
+    plain = _ID.sub(" ", unicodedata.normalize("NFKC", text))
+    for match in _QUANTITY.finditer(plain):
+        number = re.sub(r"[^\d.]", "", match["number"])
+        unit = (match["unit"] or "").casefold()
+        value = float(number)
+        if unit in _SCALES:
+            value *= _SCALES[unit]
+        digits = len(number.partition(".")[2]) if unit not in _SCALES else 0
+        found.append(Quantity(value, _UNITS.get(unit, ""), digits))
+    words = _WORD.findall(plain.casefold())
+    for index, word in enumerate(words):
+        if word in _SPELLED and word not in _SCALES:
+            following = words[index + 1] if index + 1 < len(words) else ""
+            scale = _SCALES.get(following, 1.0)
+            value = float(_SPELLED[word]) * scale
+            found.append(Quantity(value, _UNITS.get(following, ""), exact=False))
+    return tuple(found)
+
+
+def names(text: str) -> frozenset[str]:
+    """Return the folded names in one sentence.
+
+    A name has a capital or a digit inside (mTOR, p53, IL-6, NVIDIA), or begins with a capital
+    and is not the sentence's first word.
+    """
+    found: set[str] = set()
+    first = True
+    for match in _NAME.finditer(text):
+        word = match[0]
+        inner = any(char.isupper() or char.isdigit() for char in word[1:])
+        if len(word) > 1 and (inner or (word[0].isupper() and not first)):
+            folded = fold(word)
+            if folded not in STOP_WORDS:
+                found.add(folded)
+        first = False
+    return frozenset(found)

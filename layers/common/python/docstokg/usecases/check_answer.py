@@ -1,0 +1,251 @@
+"""One check of an answer against its passages, shared by respond and /v1/check."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from docstokg.contracts.model import Contract
+from docstokg.contracts.response import (
+    Citation,
+    ConfidenceLevel,
+    Grounding,
+    SentenceVerdict,
+    Span,
+)
+from docstokg.contracts.state import Block
+from docstokg.domain import citations as markers
+from docstokg.domain import grounding, notices, sentences, verdicts
+from docstokg.domain.confidence import (
+    CEILING_WITH_INVALID_CITATIONS,
+    WITHOUT_CITATIONS,
+    confidence,
+    level,
+)
+from docstokg.domain.vectors import unpack
+from docstokg.errors import DocsToKGError
+from docstokg.ports import Embedder
+
+_MOST_COMPARED = 24
+
+
+class CheckedAnswer(Contract):
+    """An answer after its checks; `cited` are the ranks of its valid markers, ascending."""
+
+    answer: str
+    cited: tuple[int, ...] = ()
+    grounding: Grounding | None = None
+    confidence: float = 0.0
+    confidence_level: ConfidenceLevel = "low"
+    warnings: tuple[str, ...] = ()
+
+
+def check_answer(
+    answer: str,
+    blocks: Sequence[Block],
+    *,
+    citations: Sequence[Citation] = (),
+    query: str = "",
+    query_vector: str | None = None,
+    embedder: Embedder | None = None,
+    repair: Literal["drop", "report"] = "report",
+    timeout_s: float = 0.5,
+) -> CheckedAnswer:
+    """Check markers, sentences and confidence; never raises for what a model wrote.
+
+    `blocks`: exactly the passages the model was given. `citations`: where their scores and
+    documents are read, by rank. `query_vector` is not needed when the question can be embedded;
+    both come from one embedder. `timeout_s` bounds the embedder; without vectors in time the
+    verdicts are lexical and the cosine counts as 0, with a warning.
+    """
+    if not answer.strip() or notices.is_abstention(answer):
+        return CheckedAnswer(answer=notices.ABSTENTION)
+    given = {block.rank: block for block in blocks}
+    checked = markers.check_markers(answer, given)
+    if not checked.text.strip():
+        # Nothing but forged markers: what is left says nothing.
+        return CheckedAnswer(answer=notices.ABSTENTION)
+    compare = _Comparison(embedder, timeout_s)
+    text, judged = checked.text, _judged(checked.text, given, compare)
+    warnings: list[str] = []
+    if repair == "drop":
+        text, judged, dropped = _repaired(text, judged, given, compare)
+        if dropped:
+            warnings.append(notices.UNSUPPORTED_DROPPED)
+        if not text.strip():
+            return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
+    cited = markers.check_markers(text, given).cited
+    report = grounding.report(judged, cited=cited, given=given, invalid=checked.invalid)
+    if any(verdict.verdict == "unsupported" for verdict in judged):
+        warnings.append(notices.UNSUPPORTED)
+    if cited and report.coverage < grounding.MIN_COVERAGE:
+        warnings.append(notices.LOW_COVERAGE)
+    value = WITHOUT_CITATIONS
+    if cited:
+        similarity = compare.similarity(query, query_vector, text)
+        if similarity is None:
+            warnings.append(notices.NO_EMBEDDER)
+        value = _confidence(cited, given, citations, similarity)
+    if checked.invalid or not cited:
+        warnings.append(notices.CITATIONS_UNAVAILABLE)
+        value = min(value, CEILING_WITH_INVALID_CITATIONS)
+    return CheckedAnswer(
+        answer=text,
+        cited=cited,
+        grounding=report,
+        confidence=value,
+        confidence_level=level(value),
+        warnings=tuple(warnings),
+    )
+
+
+class _Comparison:
+    """Vectors while time and embedder last; texts are embedded once."""
+
+    def __init__(self, embedder: Embedder | None, timeout_s: float) -> None:
+        self._embedder = embedder
+        self._until = time.monotonic() + timeout_s
+        self._known: dict[str, bytes] = {}
+
+    def fetch(self, texts: Sequence[str]) -> bool:
+        """Embed texts; False when there is no embedder or no time."""
+        wanted = [text for text in dict.fromkeys(texts) if text not in self._known]
+        left = self._until - time.monotonic()
+        if self._embedder is None or left <= 0:
+            return False
+        try:
+            vectors = self._embedder.embed(wanted, left) if wanted else ()
+        except DocsToKGError:
+            # The verdicts and the confidence do without, and say so: nothing else depends on it.
+            self._embedder = None
+            return False
+        self._known.update(zip(wanted, vectors, strict=True))
+        return True
+
+    def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
+        """Return cosines with texts fetched before."""
+        if text not in self._known or any(other not in self._known for other in others):
+            return None
+        one = unpack(self._known[text])
+        return [float(one @ unpack(self._known[other])) for other in others]
+
+    def similarity(self, query: str, query_vector: str | None, answer: str) -> float | None:
+        """Return cosine(query, answer without markers)."""
+        plain = markers.strip_markers(answer).strip() or answer
+        if not query.strip() or not self.fetch([query, plain]):
+            return None
+        found = self.cosines(query, [plain])
+        return found[0] if found else None
+
+
+def _judged(
+    text: str, given: Mapping[int, Block], compare: _Comparison
+) -> tuple[SentenceVerdict, ...]:
+    """Judge every factual sentence by the passages it cites, each alone and all together."""
+    fitted = verdicts.weights()
+    factual = [statement for statement in grounding.statements(text) if statement.factual]
+    examined = [
+        [
+            verdicts.examine(statement.claim, passages, fitted)
+            for passages in _cited(statement, given)
+        ]
+        for statement in factual
+    ]
+    wanted = [
+        piece
+        for found in examined
+        for one in found
+        if not one.quoted
+        for piece in (one.claim, *(evidence.text for evidence in one.evidence))
+    ]
+    pieces = list(dict.fromkeys(wanted))
+    compared = len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
+    judged: list[SentenceVerdict] = []
+    for statement, found in zip(factual, examined, strict=True):
+        best = max(
+            (_decided(one, fitted, compare if compared else None) for one in found),
+            key=lambda one: (_ORDER[one.verdict], one.support),
+            default=None,
+        )
+        judged.append(_verdict(statement, best))
+    return tuple(judged)
+
+
+_ORDER = {"uncited": 0, "unsupported": 1, "weak": 2, "supported": 3}
+
+
+def _cited(
+    statement: grounding.Statement, given: Mapping[int, Block]
+) -> list[list[verdicts.Passage]]:
+    passages = [_passage(given[rank]) for rank in statement.ranks if rank in given]
+    groups = [[passage] for passage in passages]
+    return [*groups, passages] if len(passages) > 1 else groups
+
+
+def _passage(block: Block) -> verdicts.Passage:
+    header = "\n".join([block.document_name, block.kg_match or "", ", ".join(block.related)])
+    return verdicts.Passage(block.uuid, block.text, block.char_start + block.start, header)
+
+
+def _decided(
+    one: verdicts.Examination, fitted: verdicts.Weights, compare: _Comparison | None
+) -> verdicts.Judgement:
+    cosines = None
+    if compare is not None and not one.quoted:
+        cosines = compare.cosines(one.claim, [evidence.text for evidence in one.evidence])
+    return verdicts.decide(one, fitted, cosines)
+
+
+def _verdict(
+    statement: grounding.Statement, judgement: verdicts.Judgement | None
+) -> SentenceVerdict:
+    if judgement is None:
+        return SentenceVerdict(
+            start=statement.span.start, end=statement.span.end, verdict="uncited", support=0.0
+        )
+    evidence = judgement.evidence
+    return SentenceVerdict(
+        start=statement.span.start,
+        end=statement.span.end,
+        citations=statement.ranks,
+        verdict=judgement.verdict,
+        support=judgement.support,
+        span=Span(uuid=evidence.uuid, char_start=evidence.start, char_end=evidence.end)
+        if evidence
+        else None,
+        reasons=judgement.reasons,
+    )
+
+
+def _repaired(
+    text: str,
+    judged: tuple[SentenceVerdict, ...],
+    given: Mapping[int, Block],
+    compare: _Comparison,
+) -> tuple[str, tuple[SentenceVerdict, ...], bool]:
+    """Drop unsupported sentences and judge what is left, whose places have moved."""
+    bad = [
+        sentences.Span(verdict.start, verdict.end)
+        for verdict in judged
+        if verdict.verdict == "unsupported"
+    ]
+    if not bad:
+        return text, judged, False
+    kept = grounding.without(text, bad)
+    return kept, _judged(kept, given, compare), True
+
+
+def _confidence(
+    cited: Sequence[int],
+    given: Mapping[int, Block],
+    citations: Sequence[Citation],
+    similarity: float | None,
+) -> float:
+    known = {citation.rank: citation for citation in citations}
+    scores = [
+        known[rank].score if rank in known else block.relevance / 10
+        for rank, block in given.items()
+    ]
+    documents = {
+        known[rank].doc_id if rank in known else given[rank].document_name for rank in cited
+    }
+    return confidence(scores, documents, similarity)

@@ -1,0 +1,185 @@
+"""A real HTTP server on loopback that speaks the OpenAI protocol, well and badly."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = str | Callable[[dict[str, Any]], str]
+
+
+@dataclass
+class ModelServer:
+    """What the server does next and what it was asked; change `mode` between calls.
+
+    Modes: ok, hang (never answers), drip (a byte each 0.2 s), slow (after `delay_s`), refuse_429,
+    error_500, error_503, unauthorized, not_json, wrong_shape, null_content, empty, break_off,
+    not_found. Embeddings and rerank requests obey the same modes.
+    """
+
+    answer: Answer = "It is so [1]."
+    mode: str = "ok"
+    delay_s: float = 1.0
+    dimension: int = 8
+    requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
+    port: int = 0
+    tamper: Callable[[str, Any], Any] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address to configure, as providers give it."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+
+@contextmanager
+def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
+    """Serve until the block ends; hanging requests are let go at its end."""
+    state = server or ModelServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *args: object) -> None:
+            """Stay silent."""
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            body = json.loads(self.rfile.read(length) or b"{}")
+            state.requests.append((self.path, body))
+            state.headers.append(dict(self.headers.items()))
+            try:
+                self._misbehave_or_answer(body)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True
+
+        def _misbehave_or_answer(self, body: dict[str, Any]) -> None:
+            mode = state.mode
+            if state.released.is_set():
+                # A kept-alive connection must not outlive the server.
+                self.close_connection = True
+                return
+            failures = {
+                "refuse_429": (429, "rate_limit_exceeded"),
+                "error_500": (500, "server_error"),
+                "error_503": (503, "overloaded"),
+                "unauthorized": (401, "invalid_api_key"),
+                "not_found": (404, "model_not_found"),
+            }
+            if mode == "hang":
+                state.released.wait(60)
+                self.close_connection = True
+                return
+            if mode == "break_off":
+                self.send_response(200)
+                self.send_header("Content-Length", "1000")
+                self.end_headers()
+                self.wfile.write(b'{"choices": [')
+                self.close_connection = True
+                self.connection.close()
+                return
+            if mode in failures:
+                status, code = failures[mode]
+                self._send(status, {"error": {"message": code, "type": code, "code": code}})
+                return
+            if mode == "not_json":
+                self._send_bytes(200, b"<html>gateway</html>")
+                return
+            if mode == "slow":
+                time.sleep(state.delay_s)
+            payload = reply(state, self.path, body)
+            if state.tamper is not None:
+                payload = state.tamper(self.path, payload)
+            data = json.dumps(payload).encode()
+            if mode == "drip":
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                for byte in data:
+                    if state.released.wait(0.2):
+                        break
+                    self.wfile.write(bytes([byte]))
+                    self.wfile.flush()
+                self.close_connection = True
+                return
+            self._send_bytes(200, data)
+
+        def _send(self, status: int, payload: dict[str, Any]) -> None:
+            self._send_bytes(status, json.dumps(payload).encode())
+
+        def _send_bytes(self, status: int, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    state.port = http.server_address[1]
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield state
+    finally:
+        state.released.set()
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+def reply(state: ModelServer, path: str, body: dict[str, Any]) -> Any:
+    """Give the payload of a well-formed answer for the path."""
+    if path.endswith("/embeddings"):
+        texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+        data = [
+            {"object": "embedding", "index": place, "embedding": vector(text, state.dimension)}
+            for place, text in enumerate(texts)
+        ]
+        return {"object": "list", "model": body.get("model"), "data": data}
+    if path.endswith("/rerank"):
+        words = set(body["query"].casefold().split())
+        scores = [
+            len(words & set(text.casefold().split())) / max(1, len(words))
+            for text in body["documents"]
+        ]
+        order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
+        results = [{"index": place, "relevance_score": scores[place]} for place in order]
+        return {"model": body.get("model"), "results": results}
+    if path.endswith("/feature-extraction") or "inputs" in body:
+        return [vector(text, state.dimension) for text in body["inputs"]]
+    text: str | None = state.answer(body) if callable(state.answer) else state.answer
+    if state.mode == "null_content":
+        text = None
+    if state.mode == "empty":
+        text = "   "
+    if state.mode == "wrong_shape":
+        return {"id": "x", "object": "chat.completion", "result": text}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body.get("model"),
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": text},
+            }
+        ],
+        "usage": {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150},
+    }
+
+
+def vector(text: str, dimension: int) -> list[float]:
+    """Give a deterministic non-zero vector for a text (word counts by hash)."""
+    values = [0.01] * dimension
+    for word in text.casefold().split():
+        values[sum(word.encode()) % dimension] += 1.0
+    return values
