@@ -70,7 +70,7 @@ class ServiceError(Exception):
     """The server cannot be started or stopped here; the message says what to do about it."""
 
 
-def start(  # noqa: PLR0913 - each is one visible choice of a server's life, all but two optional
+def start(
     which: Which,
     home: Path,
     *,
@@ -276,7 +276,7 @@ def _maven(pom: str, goal: str, work: Path, report: Report) -> None:
             text=True,
             errors="replace",
         )
-        assert running.stdout is not None  # noqa: S101 - PIPE was asked for
+        assert running.stdout is not None
         files, told = 0, time.monotonic()
         with running.stdout as lines:
             for line in lines:
@@ -480,8 +480,15 @@ def _neo4j_launch(setup: _Setup) -> _Launch:
     databases = home / "data" / "databases" / "system"
     if not databases.exists():
         done = subprocess.run(
-            [str(java), "-Xmx128m", *classpath, "org.neo4j.cli.AdminTool"]
-            + ["dbms", "set-initial-password", password],
+            [
+                str(java),
+                "-Xmx128m",
+                *classpath,
+                "org.neo4j.cli.AdminTool",
+                "dbms",
+                "set-initial-password",
+                password,
+            ],
             env=env,
             capture_output=True,
             text=True,
@@ -498,7 +505,7 @@ def _neo4j_launch(setup: _Setup) -> _Launch:
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-OmitStackTraceInFastThrow",
         "-Dfile.encoding=UTF-8",
-        f"-Djava.io.tmpdir={home}/tmp",
+        f"-Djava.io.tmpdir={home / 'tmp'}",
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djdk.nio.maxCachedBufferSize=1024",
         "-Dlog4j2.disable.jmx=true",
@@ -522,8 +529,13 @@ def _spawn(launch: _Launch, home: Path) -> int:
     launch.log.unlink(missing_ok=True)
     account = pwd.getpwnam(launch.account) if launch.account else None
     begun = subprocess.run(
-        ["/bin/sh", "-c", '(exec "$@") >"$0" 2>&1 </dev/null & echo $!']
-        + [str(launch.log), *launch.command],
+        [
+            "/bin/sh",
+            "-c",
+            '(exec "$@") >"$0" 2>&1 </dev/null & echo $!',
+            str(launch.log),
+            *launch.command,
+        ],
         cwd=home,
         env=dict(launch.env),
         stdout=subprocess.PIPE,

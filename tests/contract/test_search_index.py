@@ -20,6 +20,7 @@ from docstokg.domain.vectors import pack, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.fakes import MemoryIndex
+from tests.contract.real import opensearch_store
 
 DIMENSION = 8
 PATIENT_S = 30.0
@@ -51,11 +52,26 @@ def in_sqlite(tmp_path: Path) -> Iterator[Store]:
         writer.close()
 
 
+@contextmanager
+def in_opensearch(tmp_path: Path) -> Iterator[Store]:
+    with opensearch_store() as (index, writer):
+        yield Store(index, writer)
+
+
 # Another store joins by its own line here; it is made empty and removed by its context manager.
-STORES: dict[str, Callable[[Path], Any]] = {"memory": in_memory, "sqlite": in_sqlite}
+STORES: dict[str, Callable[[Path], Any]] = {
+    "memory": in_memory,
+    "opensearch": in_opensearch,
+    "sqlite": in_sqlite,
+}
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.services if name == "opensearch" else ())
+        for name in sorted(STORES)
+    ]
+)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     with STORES[request.param](tmp_path) as made:
         refuse_if_filled(made.index)

@@ -18,6 +18,7 @@ import urllib3.connection
 from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
 from opensearchpy import exceptions as vendor
 
+from docstokg.adapters.sqlite_index_words import content_words
 from docstokg.contracts.records import ChunkRecord, FactRecord, IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.vectors import quantise, unpack
@@ -46,6 +47,7 @@ LOAD_TIMEOUT_S = 120.0
 BULK_BYTES = 4_000_000
 BULK_TRIES = 5
 PAGE = 1000
+MAX_NAMESPACES = 1000
 HYDRATED_FIELDS = (
     "namespace,acl,facets,doc_id,chunk_id,title,text,document_name,section,topics,compact,"
     "run_id,rest"
@@ -139,14 +141,18 @@ class OpenSearchIndex:
         noted = _noted(self._server, self._name, timeout_s)
         if noted is None:
             return IndexInfo()
+        spaces = {"spaces": {"terms": {"field": "namespace", "size": MAX_NAMESPACES}}}
+        count = {"size": 0, "track_total_hits": True, "aggs": spaces}
         body = "".join(
-            f'{{"index": "{alias}"}}\n{{"size": 0, "track_total_hits": true}}\n'
+            f"{json.dumps({'index': alias})}\n{json.dumps(count)}\n"
             for alias in (self._name, facts_alias(self._name))
         )
         left = max(0.001, until - time.monotonic())
         answer = self._server.call("POST", "/_msearch", timeout_s=left, body=body)
         with _schema_checked("_msearch"):
             chunks, facts = (child["hits"]["total"]["value"] for child in answer["responses"])
+            buckets = answer["responses"][0]["aggregations"]["spaces"]["buckets"]
+            namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
         return IndexInfo(
             embedding_model=noted.get("embedding_model"),
             dimension=noted.get("dimension"),
@@ -154,6 +160,7 @@ class OpenSearchIndex:
             chunks=chunks,
             facts=facts,
             unfinished_load=noted.get("unfinished_load") is not None,
+            namespaces=namespaces,
         )
 
     def close(self) -> None:
@@ -191,12 +198,23 @@ class OpenSearchWriter:
         """Make the indices when absent, note the load and the vector space; see the port."""
         noted = _noted(self._server, self._name, LOAD_TIMEOUT_S)
         if noted is None:
+            noted = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
+            if embedding_model and dimension:
+                noted |= {"embedding_model": embedding_model, "dimension": dimension}
+            noted["sparse_model"] = sparse_model
             for kind, alias in self._aliases():
-                self._create(_physical(self._name, kind, 1), kind, None, alias)
-            noted = {"docstokg": TEMPLATE_VERSION}
+                self._create(_physical(self._name, kind, 1), kind, noted, alias)
+            return
         stored = noted.get("embedding_model")
-        space = (noted.get("embedding_model"), noted.get("dimension"))
-        if embedding_model and stored and (embedding_model, dimension) != space:
+        if (
+            embedding_model
+            and stored
+            and (embedding_model, dimension)
+            != (
+                stored,
+                noted.get("dimension"),
+            )
+        ):
             raise Misconfigured(
                 f"index {self._name!r} holds vectors of {stored!r} with {noted.get('dimension')} "
                 f"components, not of {embedding_model!r} with {dimension}; load with that model, "
@@ -277,7 +295,10 @@ class OpenSearchWriter:
             self._note(noted | {"unfinished_load": None})
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
-        """Yield chunk lines, then fact lines, each sorted by id."""
+        """Yield one canonical line per chunk and fact, sorted."""
+        yield from sorted(self._digest_lines(namespace))
+
+    def _digest_lines(self, namespace: str) -> Iterator[str]:
         terms = {"namespace": namespace}
         for hit in self._scan(self._name, terms, "uuid", ["fingerprint"]):
             yield json.dumps(["chunk", hit["_id"], hit["_source"]["fingerprint"]])
@@ -303,8 +324,7 @@ class OpenSearchWriter:
             number = int(old.rpartition("-")[2]) + 1
             new = _physical(self._name, kind, number)
             self._call("DELETE", f"/{new}", params={"ignore_unavailable": "true"})
-            self._create(new, kind, noted.get("dimension"), None)
-            self._note(noted, new)
+            self._create(new, kind, noted, None)
             self._copy(old, new)
             fresh.append(new)
             swap += [{"add": {"index": new, "alias": alias}}, {"remove_index": {"index": old}}]
@@ -328,10 +348,10 @@ class OpenSearchWriter:
         text = None if body is None else json.dumps(body)
         return self._server.call(method, path, timeout_s=LOAD_TIMEOUT_S, body=text, params=params)
 
-    def _create(self, index: str, kind: str, dimension: int | None, alias: str | None) -> None:
+    def _create(self, index: str, kind: str, noted: Json, alias: str | None) -> None:
         chosen = _template()[kind]
-        mappings = {**chosen["mappings"], "_meta": {"docstokg": TEMPLATE_VERSION}}
-        if dimension:
+        mappings = {**chosen["mappings"], "_meta": noted}
+        if dimension := noted.get("dimension"):
             vector = {**_template()["vector"], "dimension": dimension}
             mappings["properties"] = {**mappings["properties"], "vector": vector}
         body = {"settings": chosen["settings"], "mappings": mappings}
@@ -339,9 +359,8 @@ class OpenSearchWriter:
             body["aliases"] = {alias: {}}
         self._call("PUT", f"/{index}", body)
 
-    def _note(self, noted: Json, index: str | None = None) -> None:
-        for target in (index,) if index else (self._name,):
-            self._call("PUT", f"/{target}/_mapping", {"_meta": noted})
+    def _note(self, noted: Json) -> None:
+        self._call("PUT", f"/{self._name}/_mapping", {"_meta": noted})
 
     def _copy(self, old: str, new: str) -> None:
         task = self._call(
@@ -438,19 +457,23 @@ class OpenSearchWriter:
                 params={"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"},
             )
             busy = {}
+            refusals: list[DocsToKGError] = []
             with _schema_checked("_bulk"):
                 for item in answer["items"]:
                     (outcome,) = item.values()
                     name, status = outcome["_id"], outcome["status"]
-                    if status in (429, 503):
+                    if status in (429, 503) and not _blocked(outcome):
                         busy[name] = outcome.get("error", {})
                         continue
                     document = left.pop(name)
                     if "error" in outcome:
-                        _refused(alias, name, status, outcome["error"])
+                        refusals.append(_refusal(alias, name, status, outcome["error"]))
+                        continue
                     if outcome["result"] == "created":
                         created.append(name)
                     done += document is not None or outcome["result"] == "deleted"
+            if refusals:  # only now is it known what else of this batch was created
+                raise refusals[0]
             if not left:
                 return done
         name = next(iter(busy))
@@ -500,9 +523,9 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int) -> str:
             if weight > 0
         ]
     elif facts:
-        asked = [{"match": {"text": _bounded(query.text)}}]
+        asked = [{"match": {"text": _words(query.text)}}]
     else:
-        words = _bounded(query.text)
+        words = _words(query.text)
         asked = [
             {"match": {"body": words}},
             {"match": {"body.exact": {"query": words, "boost": EXACT_BOOST}}},
@@ -532,8 +555,12 @@ def _visible(scope: Scope, *, facts: bool) -> list[Json]:
     return clauses
 
 
-def _bounded(text: str) -> str:
-    """Keep as many words as the server's clause limit allows; ideographs count one by one."""
+def _words(text: str) -> str:
+    """Give the words both stores search for, as many as the server's clause limit allows.
+
+    Ideographs count one by one, as the server's analyser cuts them.
+    """
+    text = " ".join(content_words(text))
     budget = MAX_CLAUSES
     for match in re.finditer(r"[^\W_]+", text):
         word = match.group()
@@ -702,11 +729,15 @@ def _doc_facet(doc_id: str) -> str:
     return found
 
 
-def _refused(alias: str, name: str, status: int, error: Json) -> None:
+def _blocked(outcome: Json) -> bool:
+    return bool(outcome.get("error", {}).get("type") == "cluster_block_exception")
+
+
+def _refusal(alias: str, name: str, status: int, error: Json) -> DocsToKGError:
     told = f"{error.get('type')}: {str(error.get('reason'))[:200]}"
     if error.get("type") == "cluster_block_exception":
-        raise Unavailable(f"index {alias!r} takes no writes now ({told})")
-    raise WrongAnswer(f"index {alias!r} refused {name!r} with {status}, {told}")
+        return Unavailable(f"index {alias!r} takes no writes now ({told})")
+    return WrongAnswer(f"index {alias!r} refused {name!r} with {status}, {told}")
 
 
 def _template() -> Json:
@@ -780,7 +811,7 @@ class _Server:
         )
         self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="opensearch")
 
-    def call(  # noqa: PLR0913 - one HTTP request
+    def call(
         self,
         method: str,
         path: str,
@@ -815,7 +846,7 @@ class _Server:
             raise WrongAnswer(f"OpenSearch answered {path} with something that is no object")
         return answer
 
-    def _perform(  # noqa: PLR0913, PLR0917 - one HTTP request
+    def _perform(
         self,
         line: "_Line",
         method: str,
@@ -899,7 +930,7 @@ class _TlsConnection(urllib3.connection.HTTPSConnection):
         super().request(*arguments, **named)
 
 
-class _AbortableConnection(Urllib3HttpConnection):
+class _AbortableConnection(Urllib3HttpConnection):  # type: ignore[misc]
     """The vendor's connection over sockets that can be cut."""
 
     def _create_urllib3_pool(self) -> None:
@@ -918,7 +949,8 @@ def _credentials(
     found = session.get_credentials()
     if found is None or session.region_name is None:
         raise Misconfigured("SigV4 needs AWS credentials and DOCSTOKG_AWS_REGION")
-    return Urllib3AWSV4SignerAuth(found, session.region_name, auth.removeprefix("sigv4-"))
+    signer: object = Urllib3AWSV4SignerAuth(found, session.region_name, auth.removeprefix("sigv4-"))
+    return signer
 
 
 def _reason(exc: vendor.TransportError) -> str:

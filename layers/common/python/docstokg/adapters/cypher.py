@@ -1,0 +1,529 @@
+"""Every Cypher text of the product, as named templates whose only variable parts are parameters."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LABELS = frozenset({"Chunk", "Entity", "Topic", "Document", "Alias", "Store"})
+TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", "REPLACED_BY"})
+MAX_EXPAND = 4
+"""Longest variable-length expand a template may hold (a chain of replaced terms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A query: its name in metrics and audit events, its text, and an example of each parameter.
+
+    The examples are what EXPLAIN is run with; a call must give exactly these names, with values
+    of the same types. They travel in one map, `$p`: the planner keeps one plan for a map, but a
+    new one (a second of planning) for every size of a list that is a parameter of its own.
+    """
+
+    name: str
+    text: str
+    examples: Mapping[str, object]
+
+    @property
+    def digest(self) -> str:
+        """Give the hash under which a checked text is admitted."""
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+
+    def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
+        """Give the map of parameters, or TypeError when a name or type is not the template's."""
+        if parameters.keys() != self.examples.keys():
+            raise TypeError(f"{self.name} takes {sorted(self.examples)}, not {sorted(parameters)}")
+        for name, value in parameters.items():
+            if not isinstance(value, type(self.examples[name])):
+                raise TypeError(f"{self.name}.{name} is a {type(value).__name__}")
+        return {"p": dict(parameters)}
+
+
+# What a caller may see (SPEC 3), as conditions on a chunk `c`, an entity `e` or a relation `r`.
+# Constants only: nothing from a request is ever put into a text.
+_SEEN = "($p.all OR c.open OR any(g IN c.acl WHERE g IN $p.groups))"
+_ALLOWED = (
+    f"{_SEEN} AND (NOT $p.by_doc OR c.doc_id IN $p.doc_ids)"
+    " AND all(wanted IN $p.facets WHERE any(f IN c.facets WHERE f IN wanted))"
+)
+_KNOWN = (
+    "(e.listed OR e.open_mentions > 0 OR (e.closed_mentions > 0 AND ($p.all OR"
+    f" EXISTS {{ MATCH (c:Chunk)-[:MENTIONS]->(e) WHERE {_SEEN} }})))"
+)
+_SHOWN = (
+    "($p.all OR r.evidence_uuid IS NULL OR"
+    f" EXISTS {{ MATCH (c:Chunk {{uuid: r.evidence_uuid}})"
+    f" USING INDEX SEEK c:Chunk(uuid) WHERE {_SEEN} }})"
+)
+_STATED = f"(NOT $p.by_type OR r.type_key IN $p.relations) AND {_SHOWN}"
+_TYPED = "(NOT $p.by_kind OR e.prefix IN $p.kinds OR e.type_key IN $p.kinds)"
+_COUNT = (
+    "CASE WHEN $p.all OR e.closed_mentions = 0 THEN e.open_mentions + e.closed_mentions"
+    f" ELSE COUNT {{ MATCH (c:Chunk)-[:MENTIONS]->(e) WHERE {_SEEN} }} END"
+)
+
+_SCOPE: dict[str, object] = {
+    "all": True,
+    "groups": ["g"],
+    "by_doc": False,
+    "doc_ids": ["d"],
+    "facets": [["doc_id=1"]],
+}
+_CAPS: dict[str, object] = {
+    "namespace": "default",
+    "pool": ["u"],
+    "by_kind": False,
+    "kinds": ["hp"],
+    "by_type": False,
+    "relations": ["is_a"],
+    "max_starts": 300,
+    "max_nodes": 600,
+    "chunks_per_entity": 20,
+    "neighbours_per_entity": 20,
+    "max_relations": 5000,
+}
+
+# An obsolete term leads to what replaces it, as far as that can be seen.
+_CURRENT = f"""CALL (old) {{
+  OPTIONAL MATCH path = (old)-[:REPLACED_BY*1..{MAX_EXPAND}]->(e:Entity)
+  WHERE all(n IN nodes(path)[..-1] WHERE n.obsolete) AND {_KNOWN}
+  RETURN e AS newer ORDER BY length(path) DESC, newer.key LIMIT 1
+}}
+WITH *, coalesce(newer, old) AS now"""
+
+_GIVEN = f"""CALL () {{
+  UNWIND range(0, size($p.ids) - 1) AS i
+  MATCH (e:Entity {{folded: $p.ids[i]}}) USING INDEX SEEK e:Entity(folded)
+  WHERE {_KNOWN}
+  WITH e AS old, i ORDER BY i, old.id
+  {_CURRENT}
+  WITH now, min(i) AS i, min(old.id) AS first ORDER BY i, first
+  RETURN collect(now) AS given
+}}"""
+
+_ALIASES = f"""CALL () {{
+  UNWIND $p.alias_keys AS key
+  MATCH (a:Alias {{key: key}})-[n:NAMES]->(e:Entity) USING INDEX SEEK a:Alias(key)
+  WHERE {_KNOWN}
+  WITH a.name AS alias, n.preferred AS preferred, e AS old
+  ORDER BY alias, preferred DESC, old.id LIMIT $p.max_aliases
+  {_CURRENT}
+  RETURN collect([alias, now, preferred]) AS aliases
+}}"""
+
+_POOL = f"""CALL () {{
+  UNWIND range(0, size($p.pool) - 1) AS i
+  MATCH (c:Chunk {{uuid: $p.pool[i]}}) USING INDEX SEEK c:Chunk(uuid)
+  WHERE c.namespace = $p.namespace AND {_ALLOWED}
+  WITH c, i ORDER BY i
+  RETURN collect(c) AS pool, collect(i) AS places
+}}"""
+
+# Starts: what is named, then what the pool mentions: sum of 1 / (10 + place), over the root of
+# how many chunks mention it (domain.neighbourhood.choose_starts).
+_MENTIONED = f"""CALL (pool, places, named) {{
+  UNWIND range(0, size(pool) - 1) AS j
+  WITH pool[j] AS c, places[j] AS i, named ORDER BY i
+  MATCH (c)-[:MENTIONS]->(e:Entity)
+  WHERE e.open_mentions + e.closed_mentions >= 2 AND {_TYPED} AND NOT e IN named
+  WITH e, sum(1.0 / (10 + i)) AS best
+  WITH e, best / sqrt(e.open_mentions + e.closed_mentions) AS weight
+  ORDER BY weight DESC, e.id LIMIT $p.max_starts
+  RETURN collect(e) AS ranked
+}}
+WITH *, (named + ranked)[..$p.max_starts] AS starts"""
+
+# Chunks near the starts, each weighted by 1 / (10 + place of its start); a start gives its most
+# focused chunks (fewest entities), a neighbour counts once for each start it is linked to
+# (domain.neighbourhood.choose_nodes).
+_NEAR = f"""CALL (starts) {{
+  UNWIND range(0, size(starts) - 1) AS i
+  WITH starts[i] AS e, i
+  CALL (e) {{
+    MATCH (e)<-[:MENTIONS]-(c:Chunk) WHERE {_ALLOWED}
+    RETURN c ORDER BY c.degree, c.key LIMIT $p.chunks_per_entity
+  }}
+  WITH c, sum(1.0 / (10 + i)) AS weight
+  WITH c ORDER BY weight DESC, c.key
+  RETURN collect(c) AS near
+}}
+CALL (starts) {{
+  UNWIND range(0, size(starts) - 1) AS i
+  WITH starts[i] AS s, i
+  CALL (s) {{
+    CALL (s) {{
+      MATCH (s)-[r:RELATED_TO]->(e:Entity) WHERE {_STATED}
+      RETURN e ORDER BY r.weight DESC, e.key LIMIT $p.neighbours_per_entity
+    UNION ALL
+      MATCH (s)<-[r:RELATED_TO]-(e:Entity) WHERE {_STATED}
+      RETURN e ORDER BY r.weight DESC, e.key LIMIT $p.neighbours_per_entity
+    }}
+    RETURN DISTINCT e
+  }}
+  WITH e, sum(1.0 / (10 + i)) AS weight WHERE {_TYPED}
+  WITH e ORDER BY weight DESC, e.key
+  RETURN collect(e) AS neighbours
+}}
+WITH *, [c IN near WHERE NOT c IN pool] AS fresh,
+  [e IN neighbours WHERE NOT e IN starts] AS linked"""
+
+# The caps (domain.neighbourhood.choose_nodes), then every edge among what is kept. Edges come
+# from kept nodes; the adapter drops those whose other end was cut.
+_KEEP = f"""WITH *, $p.max_nodes - size(starts) AS space
+WITH *, CASE WHEN space > 0 THEN space ELSE 0 END AS room
+WITH *, room - reduce(least = room, n IN [size(linked), $p.max_nodes / 6] |
+  CASE WHEN n < least THEN n ELSE least END) AS places_left
+WITH *, CASE WHEN places_left / 2 > places_left - size(fresh) THEN places_left / 2
+  ELSE places_left - size(fresh) END AS own
+WITH *, (pool[..own] + fresh)[..places_left] AS chunks
+WITH *, linked[..(room - size(chunks))] AS extra
+WITH *, size(fresh) + size(pool) > size(chunks) OR size(linked) > size(extra) AS truncated
+CALL (starts, extra) {{
+  UNWIND starts + extra AS e
+  WITH e WHERE {_KNOWN}
+  RETURN collect(e) AS entities, collect([e.key, e.id, e.name, e.type, {_COUNT},
+    e.obsolete, e.replaced_by]) AS entity_rows
+}}
+CALL (chunks) {{
+  UNWIND chunks AS c
+  RETURN collect([c.uuid, c.chunk_id, c.doc_id,
+    [(c)-[m:MENTIONS]->(e:Entity) | [e.key, m.start, m.stop]]]) AS chunk_rows
+}}
+CALL (entities) {{
+  UNWIND entities AS e
+  MATCH (e)-[r:RELATED_TO]->(t:Entity) WHERE {_STATED}
+  WITH e, r, t LIMIT $p.max_relations
+  RETURN collect([e.key, r.type, t.key, r.weight, r.evidence_uuid, r.evidence_chunk_id,
+    r.evidence_start, r.evidence_end]) AS relation_rows
+}}"""
+
+_END = "RETURN entity_rows, chunk_rows, relation_rows, truncated"
+
+SLICE = Template(
+    "slice",
+    f"""{_ALIASES}
+{_GIVEN}
+{_POOL}
+WITH *, [row IN aliases | row[1]] + given AS doubled
+WITH *, [i IN range(0, size(doubled) - 1) WHERE NOT doubled[i] IN doubled[..i] | doubled[i]]
+  AS named
+{_MENTIONED}
+{_NEAR}
+{_KEEP}
+{_END}, [row IN aliases | [row[0], row[1].id, row[2]]] AS alias_rows""",
+    {**_SCOPE, **_CAPS, "alias_keys": ["default/a"], "ids": ["default/a"], "max_aliases": 500},
+)
+
+WIDEN = Template(
+    "widen",
+    f"""{_GIVEN}
+{_POOL}
+WITH *, given[..$p.max_starts] AS starts
+{_NEAR}
+{_KEEP}
+{_END}, [] AS alias_rows""",
+    {**_SCOPE, **_CAPS, "ids": ["default/a"]},
+)
+
+ENTITIES = Template(
+    "entities",
+    f"""UNWIND $p.ids AS wanted
+MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
+WHERE {_KNOWN}
+WITH DISTINCT e
+RETURN e.key AS key, e.id AS id, e.name AS name, e.type AS type, {_COUNT} AS mentions,
+  e.obsolete AS obsolete, e.replaced_by AS replaced_by, e.synonyms AS synonyms ORDER BY id""",
+    {"all": True, "groups": ["g"], "ids": ["default/a"]},
+)
+
+RELATIONS_OF = Template(
+    "relations_of",
+    f"""UNWIND $p.ids AS wanted
+MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
+WHERE {_KNOWN}
+WITH DISTINCT e
+MATCH (e)-[r:RELATED_TO]->(t:Entity) WHERE {_SHOWN}
+RETURN e.id AS source, r.type AS type, t.id AS target, r.weight AS weight,
+  r.evidence_uuid AS evidence_uuid, r.evidence_chunk_id AS evidence_chunk_id,
+  r.evidence_start AS evidence_start, r.evidence_end AS evidence_end
+LIMIT $p.max_relations""",
+    {"all": True, "groups": ["g"], "ids": ["default/a"], "max_relations": 5000},
+)
+
+INFO = Template(
+    "info",
+    """MATCH (s:Store {name: $p.name}) USING INDEX SEEK s:Store(name)
+RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
+  s.relations AS relations, s.mentions AS mentions, s.relation_types AS relation_types,
+  s.namespaces AS namespaces""",
+    {"name": "docstokg"},
+)
+
+READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, RELATIONS_OF, INFO)
+"""What a request may run; every one passes the plan guard."""
+
+
+# --- loading: never run for a request, each one transaction, every one repeatable ---------------
+
+PUT_CHUNKS = Template(
+    "put_chunks",
+    """UNWIND $p.rows AS row
+MERGE (c:Chunk {uuid: row.uuid})
+SET c.key = row.key, c.chunk_id = row.chunk_id, c.namespace = row.namespace,
+  c.doc_id = row.doc_id, c.title = row.title, c.acl = row.acl, c.open = row.open,
+  c.topics = row.topics, c.facets = row.facets, c.degree = coalesce(c.degree, 0)
+MERGE (d:Document {key: row.document})
+SET d.namespace = row.namespace, d.doc_id = row.doc_id
+MERGE (d)-[:HAS_CHUNK]->(c)
+WITH c, d, row
+CALL (c, d) {
+  MATCH (other:Document)-[old:HAS_CHUNK]->(c) WHERE other <> d
+  DELETE old
+}
+CALL (c, row) {
+  MATCH (c)-[old:HAS_TOPIC]->(t:Topic) WHERE NOT t.key IN row.topic_keys
+  DELETE old
+}
+CALL (c) {
+  MATCH (c)-[:MENTIONS]->(e:Entity) SET e.dirty = true
+}
+CALL (c, row) {
+  UNWIND range(0, size(row.topics) - 1) AS i
+  MERGE (t:Topic {key: row.topic_keys[i]})
+  SET t.name = row.topics[i], t.namespace = row.namespace
+  MERGE (c)-[:HAS_TOPIC]->(t)
+}""",
+    {"rows": []},
+)
+
+PUT_ENTITIES = Template(
+    "put_entities",
+    """UNWIND $p.rows AS row
+MERGE (e:Entity {key: row.key})
+ON CREATE SET e.open_mentions = 0, e.closed_mentions = 0
+SET e.id = row.id, e.namespace = row.namespace, e.folded = row.folded, e.prefix = row.prefix,
+  e.name = row.name, e.type = row.type, e.type_key = row.type_key, e.synonyms = row.synonyms,
+  e.definition = row.definition, e.obsolete = row.obsolete, e.replaced_by = row.replaced_by,
+  e.listed = row.listed, e.bare = false, e.vector = row.vector
+WITH e, row
+CALL (e) {
+  MATCH (:Alias)-[old:NAMES]->(e) DELETE old
+}
+CALL (e, row) {
+  UNWIND row.aliases AS alias
+  MERGE (a:Alias {key: alias.key})
+  SET a.name = alias.name, a.namespace = row.namespace
+  MERGE (a)-[n:NAMES]->(e)
+  SET n.preferred = alias.preferred
+}""",
+    {"rows": []},
+)
+
+PUT_BARE = Template(
+    "put_bare",
+    """UNWIND $p.rows AS row
+MERGE (e:Entity {key: row.key})
+ON CREATE SET e.id = row.id, e.namespace = row.namespace, e.folded = row.folded,
+  e.prefix = row.prefix, e.name = row.id, e.type_key = '', e.synonyms = [], e.obsolete = false,
+  e.listed = row.listed, e.bare = true, e.open_mentions = 0, e.closed_mentions = 0,
+  e.dirty = true
+ON MATCH SET e.listed = e.listed OR (e.bare AND row.listed)
+WITH e, row WHERE e.bare
+UNWIND row.aliases AS alias
+MERGE (a:Alias {key: alias.key})
+SET a.name = alias.name, a.namespace = row.namespace
+MERGE (a)-[n:NAMES]->(e)
+ON CREATE SET n.preferred = false""",
+    {"rows": []},
+)
+
+PUT_RELATIONS = Template(
+    "put_relations",
+    """UNWIND $p.rows AS row
+MATCH (s:Entity {key: row.source})
+MATCH (t:Entity {key: row.target})
+OPTIONAL MATCH (c:Chunk {uuid: row.evidence_uuid})
+MERGE (s)-[r:RELATED_TO {key: row.key}]->(t)
+SET r.type = row.type, r.type_key = row.type_key, r.namespace = row.namespace,
+  r.weight = row.weight, r.evidence_uuid = row.evidence_uuid,
+  r.evidence_chunk_id = c.chunk_id, r.evidence_start = row.start, r.evidence_end = row.stop,
+  r.properties = row.properties, r.unproven = row.evidence_uuid IS NOT NULL AND c IS NULL""",
+    {"rows": []},
+)
+
+PUT_MENTIONS = Template(
+    "put_mentions",
+    """UNWIND $p.rows AS row
+MATCH (c:Chunk {uuid: row.uuid})
+SET c.degree = row.degree
+WITH c, row
+CALL (c) {
+  MATCH (c)-[old:MENTIONS]->(e:Entity) SET e.dirty = true DELETE old
+}
+WITH c, row
+UNWIND row.mentions AS mention
+MATCH (e:Entity {key: mention.key})
+SET e.dirty = true
+CREATE (c)-[:MENTIONS {start: mention.start, stop: mention.stop}]->(e)""",
+    {"rows": []},
+)
+
+PROVE_RELATIONS = Template(
+    "prove_relations",
+    """MATCH ()-[r:RELATED_TO {unproven: true}]->()
+MATCH (c:Chunk {uuid: r.evidence_uuid})
+SET r.evidence_chunk_id = c.chunk_id, r.unproven = false""",
+    {},
+)
+
+LINK_REPLACED = Template(
+    "link_replaced",
+    """MATCH (e:Entity {namespace: $p.namespace, obsolete: true})
+CALL (e) {
+  MATCH (e)-[old:REPLACED_BY]->(:Entity) DELETE old
+}
+WITH e WHERE e.replaced_by IS NOT NULL
+MATCH (n:Entity {folded: $p.namespace + '/' + toLower(e.replaced_by)}) WHERE n <> e
+MERGE (e)-[:REPLACED_BY]->(n)""",
+    {"namespace": "default"},
+)
+
+NAMESPACES = Template(
+    "namespaces",
+    "MATCH (e:Entity {obsolete: true}) RETURN DISTINCT e.namespace AS namespace",
+    {},
+)
+
+DROP_UNSUPPORTED = Template(
+    "drop_unsupported",
+    """MATCH (e:Entity {dirty: true})
+WHERE NOT e.listed AND NOT EXISTS { (e)<-[:MENTIONS]-(:Chunk) }
+  AND NOT EXISTS { (e)-[:RELATED_TO]-(:Entity) }
+WITH e LIMIT $p.batch
+DETACH DELETE e
+RETURN count(*) AS done""",
+    {"batch": 1000},
+)
+
+COUNT_MENTIONS = Template(
+    "count_mentions",
+    """MATCH (e:Entity {dirty: true})
+WITH e LIMIT $p.batch
+SET e.open_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: true}) },
+  e.closed_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: false}) }
+REMOVE e.dirty
+RETURN count(*) AS done""",
+    {"batch": 1000},
+)
+
+DROP_NAMELESS = Template(
+    "drop_nameless",
+    """MATCH (a:Alias) WHERE NOT EXISTS { (a)-[:NAMES]->(:Entity) }
+WITH a LIMIT $p.batch DELETE a RETURN count(*) AS done""",
+    {"batch": 1000},
+)
+
+DROP_EMPTY_DOCUMENTS = Template(
+    "drop_empty_documents",
+    """MATCH (d:Document) WHERE NOT EXISTS { (d)-[:HAS_CHUNK]->(:Chunk) }
+WITH d LIMIT $p.batch DETACH DELETE d RETURN count(*) AS done""",
+    {"batch": 1000},
+)
+
+DROP_EMPTY_TOPICS = Template(
+    "drop_empty_topics",
+    """MATCH (t:Topic) WHERE NOT EXISTS { (t)<-[:HAS_TOPIC]-() }
+WITH t LIMIT $p.batch DELETE t RETURN count(*) AS done""",
+    {"batch": 1000},
+)
+
+NOTE_COUNTS = Template(
+    "note_counts",
+    """MERGE (s:Store {name: $p.name})
+SET s.schema = $p.schema,
+  s.chunks = COUNT { (:Chunk) }, s.entities = COUNT { (:Entity) },
+  s.relations = COUNT { ()-[:RELATED_TO]->() }, s.mentions = COUNT { ()-[:MENTIONS]->() },
+  s.relation_types = COLLECT { MATCH ()-[r:RELATED_TO]->() RETURN DISTINCT r.type AS t ORDER BY t },
+  s.namespaces = COLLECT {
+    MATCH (c:Chunk) WITH DISTINCT c.namespace AS n RETURN n ORDER BY n
+  }""",
+    {"name": "docstokg", "schema": 1},
+)
+
+DELETE_CHUNKS = Template(
+    "delete_chunks",
+    """UNWIND $p.uuids AS uuid
+MATCH (c:Chunk {uuid: uuid}) WHERE c.namespace = $p.namespace
+CALL (c) {
+  MATCH (c)-[:MENTIONS]->(e:Entity) SET e.dirty = true
+}
+CALL (c) {
+  MATCH (s:Entity)-[r:RELATED_TO {evidence_uuid: c.uuid}]->(t:Entity)
+  SET s.dirty = true, t.dirty = true
+  DELETE r
+}
+DETACH DELETE c
+RETURN count(*) AS done""",
+    {"namespace": "default", "uuids": ["u"]},
+)
+
+DELETE_ENTITIES = Template(
+    "delete_entities",
+    """MATCH (e:Entity {namespace: $p.namespace})
+WITH e LIMIT $p.batch DETACH DELETE e RETURN count(*) AS done""",
+    {"namespace": "default", "batch": 1000},
+)
+
+CHUNK_UUIDS = Template(
+    "chunk_uuids",
+    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
+RETURN c.uuid AS uuid ORDER BY uuid LIMIT $p.batch""",
+    {"namespace": "default", "after": "", "batch": 1000},
+)
+
+ALL_ALIASES = Template(
+    "all_aliases",
+    """MATCH (e:Entity {namespace: $p.namespace})
+CALL (e) {
+  OPTIONAL MATCH path = (e)-[:REPLACED_BY*1..4]->(n:Entity)
+  WHERE all(x IN nodes(path)[..-1] WHERE x.obsolete)
+  RETURN n ORDER BY length(path) DESC, n.key LIMIT 1
+}
+MATCH (a:Alias)-[named:NAMES]->(e)
+RETURN a.name AS key, coalesce(n.id, e.id) AS id, named.preferred AND n IS NULL AS preferred""",
+    {"namespace": "default"},
+)
+
+DIGESTS: tuple[Template, ...] = (
+    Template(
+        "chunk",
+        """MATCH (c:Chunk {namespace: $p.namespace})
+RETURN [c.uuid, c.chunk_id, c.doc_id, c.title, c.acl, c.topics, c.facets] AS row""",
+        {"namespace": "default"},
+    ),
+    Template(
+        "entity",
+        """MATCH (e:Entity {namespace: $p.namespace})
+RETURN [e.id, e.name, e.type, e.synonyms, e.definition, e.obsolete, e.replaced_by, e.listed,
+  e.bare, e.vector] AS row""",
+        {"namespace": "default"},
+    ),
+    Template(
+        "alias",
+        """MATCH (a:Alias {namespace: $p.namespace})-[n:NAMES]->(e:Entity)
+RETURN [a.name, e.id, n.preferred] AS row""",
+        {"namespace": "default"},
+    ),
+    Template(
+        "mention",
+        """MATCH (c:Chunk {namespace: $p.namespace})-[m:MENTIONS]->(e:Entity)
+RETURN [c.uuid, e.id, m.start, m.stop] AS row""",
+        {"namespace": "default"},
+    ),
+    Template(
+        "relation",
+        """MATCH (s:Entity {namespace: $p.namespace})-[r:RELATED_TO]->(t:Entity)
+RETURN [s.id, r.type, t.id, r.weight, r.evidence_uuid, r.evidence_start, r.evidence_end,
+  r.properties] AS row""",
+        {"namespace": "default"},
+    ),
+)

@@ -1,0 +1,76 @@
+"""The real stores as the contract suites want them: empty, the run's own, removed afterwards."""
+
+import http.client
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from docstokg.adapters.neo4j import Neo4jGraph, Neo4jGraphWriter
+from docstokg.adapters.opensearch import OpenSearchIndex, OpenSearchWriter
+from docstokg_local.services import Endpoint, Which
+from tests.services import alone, server
+
+
+@contextmanager
+def opensearch_store() -> Iterator[tuple[OpenSearchIndex, OpenSearchWriter]]:
+    """Both sides of an index of its own on this run's server."""
+    url = server(Which.OPENSEARCH).url
+    name = f"t{secrets.token_hex(6)}"
+    index, writer = OpenSearchIndex(url=url, name=name), OpenSearchWriter(url=url, name=name)
+    try:
+        yield index, writer
+    finally:
+        index.close()
+        writer.close()
+        remove_indices(url, name)
+
+
+def remove_indices(url: str, name: str) -> None:
+    """Delete the indices of one store; their number and version do not matter."""
+    for index in json.loads(ask(url, "GET", f"/{name}-*/_alias?ignore_unavailable=true")):
+        ask(url, "DELETE", f"/{index}")
+
+
+def ask(url: str, method: str, path: str, body: object = None) -> str:
+    """Make one bare HTTP request, beside the adapter under test."""
+    line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    try:
+        headers = {"content-type": "application/json"}
+        line.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = line.getresponse()
+        text = answer.read().decode()
+        assert answer.status < 300, f"{method} {path}: {answer.status} {text[:300]}"
+        return text
+    finally:
+        line.close()
+
+
+@contextmanager
+def neo4j_store() -> Iterator[tuple[Neo4jGraph, Neo4jGraphWriter]]:
+    """Both sides of this run's one database, empty, with nobody else in it."""
+    at = server(Which.NEO4J)
+    with alone(Which.NEO4J):
+        graph, writer = neo4j_sides(at)
+        try:
+            yield graph, writer
+        finally:
+            wipe(writer)
+            graph.close()
+            writer.close()
+
+
+def neo4j_sides(at: Endpoint) -> tuple[Neo4jGraph, Neo4jGraphWriter]:
+    """Both sides of a server, patient enough for a machine that does other things."""
+    login = {"url": at.url, "user": at.user, "password": at.password}
+    return Neo4jGraph(**login, timeout_ms=30_000), Neo4jGraphWriter(**login)
+
+
+def wipe(writer: Neo4jGraphWriter) -> None:
+    """Remove everything; only ever called on a server that this run started."""
+    for text in (
+        "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS",
+        "MERGE (s:Store {name: 'docstokg'}) SET s.chunks = null",
+    ):
+        writer._server.write(text, {}, 120)

@@ -1,0 +1,39 @@
+"""Writes the list of admitted query texts after a real server has shown their plans."""
+
+import json
+import sys
+from pathlib import Path
+
+from docstokg.adapters import cypher
+from docstokg.adapters import neo4j as adapter
+from docstokg.adapters.plan_guard import Verdict
+from docstokg_local.services import Which
+from tests.contract.real import neo4j_sides
+from tests.services import own_home, start_own
+
+LIST = Path(adapter.__file__).with_name("neo4j_admitted.json")
+
+
+def admitted() -> dict[str, str]:
+    """Name the hash of every text that requests may run."""
+    return {template.name: template.digest for template in cypher.READS}
+
+
+def main() -> int:
+    """EXPLAIN every template against an empty database with our schema; write the list."""
+    with own_home(Which.NEO4J) as home:
+        graph, writer = neo4j_sides(start_own(Which.NEO4J, home))
+        writer.close_load()
+        verdicts: tuple[Verdict, ...] = graph.warm()
+        graph.close()
+        writer.close()
+    refused = [verdict for verdict in verdicts if verdict.reasons]
+    for verdict in refused:
+        print(f"{verdict.template}: {'; '.join(verdict.reasons)}", file=sys.stderr)
+    if not refused:
+        LIST.write_text(json.dumps(admitted(), indent=2) + "\n", encoding="utf-8")
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""The real servers for tests: started once for a test run, never a server that is in use."""
+
+import atexit
+import fcntl
+import os
+import secrets
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from docstokg_local import services
+from docstokg_local.services import Endpoint, Which
+
+CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()
+REQUIRED = "java" in os.environ.get("DOCSTOKG_REQUIRE", "").replace(",", " ").split()
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "") or secrets.token_hex(8)
+
+
+def server(which: Which) -> Endpoint:
+    """Give this run's server, shared by all its workers; skip where it cannot run.
+
+    With `java` in DOCSTOKG_REQUIRE a reason to skip is a failure.
+    """
+    with _IN_PROCESS:
+        if which not in _STARTED:
+            _STARTED[which] = _start(which)
+    found = _STARTED[which]
+    if isinstance(found, Endpoint):
+        return found
+    if REQUIRED:
+        pytest.fail(f"DOCSTOKG_REQUIRE=java, but {found}", pytrace=False)
+    pytest.skip(found)
+
+
+def start_own(which: Which, home: Path, **named: object) -> Endpoint:
+    """Start a server for one test that breaks it."""
+    return services.start(which, home, cache=CACHE, port=services.free_port(), **named)  # type: ignore[arg-type]
+
+
+@contextmanager
+def own_home(which: Which) -> Iterator[Path]:
+    """Give a folder for a server of one test's own; end that server and remove the folder."""
+    home = _sessions() / f"own-{secrets.token_hex(6)}" / which
+    home.mkdir(parents=True)
+    (home.parent / "users").mkdir()
+    (home.parent / "users" / str(os.getpid())).touch()
+    try:
+        yield home
+    finally:
+        _end(home.parent)
+
+
+@contextmanager
+def alone(which: Which) -> Iterator[None]:
+    """Keep other workers of this run off a server while one test rules it."""
+    lock = _sessions() / f"{RUN}.{which}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+_STARTED: dict[Which, Endpoint | str] = {}
+_IN_PROCESS = threading.Lock()
+
+
+def _sessions() -> Path:
+    return services.services_folder(CACHE) / "sessions"
+
+
+def _start(which: Which) -> Endpoint | str:
+    if reason := services.missing(which, CACHE):
+        return reason
+    _sweep()
+    folder = _sessions() / RUN
+    users = folder / "users"
+    users.mkdir(parents=True, exist_ok=True)
+    (users / str(os.getpid())).touch()
+    atexit.register(_leave)
+    try:
+        return start_own(which, folder / which)  # another worker's, when it was faster
+    except services.ServiceError as error:
+        return str(error)
+
+
+def _leave() -> None:
+    """Take this process off the list; the last one ends the servers."""
+    folder = _sessions() / RUN
+    if not folder.exists():
+        return
+    (folder / "users" / str(os.getpid())).unlink(missing_ok=True)
+    if not any((folder / "users").iterdir()):
+        _end(folder)
+
+
+def _sweep() -> None:
+    """End what a killed run left behind: folders none of whose users lives."""
+    for folder in _sessions().glob("*/"):
+        users = [int(mark.name) for mark in (folder / "users").glob("*")]
+        if users and not any(Path(f"/proc/{user}").exists() for user in users):
+            _end(folder)
+
+
+def _end(folder: Path) -> None:
+    for which in Which:
+        if (folder / which).exists():
+            services.stop(which, folder / which, kill=True)
+    shutil.rmtree(folder, ignore_errors=True)
