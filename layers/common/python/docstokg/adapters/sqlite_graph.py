@@ -1,12 +1,14 @@
 """The knowledge graph in SQLite, read side: a laptop answers without a graph server."""
 
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
 import json
-import os
 import sqlite3
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -22,7 +24,7 @@ from docstokg.contracts.graph import (
     SliceRequest,
 )
 from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.domain.neighbourhood import Budget, Choice, Mentioned, choose_chunks, choose_starts
+from docstokg.domain.neighbourhood import Choice, Mentioned, choose_nodes, choose_starts
 from docstokg.domain.visibility import required
 from docstokg.errors import Timeout, Unavailable
 
@@ -49,8 +51,8 @@ class SqliteGraph:
     handler ends a statement at its deadline with `Timeout`.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
         self._local = threading.local()
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
@@ -93,6 +95,10 @@ class SqliteGraph:
         with self._reading(Scope(namespace=""), timeout_s) as reader:
             return reader.info()
 
+    def close(self) -> None:
+        """Close this thread's connection; the next call opens another."""
+        self._forget()
+
     @contextmanager
     def _reading(self, scope: Scope, timeout_s: float) -> Iterator["_Reader"]:
         deadline = time.monotonic() + timeout_s
@@ -118,7 +124,7 @@ class SqliteGraph:
 
     def _connection(self) -> sqlite3.Connection:
         try:
-            status = os.stat(self._path)
+            status = self._path.stat()
         except OSError as error:
             self._forget()
             raise Unavailable(f"there is no graph file at {self._path}") from error
@@ -128,7 +134,7 @@ class SqliteGraph:
             return known
         self._forget()
         connection = sqlite3.connect(
-            f"file:{quote(os.path.abspath(self._path))}?mode=ro", uri=True, isolation_level=None
+            f"file:{quote(str(self._path.resolve()))}?mode=ro", uri=True, isolation_level=None
         )
         self._local.connection, self._local.identity = connection, identity
         return connection
@@ -209,21 +215,15 @@ class _Reader:
             return []
         found = self._run(
             f"SELECT a.key, a.preferred, {_ENTITY} FROM json_each(?) k"
-            " JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
-            " JOIN graph_entities e ON e.entity = a.entity"
+            " CROSS JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
+            " CROSS JOIN graph_entities e ON e.entity = a.entity"
             " ORDER BY a.key, a.preferred DESC, e.id LIMIT ?",
             (_array(keys), self._space, MAX_ALIASES),
         ).fetchall()
         rows = {row[2]: tuple(row[2:]) for row in found}
         visible = {row[0] for row in self._visible(rows.values())}
-        current = {
-            key: now
-            for key in visible
-            for now in self._current([rows[key]])
-        }
-        return [
-            (row[0], current[row[2]], bool(row[1])) for row in found if row[2] in current
-        ]
+        current = {key: now for key in visible for now in self._current([rows[key]])}
+        return [(row[0], current[row[2]], bool(row[1])) for row in found if row[2] in current]
 
     def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
         """Read the rows of visible entities by id, CURIEs in any case, in the order asked for."""
@@ -232,7 +232,7 @@ class _Reader:
             return []
         found = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
-            " JOIN graph_entities e ON e.namespace = ? AND e.folded = k.value"
+            " CROSS JOIN graph_entities e ON e.namespace = ? AND e.folded = k.value"
             " ORDER BY k.key, e.id",
             (_array(wanted), self._space),
         ).fetchall()
@@ -246,9 +246,7 @@ class _Reader:
             if not old:
                 break
             found = {row[1].casefold(): row for row in self.rows_of_ids(old.values())}
-            now = [
-                found.get(old[row[0]].casefold(), row) if row[0] in old else row for row in now
-            ]
+            now = [found.get(old[row[0]].casefold(), row) if row[0] in old else row for row in now]
         return list({row[0]: row for row in now}.values())
 
     def _visible(self, rows: Iterable[Row]) -> list[Row]:
@@ -263,7 +261,7 @@ class _Reader:
 
     def _count(self, entity: int, limit: int) -> int:
         counted = self._run(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM graph_mentions m JOIN graph_chunks c"
+            "SELECT COUNT(*) FROM (SELECT 1 FROM graph_mentions m CROSS JOIN graph_chunks c"
             f" ON c.chunk = m.chunk WHERE m.entity = ? AND {self._seen_sql} LIMIT ?)",
             (entity, *self._seen_values, limit),
         )
@@ -293,7 +291,7 @@ class _Reader:
             return {}
         found = self._run(
             "SELECT c.chunk, c.uuid, c.chunk_id, c.doc_id FROM json_each(?) k"
-            " JOIN graph_chunks c ON c.chunk = k.value"
+            " CROSS JOIN graph_chunks c ON c.chunk = k.value"
             f" WHERE c.namespace = ? AND {self._allowed_sql}",
             (json.dumps(list(keys)), self._space, *self._allowed_values),
         )
@@ -315,11 +313,12 @@ class _Reader:
         if not pool:
             return []
         typed, values = self._typed(request)
+        by_position = [key for key in position if key in pool]
         found = self._run(
             "SELECT m.entity, m.chunk, e.open_mentions + e.closed_mentions, e.id"
-            " FROM json_each(?) k JOIN graph_mentions m ON m.chunk = k.value"
-            f" JOIN graph_entities e ON e.entity = m.entity WHERE {typed} LIMIT ?",
-            (_array(sorted(pool, key=position.__getitem__)), *values, MAX_POOL_MENTIONS),
+            " FROM json_each(?) k CROSS JOIN graph_mentions m ON m.chunk = k.value"
+            f" CROSS JOIN graph_entities e ON e.entity = m.entity WHERE {typed} LIMIT ?",
+            (_array(by_position), *values, MAX_POOL_MENTIONS),
         )
         return [
             Mentioned(entity, position[chunk], count, identifier)
@@ -336,11 +335,8 @@ class _Reader:
     ) -> GraphSlice:
         near = self._mentioning(starts, request.chunks_per_entity)
         neighbours = self._neighbours(starts, request)
-        choice = choose_chunks(
-            starts, near, neighbours, [key for key in position if key in pool], Budget(
-                request.max_nodes, request.chunks_per_entity, request.neighbours_per_entity
-            )
-        )
+        kept = [key for key in position if key in pool]
+        choice = choose_nodes(starts, near, neighbours, kept, request.max_nodes)
         return self._assemble(choice, pool, request, named)
 
     def _mentioning(self, entities: Sequence[int], per_entity: int) -> list[tuple[int, int]]:
@@ -355,36 +351,35 @@ class _Reader:
             values: tuple[Any, ...] = (per_entity,)
         else:
             inner = (
-                "SELECT n.chunk FROM graph_mentions n JOIN graph_chunks c ON c.chunk = n.chunk"
+                "SELECT n.chunk FROM graph_mentions n"
+                " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
                 f" WHERE n.entity = k.value AND {self._allowed_sql}"
                 " ORDER BY n.degree, n.chunk LIMIT ?"
             )
             values = (*self._allowed_values, per_entity)
         found = self._run(
             "SELECT k.value, c.chunk FROM json_each(?) k"
-            f" JOIN graph_chunks c ON c.chunk IN ({inner})",
+            f" CROSS JOIN graph_chunks c ON c.chunk IN ({inner})",
             (_array(entities), *values),
         )
         return [(entity, chunk) for entity, chunk in found]
 
-    def _neighbours(
-        self, entities: Sequence[int], request: SliceRequest
-    ) -> list[tuple[int, int, float]]:
-        """Read (entity, neighbour, weight), both directions, heaviest first for each entity."""
+    def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
+        """Read (entity, neighbour), both directions, the heaviest relations of each entity."""
         if not entities or request.neighbours_per_entity <= 0:
             return []
         chosen, values = self._relation_sql(request)
         typed, kinds = self._typed(request)
-        found: list[tuple[int, int, float]] = []
+        found: list[tuple[int, int]] = []
         for here, there in (("source", "target"), ("target", "source")):
             inner = (
                 f"SELECT n.relation FROM graph_relations n WHERE n.{here} = k.value AND {chosen}"
                 f" ORDER BY n.weight DESC, n.{there} LIMIT ?"
             )
             found += self._run(
-                f"SELECT k.value, r.{there}, r.weight FROM json_each(?) k"
-                f" JOIN graph_relations r ON r.relation IN ({inner})"
-                f" JOIN graph_entities e ON e.entity = r.{there} WHERE {typed}",
+                f"SELECT k.value, r.{there} FROM json_each(?) k"
+                f" CROSS JOIN graph_relations r ON r.relation IN ({inner})"
+                f" CROSS JOIN graph_entities e ON e.entity = r.{there} WHERE {typed}",
                 (_array(entities), *values, request.neighbours_per_entity, *kinds),
             ).fetchall()
         return found
@@ -409,7 +404,8 @@ class _Reader:
         """Read the chosen nodes and every edge among them."""
         missing = [key for key in choice.entities if key not in named]
         read = self._run(
-            f"SELECT {_ENTITY} FROM json_each(?) k JOIN graph_entities e ON e.entity = k.value",
+            f"SELECT {_ENTITY} FROM json_each(?) k"
+            " CROSS JOIN graph_entities e ON e.entity = k.value",
             (_array(missing),),
         ).fetchall()
         rows = {row[0]: row for row in self._visible(read)} | {
@@ -420,8 +416,8 @@ class _Reader:
         chunks = {key: chunks[key] for key in choice.chunks if key in chunks}
         found_mentions = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop FROM json_each(?) k"
-            " JOIN graph_mentions m ON m.chunk = k.value"
-            " WHERE m.entity IN (SELECT value FROM json_each(?))",
+            " CROSS JOIN graph_mentions m ON m.chunk = k.value"
+            " WHERE +m.entity IN (SELECT value FROM json_each(?))",
             (_array(chunks), _array(rows)),
         )
         mentions = [
@@ -449,9 +445,9 @@ class _Reader:
         keys = _array(rows)
         found = self._run(
             "SELECT r.source, r.type, r.target, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
-            " FROM json_each(?) k JOIN graph_relations r ON r.source = k.value"
+            " FROM json_each(?) k CROSS JOIN graph_relations r ON r.source = k.value"
             " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
-            f" WHERE r.target IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
+            f" WHERE +r.target IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
             (keys, keys, *values, MAX_RELATIONS),
         )
         return _sorted_relations(
@@ -473,9 +469,9 @@ class _Reader:
         chosen, values = self._relation_sql(SliceRequest(), "r")
         found = self._run(
             "SELECT s.id, r.type, t.id, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
-            " FROM json_each(?) k JOIN graph_relations r ON r.source = k.value"
-            " JOIN graph_entities s ON s.entity = r.source"
-            " JOIN graph_entities t ON t.entity = r.target"
+            " FROM json_each(?) k CROSS JOIN graph_relations r ON r.source = k.value"
+            " CROSS JOIN graph_entities s ON s.entity = r.source"
+            " CROSS JOIN graph_entities t ON t.entity = r.target"
             " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
             f" WHERE {chosen} LIMIT ?",
             (_array(keys), *values, MAX_RELATIONS),
@@ -499,7 +495,7 @@ class _Reader:
         rows = self.rows_of_ids(ids)
         found = self._run(
             "SELECT e.id, e.name, e.synonyms FROM json_each(?) k"
-            " JOIN graph_entities e ON e.entity = k.value ORDER BY e.id",
+            " CROSS JOIN graph_entities e ON e.entity = k.value ORDER BY e.id",
             (_array(row[0] for row in rows),),
         )
         return {

@@ -64,9 +64,7 @@ def entity_key(namespace: str, entity: str) -> int:
     return _hash("e", namespace, entity)
 
 
-def relation_key(
-    namespace: str, source: str, kind: str, target: str, evidence: str | None
-) -> int:
+def relation_key(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> int:
     """Give the integer key of a relation: (source, type, target, evidence) within a namespace."""
     return _hash("r", namespace, source, kind, target, evidence or "")
 

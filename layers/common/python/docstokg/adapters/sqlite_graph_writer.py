@@ -1,4 +1,6 @@
-"""The knowledge graph in SQLite, write side: every batch is whole or absent, repeats change nothing."""
+"""The knowledge graph in SQLite, write side: a batch is whole or absent, repeats change nothing."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
 
 import json
 import sqlite3
@@ -34,8 +36,8 @@ REDIRECTS = 4
 class SqliteGraphWriter:
     """A `GraphWriter`; use it from one thread at a time."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
         self._opened: sqlite3.Connection | None = None
 
     def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
@@ -45,13 +47,13 @@ class SqliteGraphWriter:
         with self._writing() as run:
             run(
                 "INSERT OR IGNORE INTO graph_dirty SELECT m.entity FROM json_each(?) k"
-                " JOIN graph_mentions m ON m.chunk = k.value",
+                " CROSS JOIN graph_mentions m ON m.chunk = k.value",
                 (keys,),
             )
             run(
                 "DELETE FROM graph_topics WHERE (namespace, topic, chunk) IN (SELECT c.namespace,"
-                " t.value, c.chunk FROM json_each(?) k JOIN graph_chunks c ON c.chunk = k.value"
-                " JOIN json_each(c.topics) t)",
+                " t.value, c.chunk FROM json_each(?) k CROSS JOIN graph_chunks c"
+                " ON c.chunk = k.value CROSS JOIN json_each(c.topics) t)",
                 (keys,),
             )
             for key, node in rows:
@@ -179,12 +181,13 @@ class SqliteGraphWriter:
         keys = _array(chunks)
         run(
             "INSERT OR IGNORE INTO graph_dirty SELECT m.entity FROM json_each(?) k"
-            " JOIN graph_mentions m ON m.chunk = k.value",
+            " CROSS JOIN graph_mentions m ON m.chunk = k.value",
             (keys,),
         )
         run(
             "DELETE FROM graph_mentions WHERE (entity, degree, chunk) IN (SELECT m.entity,"
-            " m.degree, m.chunk FROM json_each(?) k JOIN graph_mentions m ON m.chunk = k.value)",
+            " m.degree, m.chunk FROM json_each(?) k CROSS JOIN graph_mentions m"
+            " ON m.chunk = k.value)",
             (keys,),
         )
 
@@ -197,7 +200,7 @@ class SqliteGraphWriter:
         replaced = self._replacements(connection, namespace)
         found = connection.execute(
             "SELECT a.key, e.id, a.preferred FROM graph_aliases a"
-            " JOIN graph_entities e ON e.entity = a.entity WHERE a.namespace = ?",
+            " CROSS JOIN graph_entities e ON e.entity = a.entity WHERE a.namespace = ?",
             (namespace,),
         )
         best: dict[tuple[str, str], bool] = {}
@@ -211,14 +214,15 @@ class SqliteGraphWriter:
         known = {
             old.casefold(): new
             for old, new in connection.execute(
-                "SELECT o.id, n.id FROM graph_entities o JOIN graph_entities n"
+                "SELECT o.id, n.id FROM graph_entities o CROSS JOIN graph_entities n"
                 " ON n.namespace = o.namespace AND n.folded = lower(o.replaced_by)"
                 " WHERE o.namespace = ? AND o.obsolete AND o.replaced_by IS NOT NULL",
                 (namespace,),
             )
         }
         final: dict[str, str] = {}
-        for old, now in known.items():
+        for old, replacement in known.items():
+            now = replacement
             for _ in range(REDIRECTS):
                 now = known.get(now.casefold(), now)
             final[old] = now
@@ -243,8 +247,8 @@ class SqliteGraphWriter:
             present = [
                 row[0]
                 for row in run(
-                    "SELECT c.chunk FROM json_each(?) k JOIN graph_chunks c ON c.chunk = k.value"
-                    " WHERE c.namespace = ?",
+                    "SELECT c.chunk FROM json_each(?) k CROSS JOIN graph_chunks c"
+                    " ON c.chunk = k.value WHERE c.namespace = ?",
                     (keys, namespace),
                 )
             ]
@@ -252,8 +256,8 @@ class SqliteGraphWriter:
             keys = _array(present)
             run(
                 "INSERT OR IGNORE INTO graph_dirty SELECT r.source FROM json_each(?) k"
-                " JOIN graph_relations r ON r.evidence = k.value UNION SELECT r.target FROM"
-                " json_each(?) k JOIN graph_relations r ON r.evidence = k.value",
+                " CROSS JOIN graph_relations r ON r.evidence = k.value UNION SELECT r.target FROM"
+                " json_each(?) k CROSS JOIN graph_relations r ON r.evidence = k.value",
                 (keys, keys),
             )
             for table, column in (
@@ -286,7 +290,8 @@ class SqliteGraphWriter:
         run(
             "DELETE FROM graph_entities WHERE entity IN (SELECT entity FROM graph_dirty)"
             " AND NOT listed"
-            " AND NOT EXISTS (SELECT 1 FROM graph_mentions m WHERE m.entity = graph_entities.entity)"
+            " AND NOT EXISTS (SELECT 1 FROM graph_mentions m"
+            " WHERE m.entity = graph_entities.entity)"
             " AND NOT EXISTS (SELECT 1 FROM graph_relations r"
             " WHERE r.source = graph_entities.entity)"
             " AND NOT EXISTS (SELECT 1 FROM graph_relations r"
@@ -299,7 +304,7 @@ class SqliteGraphWriter:
         run(
             "UPDATE graph_entities SET (open_mentions, closed_mentions) = ("
             " SELECT COALESCE(SUM(c.acl = '[]'), 0), COALESCE(SUM(c.acl <> '[]'), 0)"
-            " FROM graph_mentions m JOIN graph_chunks c ON c.chunk = m.chunk"
+            " FROM graph_mentions m CROSS JOIN graph_chunks c ON c.chunk = m.chunk"
             " WHERE m.entity = graph_entities.entity)"
             " WHERE entity IN (SELECT entity FROM graph_dirty)"
         )
@@ -316,10 +321,11 @@ class SqliteGraphWriter:
             types = [
                 row[0] for row in run("SELECT DISTINCT type FROM graph_relations ORDER BY type")
             ]
-            info = GraphInfo(**counts, relation_types=tuple(types))
-            run(
-                "INSERT OR REPLACE INTO graph_meta VALUES ('counts', ?)", (info.model_dump_json(),)
-            )
+            spaces = [
+                row[0] for row in run("SELECT DISTINCT namespace FROM graph_chunks ORDER BY 1")
+            ]
+            info = GraphInfo(**counts, relation_types=tuple(types), namespaces=tuple(spaces))
+            run("INSERT OR REPLACE INTO graph_meta VALUES ('counts', ?)", (info.model_dump_json(),))
         try:
             self._connection().execute("PRAGMA optimize")
             self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -332,8 +338,14 @@ class SqliteGraphWriter:
         run = self._connection().execute
         for kind, sql in _DIGESTS.items():
             for row in run(sql, (namespace,)):
-                lines.append(f"{kind} {json.dumps(_readable(row), ensure_ascii=False)}")
+                lines.append(f"{kind} {json.dumps(list(row), ensure_ascii=False)}")
         yield from sorted(lines)
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     @contextmanager
     def _writing(self) -> Iterator["_Run"]:
@@ -352,7 +364,7 @@ class SqliteGraphWriter:
     def _connection(self) -> sqlite3.Connection:
         if self._opened is not None:
             return self._opened
-        Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             connection = sqlite3.connect(
                 self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
@@ -386,19 +398,16 @@ _DIGESTS = {
     " WHERE namespace = ?",
     "entity": "SELECT id, name, type, synonyms, definition, obsolete, replaced_by, listed, bare,"
     " hex(vector) FROM graph_entities WHERE namespace = ?",
-    "alias": "SELECT a.key, e.id, a.preferred FROM graph_aliases a JOIN graph_entities e"
+    "alias": "SELECT a.key, e.id, a.preferred FROM graph_aliases a CROSS JOIN graph_entities e"
     " ON e.entity = a.entity WHERE a.namespace = ?",
-    "mention": "SELECT c.uuid, e.id, m.start, m.stop FROM graph_entities e JOIN graph_mentions m"
-    " ON m.entity = e.entity LEFT JOIN graph_chunks c ON c.chunk = m.chunk WHERE e.namespace = ?",
+    "mention": "SELECT c.uuid, e.id, m.start, m.stop FROM graph_entities e"
+    " CROSS JOIN graph_mentions m ON m.entity = e.entity"
+    " LEFT JOIN graph_chunks c ON c.chunk = m.chunk WHERE e.namespace = ?",
     "relation": "SELECT s.id, r.type, t.id, r.weight, c.uuid, r.start, r.stop, r.properties"
-    " FROM graph_relations r JOIN graph_entities s ON s.entity = r.source"
-    " JOIN graph_entities t ON t.entity = r.target"
+    " FROM graph_relations r CROSS JOIN graph_entities s ON s.entity = r.source"
+    " CROSS JOIN graph_entities t ON t.entity = r.target"
     " LEFT JOIN graph_chunks c ON c.chunk = r.evidence WHERE r.namespace = ?",
 }
-
-
-def _readable(row: Sequence[object]) -> list[object]:
-    return list(row)
 
 
 def _place(record: MentionRecord) -> tuple[bool, int, int]:

@@ -1,12 +1,15 @@
-"""Which nodes a capped slice of the graph keeps: the one rule that every store applies."""
+"""Which nodes a capped slice of the graph keeps: one rule, so that every store answers alike."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+SMOOTHING = 10
+"""As in reciprocal rank fusion: how much more the first places count than the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A pool chunk at `position` mentions `entity`, which `count` chunks mention in all."""
+    """The pool chunk at `position` (0-based) mentions `entity`, as `count` chunks do in all."""
 
     entity: int
     position: int
@@ -15,17 +18,8 @@ class Mentioned:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """Caps: nodes in all, chunks of one entity, neighbours of one entity."""
-
-    nodes: int
-    chunks_per_entity: int
-    neighbours_per_entity: int
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """The nodes to keep, best first."""
+    """The nodes to keep, best first; `truncated`: something found was left out."""
 
     entities: tuple[int, ...]
     chunks: tuple[int, ...]
@@ -35,41 +29,52 @@ class Choice:
 def choose_starts(
     named: Sequence[int], mentioned: Iterable[Mentioned], max_nodes: int
 ) -> list[int]:
-    best: dict[int, float] = {}
-    info = {}
+    """Give the entities to look around: `named` first, then the pool's, at most half the nodes.
+
+    An entity that one chunk alone mentions leads nowhere and is left out. The others rank by
+    sum over pool chunks of 1 / (10 + position), divided by the square root of `count`; ties by id.
+    """
+    weight: dict[int, float] = {}
+    rarity: dict[int, float] = {}
+    name: dict[int, str] = {}
+    known = set(named)
     for row in mentioned:
-        if row.count < 2:
-            continue
-        best[row.entity] = best.get(row.entity, 0.0) + 1 / (10 + row.position)
-        info[row.entity] = row
-    ranked = sorted(
-        (key for key in best if key not in named),
-        key=lambda key: (-best[key] / info[key].count ** 0.5, info[key].id),
-    )
+        if row.count >= 2 and row.entity not in known:
+            weight[row.entity] = weight.get(row.entity, 0.0) + 1 / (SMOOTHING + row.position)
+            rarity[row.entity], name[row.entity] = row.count**-0.5, row.id
+    ranked = sorted(weight, key=lambda key: (-weight[key] * rarity[key], name[key]))
     return [*named, *ranked][: max(1, max_nodes // 2)]
 
 
-def choose_chunks(
+def choose_nodes(
     starts: Sequence[int],
     near: Iterable[tuple[int, int]],
-    neighbours: Iterable[tuple[int, int, float]],
+    neighbours: Iterable[tuple[int, int]],
     pool: Sequence[int],
-    budget: Budget,
+    max_nodes: int,
 ) -> Choice:
-    order = {entity: i for i, entity in enumerate(starts)}
+    """Fill the slice: `starts`, the pool's chunks, the starts' chunks, the starts' neighbours.
+
+    `near`: (start, chunk) as fetched for each start; `neighbours`: (start, other entity). Pool
+    chunks may take half of what the starts leave, neighbours a sixth of all nodes, and each what
+    the other leaves free. Chunks and neighbours rank by sum of 1 / (10 + place of the start),
+    ties by key.
+    """
+    place = {entity: i for i, entity in enumerate(starts)}
+    old = set(pool)
+    chunks = _ranked(((start, chunk) for start, chunk in near if chunk not in old), place)
+    others = _ranked(((start, other) for start, other in neighbours if other not in place), place)
+    room = max(0, max_nodes - len(starts))
+    reserved = min(len(others), max_nodes // 6, room)
+    kept_pool = list(pool)[: max((room - reserved) // 2, room - reserved - len(chunks))]
+    kept = [*kept_pool, *chunks][: room - reserved]
+    extra = others[: room - len(kept)]
+    left_out = len(pool) + len(chunks) > len(kept) or len(others) > len(extra)
+    return Choice((*starts, *extra), tuple(kept), left_out)
+
+
+def _ranked(pairs: Iterable[tuple[int, int]], place: dict[int, int]) -> list[int]:
     weight: dict[int, float] = {}
-    for entity, chunk in near:
-        weight[chunk] = weight.get(chunk, 0.0) + 1 / (10 + order[entity])
-    room = budget.nodes - len(starts)
-    in_pool = set(pool)
-    new = sorted((c for c in weight if c not in in_pool), key=lambda c: (-weight[c], c))
-    pool_kept = list(pool)[: max(room // 2, room - len(new))]
-    chunks = (pool_kept + new)[:room]
-    room -= len(chunks)
-    links: dict[int, int] = {}
-    for entity, other, _ in neighbours:
-        if other not in order:
-            links[other] = links.get(other, 0) + 1
-    extra = sorted(links, key=lambda e: (-links[e], e))[:room]
-    truncated = len(new) + len(pool) > len(chunks) or len(links) > len(extra)
-    return Choice((*starts, *extra), tuple(chunks), truncated)
+    for start, other in dict.fromkeys(pairs):
+        weight[other] = weight.get(other, 0.0) + 1 / (SMOOTHING + place[start])
+    return sorted(weight, key=lambda key: (-weight[key], key))

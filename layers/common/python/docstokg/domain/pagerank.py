@@ -1,0 +1,43 @@
+"""Rank what a question's slice of the graph holds by how well it is connected to the question."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+DAMPING = 0.85
+ITERATIONS = 20
+
+
+def personalised(
+    edges: Sequence[tuple[int, int, float]],
+    restart: Vector,
+    damping: float = DAMPING,
+    iterations: int = ITERATIONS,
+) -> Vector:
+    """Give each node's share of a random surfer who keeps returning to `restart`; sums to 1.
+
+    x <- (1 - d) s + d (W'x + loss * s), with s = `restart` scaled to sum 1 (uniform when it is
+    all zero), W the undirected `edges` (a, b, weight > 0) with rows scaled to sum 1, and `loss`
+    what sits on nodes without edges: Page et al. 1999; Haveliwala, "Topic-sensitive PageRank",
+    2002. `iterations` power steps from s leave an error below d^iterations. Shape (n,).
+    """
+    size = len(restart)
+    total = float(restart.sum())
+    start = restart / total if total > 0 else np.full(size, 1 / max(1, size))
+    if not edges:
+        return np.asarray(start, dtype=np.float64)
+    one = np.fromiter((edge[0] for edge in edges), dtype=np.intp, count=len(edges))
+    two = np.fromiter((edge[1] for edge in edges), dtype=np.intp, count=len(edges))
+    weight = np.fromiter((edge[2] for edge in edges), dtype=np.float64, count=len(edges))
+    rows, columns = np.concatenate([one, two]), np.concatenate([two, one])
+    weights = np.concatenate([weight, weight])
+    out = np.bincount(rows, weights=weights, minlength=size)
+    dangling = out == 0
+    share = weights / np.where(dangling, 1.0, out)[rows]
+    x = start
+    for _ in range(iterations):
+        moved = np.bincount(columns, weights=x[rows] * share, minlength=size)
+        x = (1 - damping) * start + damping * (moved + float(x[dangling].sum()) * start)
+    return np.asarray(x, dtype=np.float64)

@@ -1,0 +1,151 @@
+"""A fetched slice as one undirected graph of chunks and entities, and where its walk restarts."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from docstokg.contracts.graph import (
+    AliasMatch,
+    GraphSlice,
+    SliceEntity,
+    SliceMention,
+    SliceRelation,
+)
+from docstokg.domain.linking import Linker, Match, resolve
+from docstokg.domain.pagerank import Vector, personalised
+
+FACTS = 10
+"""Best facts whose endpoints are seeds (5 to 20 measured alike)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """How the restart vector mixes its parts; fitted together with the gate (`benchmarks`).
+
+    `passages`: weight of the pool against all seeds together. `sharpness`: power of the fused
+    scores, so that one clear winner keeps its place while a flat list leaves it to the graph.
+    """
+
+    passages: float = 1.5
+    sharpness: float = 4.0
+
+
+class SliceGraph:
+    """Nodes are numbered entities first, then chunks, each sorted by id; edges weigh 1."""
+
+    def __init__(self, part: GraphSlice, pool: Iterable[str]) -> None:
+        """`pool`: uuids that belong to the question even where the slice left them out."""
+        self.entities: dict[str, SliceEntity] = {item.id: item for item in part.entities}
+        uuids = {item.uuid for item in part.chunks}
+        uuids.update(pool)
+        names = [*sorted(self.entities), *sorted(uuids)]
+        self.node: dict[str, int] = {name: i for i, name in enumerate(names)}
+        self.names: Sequence[str] = names
+        self.chunks: Sequence[str] = names[len(self.entities) :]
+        self.doc_of: dict[str, str] = {item.uuid: item.doc_id for item in part.chunks}
+        self.chunk_id_of: dict[str, str] = {item.uuid: item.chunk_id for item in part.chunks}
+        self.mentions: dict[str, dict[str, SliceMention]] = {}
+        for mention in part.mentions:
+            self.mentions.setdefault(mention.uuid, {})[mention.entity_id] = mention
+        self.relations: dict[tuple[str, str], list[SliceRelation]] = {}
+        for relation in part.relations:
+            if relation.source != relation.target:
+                pair = (relation.source, relation.target)
+                self.relations.setdefault((min(pair), max(pair)), []).append(relation)
+        self.edges: list[tuple[int, int, float]] = [
+            (self.node[uuid], self.node[entity], 1.0)
+            for uuid, found in sorted(self.mentions.items())
+            for entity in sorted(found)
+        ]
+        self.edges += [(self.node[a], self.node[b], 1.0) for a, b in sorted(self.relations)]
+
+    def rarity(self, entity: str) -> float:
+        """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
+        known = self.entities.get(entity)
+        return 0.0 if known is None else 1 / max(1, known.mentions)
+
+    def neighbours(self, entity: str) -> set[str]:
+        """List the entities that share a relation or a chunk with `entity`."""
+        near = {b if a == entity else a for a, b in self.relations if entity in (a, b)}
+        for found in self.mentions.values():
+            if entity in found:
+                near.update(found)
+        return near - {entity}
+
+
+def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
+    """Join two slices of one graph; the first one's aliases stay."""
+    return GraphSlice(
+        aliases=first.aliases,
+        entities=_united(first.entities, second.entities, lambda item: item.id),
+        chunks=_united(first.chunks, second.chunks, lambda item: item.uuid),
+        mentions=_united(first.mentions, second.mentions, lambda m: (m.uuid, m.entity_id)),
+        relations=_united(
+            first.relations,
+            second.relations,
+            lambda r: (r.source, r.type, r.target, r.evidence_uuid or ""),
+        ),
+        truncated=first.truncated or second.truncated,
+    )
+
+
+def _united[Item](
+    first: Iterable[Item], second: Iterable[Item], key: Callable[[Item], str | tuple[str, ...]]
+) -> tuple[Item, ...]:
+    found = {key(item): item for item in (*first, *second)}
+    return tuple(found[name] for name in sorted(found, key=lambda name: (name,)))
+
+
+def named_in(query: str, aliases: Iterable[AliasMatch], graph: SliceGraph) -> list[Match]:
+    """Find the entities a question names, longest names only, homonyms decided where possible."""
+    linker = Linker((match.key, match.entity_id, match.preferred) for match in aliases)
+    found = [match for match in linker.find(query, lower_case=True) if not match.nested]
+    sure = {match.entity_ids[0] for match in found if len(match.entity_ids) == 1}
+    doubtful = {e for match in found if len(match.entity_ids) > 1 for e in match.entity_ids}
+    context = {entity: len(graph.neighbours(entity) & sure) for entity in doubtful}
+    types = {entity: item.type for entity, item in graph.entities.items()}
+    return resolve(found, types, context)
+
+
+def restart(
+    graph: SliceGraph,
+    named: Mapping[str, float],
+    facts: Iterable[tuple[str, str, float]],
+    pool: Mapping[str, float],
+    blend: Blend,
+) -> Vector:
+    """Give the restart vector: seeds by rarity and the fused scores of the pool.
+
+    s = seeds / |seeds| + passages * pool^sharpness / |pool^sharpness|, where seeds =
+    named * rarity / |.| + endpoints of facts * score * rarity / |.| (FACTS.md section 8).
+    `named`: entity -> share of the name that is its own (1, less for undecided homonyms).
+    """
+    size = len(graph.names)
+    by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)
+    for entity, share in named.items():
+        if entity in graph.node:
+            by_name[graph.node[entity]] += share * graph.rarity(entity)
+    for source, target, score in facts:
+        for entity in (source, target):
+            if entity in graph.node:
+                by_fact[graph.node[entity]] += max(0.0, score) * graph.rarity(entity)
+    for uuid, score in pool.items():
+        by_pool[graph.node[uuid]] += max(0.0, score) ** blend.sharpness
+    seeds = _scaled(by_name) + _scaled(by_fact)
+    return np.asarray(_scaled(seeds) + blend.passages * _scaled(by_pool), dtype=np.float64)
+
+
+def _scaled(values: Vector) -> Vector:
+    total = float(values.sum())
+    return values / total if total > 0 else values
+
+
+def ranked_chunks(graph: SliceGraph, scores: Vector) -> list[str]:
+    """List the chunks by falling score, ties by uuid."""
+    return sorted(graph.chunks, key=lambda uuid: (-scores[graph.node[uuid]], uuid))
+
+
+def walk(graph: SliceGraph, start: Vector) -> Vector:
+    """Rank the slice by personalised PageRank."""
+    return personalised(graph.edges, start)
