@@ -38,7 +38,7 @@ from docstokg.observability import Telemetry
 from docstokg.ports import Reranker, SearchIndex
 from functions.ground.fit import fitted
 
-GROUND_CAP_S = 1.0
+GROUND_CAP_S = 3.0
 RERANK_CAP_S = 1.5
 RESERVE_S = 0.15
 RERANK_RESERVE_S = 0.4

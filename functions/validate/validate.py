@@ -25,8 +25,8 @@ from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.intake import decode_body, invalid, parse
 from docstokg.usecases.problems import problem_reply
 
-RETRIEVE_CAP_S = 1.5
-EXPAND_CAP_S = 1.0
+RETRIEVE_CAP_S = 3.0
+EXPAND_CAP_S = 1.5
 CACHE_TIME_S = 0.25
 ANSWER_SNIPPET = 800
 SEARCH_SNIPPET = 200

@@ -38,9 +38,14 @@ class Refused(Exception):
         self.status, self.code, self.detail, self.headers = status, code, detail, headers
 
 
-def application(settings: Settings, wiring: Wiring | None = None) -> Starlette:
-    """Make the ASGI application; models and connections are made now, not in a request."""
-    sink = PrometheusSink()
+def application(
+    settings: Settings, wiring: Wiring | None = None, sink: PrometheusSink | None = None
+) -> Starlette:
+    """Make the ASGI application; models and connections are made now, not in a request.
+
+    A given `wiring` reports to the given `sink`, which `GET /metrics` shows.
+    """
+    sink = sink or PrometheusSink()
     wiring = wiring or Wiring(
         settings, Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
     )

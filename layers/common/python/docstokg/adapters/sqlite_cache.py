@@ -17,10 +17,14 @@ class SqliteCache:
     def _open(self, timeout_s: float) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self._path, timeout=timeout_s, isolation_level=None)
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS response "
-            "(key TEXT PRIMARY KEY, request_hash TEXT, body TEXT, expires REAL)"
-        )
+        try:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS response "
+                "(key TEXT PRIMARY KEY, request_hash TEXT, body TEXT, expires REAL)"
+            )
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:

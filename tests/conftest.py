@@ -1,0 +1,231 @@
+"""What every test shares: no network but loopback, no caches of the user, a small loaded store."""
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
+
+
+@pytest.fixture(autouse=True)
+def only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that reaches for the network fails at once, whatever machine it runs on."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[0] not in LOOPBACK:
+            raise AssertionError(f"a test tried to connect to {address[0]}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder of this run, so that no test reads what another machine left."""
+    return tmp_path_factory.mktemp("cache")
+
+
+CORPUS = {
+    "chunks.jsonl": [
+        {
+            "id": "seizure",
+            "doc_id": "d-seizure",
+            "title": "Seizure",
+            "section": "Definition",
+            "text": "Seizures are sudden, uncontrolled electrical events in the brain (HP:0001250). "
+            "A seizure may follow a high fever in young children. "
+            "Anticonvulsants reduce the frequency of seizures by 50 percent.",
+            "topics": ["neurology"],
+            "metadata": {"year": 2020, "tags": ["brain", "acute"]},
+        },
+        {
+            "id": "dravet",
+            "doc_id": "d-dravet",
+            "title": "Dravet syndrome",
+            "text": "Dravet syndrome is a severe epilepsy of infancy. It begins with prolonged "
+            "febrile seizures. Most patients carry a variant of SCN1A.",
+            "topics": ["genetics"],
+            "metadata": {"year": 2021},
+        },
+        {
+            "id": "scn1a",
+            "doc_id": "d-scn1a",
+            "title": "SCN1A",
+            "text": "SCN1A encodes the alpha subunit of a sodium channel. Loss of function disturbs "
+            "inhibitory neurons.",
+            "metadata": {"year": 2019},
+        },
+        {
+            "id": "asthma",
+            "doc_id": "d-asthma",
+            "title": "Asthma",
+            "text": "Asthma is a chronic inflammation of the airways. Wheezing and breathlessness "
+            "come in attacks.",
+            "topics": ["pulmonology"],
+        },
+        {
+            "id": "bridge",
+            "doc_id": "d-bridge",
+            "title": "Golden Gate Bridge",
+            "text": "The Golden Gate Bridge spans a strait in California. It opened in 1937.",
+        },
+        {
+            "id": "secret",
+            "doc_id": "d-secret",
+            "title": "Trial 77",
+            "text": "Trial 77 tested a secret anticonvulsant against seizures. It is not public.",
+            "acl": ["staff"],
+        },
+        {
+            "id": "plain",
+            "doc_id": "d-plain",
+            "char_start": 1000,
+            "text": "Fever above 38 degrees is common in children. \U0001f600 Most fevers pass.",
+        },
+    ],
+    "entities.jsonl": [
+        {
+            "id": "HP:0001250",
+            "name": "Seizure",
+            "type": "Phenotype",
+            "synonyms": ["Seizures", "Fits"],
+        },
+        {"id": "HP:0002099", "name": "Asthma", "type": "Phenotype"},
+        {"id": "MONDO:0100135", "name": "Dravet syndrome", "type": "Disease"},
+        {"id": "HGNC:10585", "name": "SCN1A", "type": "Gene"},
+    ],
+    "relations.jsonl": [
+        {
+            "source": "MONDO:0100135",
+            "type": "has_phenotype",
+            "target": "HP:0001250",
+            "frequency": "HP:0040280",
+            "evidence": {"chunk_id": "dravet", "start": 45, "end": 86},
+        },
+        {
+            "source": "HGNC:10585",
+            "type": "causes",
+            "target": "MONDO:0100135",
+            "evidence": {"chunk_id": "dravet"},
+        },
+    ],
+}
+
+
+def write_corpus(folder: Path, corpus: dict[str, list[dict[str, Any]]]) -> Path:
+    """Write JSON lines files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in corpus.items():
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def load_folder(folder: Path, store: Path, cache_dir: Path, *, embed: bool = True, **settings: Any):
+    """Load a folder into one embedded store, as `docstokg load` does."""
+    from docstokg.settings import Settings
+    from docstokg.wiring import Wiring
+    from docstokg_local.loading.pipeline import LoadOptions, Stores, load
+    from docstokg_local.loading.rejects import RejectLog
+
+    url = f"sqlite:///{store}"
+    wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **settings))
+    stores = Stores(
+        search_index=wiring.search_index(),
+        index_writer=wiring.index_writer(),
+        knowledge_graph=wiring.knowledge_graph(),
+        graph_writer=wiring.graph_writer(),
+        embedder=wiring.embedder() if embed else None,
+        sparse_encoder=wiring.sparse_encoder() if embed else None,
+    )
+    try:
+        return load([folder], LoadOptions(embed=embed), stores, RejectLog(None))
+    finally:
+        wiring.close()
+
+
+@pytest.fixture(scope="session")
+def small_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
+    """The corpus above, loaded with both encoders; read only."""
+    folder = tmp_path_factory.mktemp("small")
+    write_corpus(folder / "corpus", CORPUS)
+    report = load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
+    assert report.rejected == 0
+    return folder / "store.sqlite"
+
+
+@pytest.fixture
+def copied_store(small_store: Path, tmp_path: Path) -> Path:
+    """A store of its own for a test that breaks it."""
+    import shutil
+
+    target = tmp_path / "store.sqlite"
+    for path in small_store.parent.glob("store.sqlite*"):
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / path.name)
+    return target
+
+
+@pytest.fixture
+def settings_for(cache_dir: Path) -> Callable[..., Any]:
+    """Make settings for a store file."""
+    from docstokg.settings import Settings
+
+    def make(store: Path, **more: Any) -> Settings:
+        values = {
+            "index_url": f"sqlite:///{store}",
+            "graph_url": f"sqlite:///{store}",
+            "cache_dir": str(cache_dir),
+            **more,
+        }
+        return Settings(**values)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def models(cache_dir: Path) -> dict[str, Any]:
+    """The real encoders, loaded once a run: they hold nothing of a test."""
+    from docstokg.settings import Settings
+    from docstokg.wiring import Wiring
+
+    wiring = Wiring(Settings(cache_dir=str(cache_dir)))
+    return {"embedder": wiring.embedder(), "sparse_encoder": wiring.sparse_encoder()}
+
+
+@pytest.fixture
+def client_for(
+    settings_for: Callable[..., Any], models: dict[str, Any]
+) -> Iterator[Callable[..., Any]]:
+    """Make an HTTP client of the real application over a store file."""
+    from starlette.testclient import TestClient
+
+    from docstokg.observability import Telemetry
+    from docstokg.wiring import Wiring
+    from docstokg_local.prometheus import PrometheusSink
+    from docstokg_local.server import application
+
+    opened = []
+
+    def make(store: Path, log: list[str] | None = None, **more: Any) -> TestClient:
+        settings = settings_for(store, **more)
+        sink = PrometheusSink()
+        write = (log if log is not None else []).append
+        telemetry = Telemetry(sink, write, reveal=settings.rag_log_snippets)
+        shared = {} if {"embed_provider", "sparse"} & more.keys() else models
+        wiring = Wiring(settings, telemetry, shared)
+        client = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
+        opened.append((client, wiring))
+        return client
+
+    yield make
+    for client, wiring in opened:
+        client.close()
+        wiring.close()

@@ -1,0 +1,253 @@
+"""The HTTP API over the real state machine, handlers, stores and models."""
+
+import hashlib
+import json
+import re
+
+import pytest
+from openapi_spec_validator import validate as validate_openapi
+
+from tests.conftest import CORPUS
+
+TEXTS = {row["id"]: row["text"] for row in CORPUS["chunks.jsonl"]}
+
+
+def problem(response, status: int) -> dict:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == status
+    assert body["request_id"] == response.headers["x-request-id"]
+    return body
+
+
+def proven(citation: dict) -> None:
+    text = TEXTS[citation["chunk_id"]]
+    base = 1000 if citation["chunk_id"] == "plain" else 0
+    assert citation["offset_base"] == ("document" if base else "chunk")
+    start, end = citation["char_start"] - base, citation["char_end"] - base
+    assert text[start:end] == citation["snippet"]
+    assert citation["text_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_question_becomes_cited_evidence(small_store, client_for) -> None:
+    response = client_for(small_store).post(
+        "/v1/answer", json={"query": "What are seizures in children?"}
+    )
+    body = response.json()
+    assert response.status_code == 200
+    assert body["citations"][0]["chunk_id"] == "seizure"
+    assert [c["rank"] for c in body["citations"]] == list(range(1, body["results_count"] + 1))
+    for citation in body["citations"]:
+        proven(citation)
+    assert body["diagnostics"]["degraded"] is False, body["diagnostics"]
+    assert set(body["diagnostics"]["channels"]) == {"bm25", "splade", "dense", "facts"}
+    assert (body["answer"], body["confidence"], body["grounding"]) == ("", 0, None)
+    assert body["metadata"]["index_model"]
+
+
+def test_the_same_question_gives_the_same_citations(small_store, client_for) -> None:
+    client = client_for(small_store)
+    bodies = [client.post("/v1/answer", json={"query": "fever"}).json() for _ in range(3)]
+    for body in bodies:
+        for citation in body["citations"]:
+            del citation["provenance"]["retrieved_at"]
+    assert bodies[0]["citations"] == bodies[1]["citations"] == bodies[2]["citations"]
+
+
+def test_the_graph_shows_its_path(small_store, client_for) -> None:
+    body = (
+        client_for(small_store)
+        .post("/v1/answer", json={"query": "Which disease has HP:0001250?", "top_k": 3})
+        .json()
+    )
+    by_chunk = {citation["chunk_id"]: citation for citation in body["citations"]}
+    assert by_chunk["seizure"]["kg_evidence"]["entity_id"] == "HP:0001250"
+    assert by_chunk["dravet"]["kg_path"], by_chunk["dravet"]
+    assert body["diagnostics"]["kg_stats"]["hops_executed"] >= 1
+
+
+def test_an_extractive_answer_is_cited_by_construction(small_store, client_for) -> None:
+    body = (
+        client_for(small_store)
+        .post(
+            "/v1/answer",
+            json={
+                "query": "What are seizures?",
+                "budget": {"max_tokens_gen": 200},
+                "synthesis": {"enabled": True, "model": "extractive"},
+            },
+        )
+        .json()
+    )
+    assert re.search(r"\[\d+\]", body["answer"])
+    assert body["grounding"]["grounded"] is True
+    assert body["grounding"]["coverage"] == 1.0
+    assert any(citation["cited"] for citation in body["citations"])
+    assert body["confidence"] > 0
+
+
+def test_search_has_short_snippets_and_no_answer(small_store, client_for) -> None:
+    body = client_for(small_store).post("/v1/search", json={"query": "electrical events"}).json()
+    assert body["answer"] == ""
+    assert body["grounding"] is None
+    assert all(len(citation["snippet"]) <= 200 for citation in body["citations"])
+    for citation in body["citations"]:
+        proven(citation)
+
+
+def test_full_verbosity_brings_the_text(small_store, client_for) -> None:
+    body = (
+        client_for(small_store)
+        .post("/v1/answer", json={"query": "asthma", "verbosity": "full"})
+        .json()
+    )
+    assert body["citations"][0]["full_text"] == TEXTS["asthma"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chunks"),
+    [
+        ({"doc_id": "d-asthma"}, {"asthma"}),
+        ({"topic": ["neurology", "genetics"]}, {"seizure", "dravet"}),
+        ({"year": [2020, 2021.0]}, {"seizure", "dravet"}),
+        ({"tags": "acute"}, {"seizure"}),
+        ({"section": "Definition", "year": 2021}, set()),
+        ({"nothing": "here"}, set()),
+        ({"doc_id": []}, set()),
+    ],
+)
+def test_a_filter_bounds_everything(small_store, client_for, wanted, chunks) -> None:
+    body = (
+        client_for(small_store)
+        .post("/v1/answer", json={"query": "seizures asthma fever", "filter": wanted})
+        .json()
+    )
+    assert {citation["chunk_id"] for citation in body["citations"]} == chunks
+    assert bool(body["warnings"]) is (not chunks)
+
+
+def test_an_empty_namespace_is_a_warning(small_store, client_for) -> None:
+    response = client_for(small_store).post(
+        "/v1/answer", json={"query": "seizures", "namespace": "empty"}
+    )
+    assert response.status_code == 200
+    assert response.json()["citations"] == []
+    assert response.json()["warnings"]
+    assert response.json()["diagnostics"]["degraded"] is False
+
+
+def test_keys_bind_namespaces_and_groups(small_store, client_for, tmp_path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(
+        json.dumps(
+            {
+                "staff-key": {"sub": "s", "namespaces": ["*"], "groups": ["staff"]},
+                "guest-key": {"sub": "g", "namespaces": ["default"], "groups": []},
+            }
+        )
+    )
+    client = client_for(small_store, auth="keys", keys_file=str(keys))
+    ask = {"query": "secret anticonvulsant trial"}
+    problem(client.post("/v1/answer", json=ask), 401)
+    problem(client.post("/v1/answer", json=ask, headers={"X-Api-Key": "wrong"}), 401)
+    guest = client.post("/v1/answer", json=ask, headers={"X-Api-Key": "guest-key"}).json()
+    staff = client.post("/v1/answer", json=ask, headers={"X-Api-Key": "staff-key"}).json()
+    assert "secret" not in {citation["chunk_id"] for citation in guest["citations"]}
+    assert "Trial 77" not in json.dumps(guest)
+    assert "secret" in {citation["chunk_id"] for citation in staff["citations"]}
+    other = {**ask, "namespace": "other"}
+    problem(client.post("/v1/answer", json=other, headers={"X-Api-Key": "guest-key"}), 403)
+    assert client.get("/v1/health").status_code == 200
+    assert client.get("/openapi.json").status_code == 200
+    assert client.get("/metrics").status_code == 200
+
+
+def test_errors_have_one_shape(small_store, client_for) -> None:
+    client = client_for(small_store)
+    problem(client.get("/nowhere"), 404)
+    problem(client.get("/v1/answer"), 405)
+    problem(client.post("/v1/answer", content=b"{}"), 415)
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    found = problem(client.post("/v1/answer", content=b"{}", headers=headers), 400)
+    assert found["errors"] == [{"path": "$.query", "code": "missing", "message": "Field required"}]
+    problem(client.post("/v1/answer", content=b"x" * 70_000, headers=headers), 413)
+
+
+def test_a_cached_answer_and_a_reused_key(small_store, client_for, tmp_path) -> None:
+    client = client_for(small_store, cache_dir=str(tmp_path))
+    ask = {"query": "What is asthma?", "cache_key": "one"}
+    first = client.post("/v1/answer", json=ask).json()
+    second = client.post("/v1/answer", json=ask).json()
+    assert first["diagnostics"]["cache_hit"] is False
+    assert second["diagnostics"]["cache_hit"] is True
+    assert second["citations"] == first["citations"]
+    problem(client.post("/v1/answer", json={**ask, "top_k": 3}), 409)
+
+
+def test_health_openapi_and_metrics(small_store, client_for) -> None:
+    client = client_for(small_store)
+    health = client.get("/v1/health").json()
+    assert health["status"] == "ok"
+    assert health["dependencies"]["index"]["state"] == "up"
+    document = client.get("/openapi.json").json()
+    validate_openapi(document)
+    routes = set(document["paths"])
+    assert {"/v1/answer", "/v1/search", "/v1/health", "/openapi.json"} <= routes
+    client.post("/v1/answer", json={"query": "asthma"})
+    text = client.get("/metrics").text
+    assert 'rag_requests_total{route="answer",status="200"} 1.0' in text
+    for name in ("rag_request_latency_seconds", "rag_kg_chunks_added", "query_verbosity_total"):
+        assert name in text
+
+
+def test_logs_tell_nothing_private(small_store, client_for) -> None:
+    log: list[str] = []
+    client = client_for(small_store, log)
+    client.post("/v1/answer", json={"query": "Which sodium channel is disturbed?"})
+    client.post("/v1/answer", json={"query": "Which sodium channel?", "filter": {"doc_id": "-"}})
+    assert log
+    for line in log:
+        json.loads(line)
+        assert "sodium" not in line
+        assert "inhibitory" not in line
+
+
+def test_logs_may_be_opened_on_purpose(small_store, client_for) -> None:
+    log: list[str] = []
+    client = client_for(small_store, log, rag_log_snippets=True)
+    client.post("/v1/answer", json={"query": "Which sodium channel is disturbed?"})
+    assert any("sodium" in line for line in log)
+
+
+ODD = [
+    '"unbalanced',
+    "AND OR NOT NEAR/3",
+    "col:umn^2 -minus +plus ~tilde *",
+    "😀😀😀",
+    "\u202eabc\u202d",
+    "a" * 4096,
+    "'; DROP TABLE index_chunk; --",
+    "MATCH (n) DETACH DELETE n",
+    "{{7*7}} ${jndi:x}",
+    "\t\n seizure \r\n",
+    "SELECT * FROM",
+    "ａｂｃ　ｄｅｆ",
+    "\\\\\\\\",
+    "[1] [2-5]",
+    "the of and a",
+    "%%%",
+    "\u0301\u0301\u0301",
+    "HP:0001250",
+    "hp_0001250?",
+    "{% $states.input %}",
+    "@@,@@role@@:@@admin",
+]
+
+
+@pytest.mark.parametrize("query", ODD, ids=range(len(ODD)))
+def test_strange_but_legal_questions(small_store, client_for, query: str) -> None:
+    response = client_for(small_store).post("/v1/answer", json={"query": query})
+    assert response.status_code == 200, response.text
+    assert response.json()["query"] == query.strip()
+    assert response.json()["diagnostics"]["degraded"] is False, response.json()["diagnostics"]

@@ -1,0 +1,162 @@
+"""Break what is embedded for real: files, locks, models; the caller still gets the best there is."""
+
+import shutil
+import sqlite3
+import time
+
+import pytest
+
+from docstokg.contracts.response import RAGResponse
+
+ASK = {"query": "What are seizures?", "budget": {"timeout_s": 2}}
+SLACK_S = 0.3
+
+
+def ask(client, body=ASK, status=200):
+    started = time.monotonic()
+    response = client.post("/v1/answer", json=body)
+    wall = time.monotonic() - started
+    assert response.status_code == status, response.text
+    assert wall <= body["budget"]["timeout_s"] + SLACK_S, f"{wall:.2f} s"
+    if status == 200:
+        RAGResponse.model_validate(response.json())
+    return response.json()
+
+
+def reasons(body) -> set[str]:
+    assert body["diagnostics"]["degraded"] is bool(body["diagnostics"]["degraded_reasons"])
+    return set(body["diagnostics"]["degraded_reasons"])
+
+
+def sidecars(store):
+    return store.with_name(store.name + ".d")
+
+
+def test_without_the_vector_files_words_still_answer(copied_store, client_for) -> None:
+    shutil.rmtree(sidecars(copied_store))
+    body = ask(client_for(copied_store))
+    assert "dense_unavailable" in reasons(body)
+    assert body["citations"][0]["chunk_id"] == "seizure"
+    assert "bm25" in body["citations"][0]["channels"]
+
+
+def test_without_an_embedder(small_store, client_for) -> None:
+    body = ask(client_for(small_store, embed_provider="none"))
+    assert reasons(body) == {"embedding_unavailable"}
+    assert body["citations"][0]["chunk_id"] == "seizure"
+    assert 0 < body["citations"][0]["score"] <= 1
+
+
+def test_another_embedder_than_the_index_was_built_with(small_store, client_for) -> None:
+    client = client_for(small_store)
+    body = ask(client, {**ASK, "providers": {"embedding": "jina"}})
+    assert reasons(body) == {"embedding_unavailable"}
+
+
+def test_without_a_sparse_encoder(small_store, client_for) -> None:
+    body = ask(client_for(small_store, sparse="none"))
+    assert reasons(body) == {"splade_unavailable"}
+
+
+def test_a_reranker_asked_for_and_not_there(small_store, client_for) -> None:
+    body = ask(client_for(small_store), {**ASK, "providers": {"reranker": "local"}})
+    assert reasons(body) == {"reranker_unavailable"}
+
+
+def test_a_broken_fact_table_costs_only_the_facts(copied_store, client_for) -> None:
+    with sqlite3.connect(copied_store) as connection:
+        tables = [
+            name
+            for (name,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'index_fact%' "
+                "AND sql LIKE '%fts5%'"
+            )
+        ]
+        assert tables
+        for table in tables:
+            connection.execute(f"DROP TABLE {table}")
+    body = ask(client_for(copied_store))
+    assert reasons(body) == {"facts_unavailable"}
+    assert body["citations"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "truncated", "garbage"])
+def test_a_lost_index_is_503_and_comes_back(copied_store, client_for, how, tmp_path) -> None:
+    graph = tmp_path / "graph.sqlite"
+    shutil.copy(copied_store, graph)
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    for path in tmp_path.glob("store.sqlite*"):
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, keep / path.name)
+    client = client_for(copied_store, kg_enabled=False)
+    assert ask(client)["citations"]
+    for path in tmp_path.glob("store.sqlite-*"):
+        path.unlink()
+    if how == "deleted":
+        copied_store.unlink()
+    elif how == "truncated":
+        with copied_store.open("r+b") as file:
+            file.truncate(5000)
+    else:
+        copied_store.write_bytes(b"not a database" * 1000)
+    lost = ask(client, status=503)
+    assert lost["code"] == "nothing_to_cite"
+    assert client.get("/v1/health").status_code == 503
+    copied_store.unlink(missing_ok=True)
+    for path in tmp_path.glob("store.sqlite-*"):
+        path.unlink()
+    shutil.copy(keep / "store.sqlite", copied_store)
+    assert ask(client)["citations"]
+
+
+def test_a_locked_index_ends_inside_the_deadline(copied_store, client_for) -> None:
+    client = client_for(copied_store)
+    ask(client)
+    lock = sqlite3.connect(copied_store, isolation_level=None)
+    lock.execute("PRAGMA locking_mode = EXCLUSIVE")
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+        response = client.post("/v1/answer", json=ASK)
+        assert response.status_code in (200, 503)
+    finally:
+        lock.close()
+    assert ask(client)["citations"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "garbage"])
+def test_without_the_graph_hybrid_results_stay(copied_store, client_for, tmp_path, how) -> None:
+    graph = tmp_path / "graph.sqlite"
+    shutil.copy(copied_store, graph)
+    client = client_for(copied_store, graph_url=f"sqlite:///{graph}")
+    assert reasons(ask(client)) == set()
+    if how == "deleted":
+        graph.unlink()
+        for path in tmp_path.glob("graph.sqlite-*"):
+            path.unlink()
+    else:
+        graph.write_bytes(b"garbage" * 5000)
+    body = ask(client)
+    assert reasons(body) == {"kg_unavailable"}
+    assert body["citations"]
+    assert all(citation["kg_evidence"] is None for citation in body["citations"])
+    shutil.copy(copied_store, graph)
+    assert reasons(ask(client)) == set()
+
+
+def test_a_broken_response_cache_costs_nothing(small_store, client_for, tmp_path) -> None:
+    (tmp_path / "responses.sqlite").write_bytes(b"garbage" * 1000)
+    client = client_for(small_store, cache_dir=str(tmp_path))
+    body = ask(client, {**ASK, "cache_key": "k"})
+    assert body["citations"]
+    assert reasons(body) == set()
+
+
+def test_a_cache_folder_that_cannot_be_made(small_store, client_for, tmp_path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    client = client_for(small_store, cache_dir=str(tmp_path / "file" / "cache"))
+    assert ask(client, {**ASK, "cache_key": "k"})["citations"]
+
+
+def test_the_shortest_deadline_is_kept(small_store, client_for) -> None:
+    body = ask(client_for(small_store), {**ASK, "budget": {"timeout_s": 1}})
+    assert body["citations"]
