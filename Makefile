@@ -33,7 +33,13 @@ openapi: ## rewrite docs/openapi.json from the contracts
 	@.venv/bin/python -c 'from docstokg_local.server import document_text; print(document_text(), end="")' > docs/openapi.json
 
 synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account
-	@scripts/setup requirements.lock && .venv/bin/python infra/app.py $(ENV)
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.app $(ENV)
+
+package: ## each function's bundle, for aarch64 and for this machine, into build/
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.package
+
+promote: ## shift traffic of ENV to the newest version (PERCENT=10, 50, 100)
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.promote $(ENV) $(PERCENT)
 
 clean: ## remove what the targets made, but no data
 	@rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis
