@@ -30,6 +30,7 @@ class ModelServer:
     released: threading.Event = field(default_factory=threading.Event)
     port: int = 0
     tamper: Callable[[str, Any], Any] | None = None
+    failing_models: set[str] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -60,6 +61,8 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
 
         def _misbehave_or_answer(self, body: dict[str, Any]) -> None:
             mode = state.mode
+            if body.get("model") in state.failing_models:
+                mode = "error_500"
             if state.released.is_set():
                 # A kept-alive connection must not outlive the server.
                 self.close_connection = True

@@ -12,7 +12,9 @@ def build(wiring: Wiring) -> Handler:
     """Make the handler; a remote model's client is loaded here and not inside a request."""
     settings = wiring.settings
     if settings.llm_base_url or settings.llm_api_key:
-        wiring.language_model()
+        warm = getattr(wiring.language_model(), "warm", None)
+        if warm is not None:
+            warm()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         synthesis = synthesize(

@@ -94,7 +94,8 @@ _OPPOSITES_TEXT: Final = (
     "excitatory/inhibitory hyperpolarize/depolarize stable/unstable stabilize/destabilize "
     "young/old younger/older adult/child protect/damage required/dispensable "
     "necessary/dispensable essential/dispensable overexpress/knockdown raise/lower raise/reduce "
-    "boost/reduce support/oppose win/lose won/lost buy/sell profit/loss mild/severe associated/unassociated "
+    "boost/reduce support/oppose win/lose won/lost buy/sell profit/loss mild/severe "
+    "associated/unassociated "
     "related/unrelated dependent/independent equal/unequal"
 )
 _OPPOSITES: Final = _OPPOSITES_TEXT.split()

@@ -57,7 +57,7 @@ def check_answer(
     both come from one embedder. `timeout_s` bounds the embedder; without vectors in time the
     verdicts are lexical and the cosine counts as 0, with a warning.
     """
-    if not answer.strip() or notices.is_abstention(answer):
+    if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
     given = {block.rank: block for block in blocks}
     checked = markers.check_markers(answer, given)

@@ -1,0 +1,190 @@
+"""Model rows of SPEC 2.1: a real loopback server that refuses, hangs, drips and talks nonsense."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.litellm import LiteLlm
+from docstokg.contracts.response import BudgetLimits
+from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
+from docstokg.domain.notices import ABSTENTION
+from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, WrongAnswer
+from docstokg.observability import Telemetry
+from functions.synthesize.synthesize import synthesize
+from tests.model_server import ModelServer, serving
+
+SAID = [{"role": "user", "content": "PRIVATE question"}]
+BLOCKS = [
+    Block(
+        rank=1, uuid="u1", text="Seizures are electrical events.", document_name="A", relevance=8
+    ),
+    Block(rank=3, uuid="u3", text="Fever may cause seizures.", document_name="B", relevance=5),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warmed() -> None:
+    LiteLlm("http://127.0.0.1:1/v1", None).warm()
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with serving() as state:
+        yield state
+
+
+def complete(url: str | None, timeout_s: float = 5.0, key: str | None = None) -> Any:
+    return LiteLlm(url, key).complete(
+        SAID, model="gpt-4o-mini", temperature=0.0, max_tokens=50, timeout_s=timeout_s
+    )
+
+
+def plan_for(seconds: float, model: str = "gpt-4o-mini", hint: str | None = None) -> Plan:
+    now = int(time.time() * 1000)
+    return Plan(
+        request_id="r", route="answer", caller_sub="s", namespace="default", groups=None,
+        query="What are seizures?", top_k=10, started_ms=now,
+        deadline_ms=now + int(seconds * 1000),
+        retrieval=RetrievalPlan(channels={}, time_s=1),
+        expansion=ExpansionPlan(enabled=False, time_s=1),
+        synthesis=SynthesisPlan(model=model, temperature=0.0, max_tokens=100, style_hint=hint),
+        verbosity="snippet", snippet_chars=800, diagnostics=True,
+        budget_limits=BudgetLimits(
+            max_chunks=48, max_tokens_context=8000, max_tokens_gen=100, timeout_s=seconds
+        ),
+    )  # fmt: skip
+
+
+def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: Any) -> Any:
+    return synthesize(
+        plan,
+        more.pop("blocks", BLOCKS),
+        relevant=more.pop("relevant", True),
+        language_model=lambda: LiteLlm(url, None),
+        fallback_model=more.pop("fallback_model", None),
+        telemetry=Telemetry(write=(log if log is not None else []).append),
+        clock=time.time,
+    )
+
+
+def test_a_good_answer_with_tokens_and_cost(server: ModelServer) -> None:
+    completion = complete(server.url, key="k-1")
+    assert (completion.text, completion.tokens_in, completion.tokens_out) == (
+        "It is so [1].",
+        120,
+        30,
+    )
+    assert completion.cost_usd > 0
+    path, body = server.requests[0]
+    assert path == "/v1/chat/completions"
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("gpt-4o-mini", 50, 0.0)
+    assert server.headers[0]["Authorization"] == "Bearer k-1"
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    [
+        ("refuse_429", QuotaExceeded),
+        ("error_500", Unavailable),
+        ("error_503", Unavailable),
+        ("unauthorized", Unavailable),
+        ("not_found", Unavailable),
+        ("break_off", Unavailable),
+        ("not_json", DocsToKGError),
+        ("wrong_shape", DocsToKGError),
+        ("null_content", WrongAnswer),
+    ],
+)
+def test_each_misbehaviour_is_told_apart(
+    server: ModelServer, mode: str, kind: type[DocsToKGError]
+) -> None:
+    server.mode = mode
+    with pytest.raises(kind) as caught:
+        complete(server.url)
+    assert not isinstance(caught.value, Timeout)
+    assert "PRIVATE" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["hang", "drip"])
+def test_hanging_and_dripping_end_in_time(server: ModelServer, mode: str) -> None:
+    server.mode = mode
+    started = time.monotonic()
+    with pytest.raises(Timeout):
+        complete(server.url, timeout_s=0.6)
+    assert time.monotonic() - started < 0.9
+    server.mode = "ok"
+    assert complete(server.url).text
+
+
+def test_refused_connection_and_nothing_configured() -> None:
+    with pytest.raises(Unavailable):
+        complete("http://127.0.0.1:9/v1")
+    with pytest.raises(Unavailable, match="DOCSTOKG_LLM_BASE_URL"):
+        complete(None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("refuse_429", "llm_quota_exceeded"),
+        ("error_500", "llm_unavailable"),
+        ("empty", "llm_unavailable"),
+        ("not_json", "llm_unavailable"),
+        ("hang", "llm_timeout"),
+    ],
+)
+def test_the_step_says_why_there_is_no_answer(server: ModelServer, mode: str, reason: str) -> None:
+    server.mode = mode
+    log: list[str] = []
+    result = written(plan_for(1.2), server.url, log)
+    assert (result.outcome, result.answer, result.degraded) == ("failed", "", (reason,))
+    assert any("language_model_failed" in line for line in log)
+    assert "seizures" not in "".join(log)
+
+
+def test_one_fallback_and_no_more(server: ModelServer) -> None:
+    server.mode = "error_500"
+    result = written(plan_for(10), server.url, fallback_model="gpt-4o")
+    assert result.outcome == "failed"
+    assert [body["model"] for _, body in server.requests] == ["gpt-4o-mini", "gpt-4o"]
+
+
+def test_the_fallback_answers_for_the_first(server: ModelServer) -> None:
+    server.failing_models = {"gpt-4o-mini"}
+    result = written(plan_for(10), server.url, fallback_model="gpt-4o")
+    assert (result.outcome, result.model) == ("answered", "gpt-4o")
+    assert result.degraded == ("llm_unavailable",)
+
+
+def test_no_fallback_without_time(server: ModelServer) -> None:
+    server.mode = "error_500"
+    written(plan_for(2), server.url, fallback_model="gpt-4o")
+    assert [body["model"] for _, body in server.requests] == ["gpt-4o-mini"]
+
+
+def test_no_call_when_it_cannot_finish(server: ModelServer) -> None:
+    result = written(plan_for(0.3), server.url)
+    assert (result.outcome, result.degraded) == ("failed", ("deadline_exceeded",))
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("more", [{"relevant": False}, {"blocks": []}])
+def test_nothing_relevant_means_no_call(server: ModelServer, more: dict[str, Any]) -> None:
+    result = written(plan_for(5), server.url, **more)
+    assert (result.outcome, result.answer) == ("abstained", ABSTENTION)
+    assert server.requests == []
+
+
+def test_extractive_needs_no_server() -> None:
+    result = written(plan_for(5, model="extractive"), None)
+    assert (result.outcome, result.model, result.cost_usd) == ("answered", "extractive", 0.0)
+    assert "[1]" in result.answer
+
+
+def test_the_prompt_that_is_sent(server: ModelServer) -> None:
+    written(plan_for(5, hint="Use one sentence."), server.url)
+    system, user = server.requests[0][1]["messages"]
+    assert system["role"] == "system" and "Use one sentence." in system["content"]
+    assert "[3] Source: B (Relevance: 5/10)" in user["content"]

@@ -1,0 +1,251 @@
+"""The one check: every row of SPEC 2.1 about answers, and what holds for any model output."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docstokg.contracts.response import Citation, Provenance
+from docstokg.contracts.state import Block
+from docstokg.domain import extractive, notices
+from docstokg.domain.citations import find_markers
+from docstokg.domain.grounding import statements
+from docstokg.domain.vectors import pack
+from docstokg.domain.verdicts import weights
+from docstokg.errors import Timeout
+from docstokg.usecases.check_answer import check_answer
+
+SEIZURE = (
+    "Seizures are sudden electrical events in the brain. A seizure may follow a high fever. "
+    "Anticonvulsants reduce the frequency of seizures by 50 percent."
+)
+DRAVET = "Dravet syndrome is a severe epilepsy of infancy. It begins with febrile seizures."
+BLOCKS = [
+    Block(rank=1, uuid="u1", text=SEIZURE, document_name="Seizure", relevance=8, char_start=1000),
+    Block(rank=2, uuid="u2", text=DRAVET, document_name="Dravet", relevance=6, start=10),
+    Block(rank=4, uuid="u4", text="It opened in 1937.", document_name="Bridge", relevance=1),
+]
+
+
+def citation(rank: int, doc: str, score: float) -> Citation:
+    return Citation(
+        rank=rank, doc_id=doc, uuid=f"u{rank}", chunk_id=doc, snippet="s", char_start=0,
+        char_end=1, offset_base="chunk", text_sha256="0" * 64, score=score, source="hybrid",
+        provenance=Provenance(run_id="r", retrieved_at="now"),
+    )  # fmt: skip
+
+
+CITATIONS = [citation(1, "a", 0.8), citation(2, "b", 0.6), citation(4, "c", 0.1)]
+
+
+class WordEmbedder:
+    """Counts words: enough for cosines to mean something."""
+
+    model = "words"
+    dimension = 64
+
+    def embed(self, texts, timeout_s):
+        vectors = []
+        for text in texts:
+            values = [0.0] * self.dimension
+            for word in re.findall(r"\w+", text.casefold()):
+                values[sum(word.encode()) % self.dimension] += 1.0
+            vectors.append(pack(values))
+        return tuple(vectors)
+
+
+class LateEmbedder(WordEmbedder):
+    def embed(self, texts, timeout_s):
+        raise Timeout("late")
+
+
+def check(answer: str, **more):
+    more.setdefault("embedder", WordEmbedder())
+    return check_answer(answer, BLOCKS, citations=CITATIONS, query="What are seizures?", **more)
+
+
+def test_a_good_answer() -> None:
+    result = check("Seizures are sudden electrical events in the brain [1]. It begins with febrile "
+                   "seizures [2].")  # fmt: skip
+    assert result.warnings == ()
+    assert result.cited == (1, 2)
+    report = result.grounding
+    assert (report.coverage, report.context_coverage, report.grounded) == (1.0, 0.6667, True)
+    assert [verdict.verdict for verdict in report.sentences] == ["supported", "supported"]
+    mean = (0.8 + 0.6 + 0.1) / 3
+    assert 0.4 * mean + 0.3 * 0.6 < result.confidence <= 0.4 * mean + 0.3 * 0.6 + 0.3
+
+
+def test_spans_count_in_the_offset_base() -> None:
+    report = check("Anticonvulsants reduce the frequency of seizures by 50 percent [1]. "
+                   "It begins with febrile seizures [2].").grounding  # fmt: skip
+    first, second = (verdict.span for verdict in report.sentences)
+    assert SEIZURE[first.char_start - 1000 : first.char_end - 1000].startswith("Anticonvulsants")
+    assert DRAVET[second.char_start - 10 : second.char_end - 10].startswith("It begins")
+
+
+def test_sentences_point_into_the_answer() -> None:
+    result = check("Seizures are electrical events [1][9]. Dravet is severe [2]!")
+    for verdict, text in zip(
+        result.grounding.sentences,
+        ["Seizures are electrical events [1].", "Dravet is severe [2]!"],
+        strict=True,
+    ):
+        assert result.answer[verdict.start : verdict.end] == text
+
+
+def test_orphans_with_valid_ones_left() -> None:
+    result = check("Seizures are electrical events in the brain [1][9]. More [3].")
+    assert result.answer == "Seizures are electrical events in the brain [1]. More."
+    assert result.grounding.invalid_citations == ("[9]", "[3]")
+    assert result.confidence <= 0.5
+    assert notices.CITATIONS_UNAVAILABLE in result.warnings
+    assert not result.grounding.grounded
+
+
+def test_no_valid_marker_at_all() -> None:
+    result = check("Seizures are electrical events in the brain.")
+    assert result.answer == "Seizures are electrical events in the brain."
+    assert (result.confidence, result.confidence_level) == (0.5, "medium")
+    assert result.warnings == (notices.CITATIONS_UNAVAILABLE,)
+    assert [verdict.verdict for verdict in result.grounding.sentences] == ["uncited"]
+    assert not result.grounding.grounded
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        notices.ABSTENTION,
+        f'"{notices.ABSTENTION}"',
+        "I don\u2019t have information about that in the available documents",
+        f"{notices.ABSTENTION} [1]",
+        "",
+        "  \n",
+    ],
+)
+def test_abstention(answer: str) -> None:
+    result = check(answer)
+    assert result.answer == notices.ABSTENTION
+    assert (result.confidence, result.grounding, result.warnings) == (0.0, None, ())
+
+
+def test_low_coverage_is_said() -> None:
+    result = check("Seizures are sudden electrical events in the brain [1]. They are common. "
+                   "They are feared by many. They never end.")  # fmt: skip
+    assert result.grounding.coverage == 0.25
+    assert notices.LOW_COVERAGE in result.warnings
+    assert not result.grounding.grounded
+
+
+UNSUPPORTED = (
+    "Seizures are sudden electrical events in the brain [1]. "
+    "Anticonvulsants reduce the frequency of seizures by 75 percent [1]. "
+    "It begins with febrile seizures [2]."
+)
+
+
+def test_unsupported_is_reported() -> None:
+    result = check(UNSUPPORTED)
+    assert result.answer == UNSUPPORTED
+    assert notices.UNSUPPORTED in result.warnings
+    assert not result.grounding.grounded
+    assert result.grounding.sentences[1].reasons == ("number_not_in_source",)
+
+
+def test_unsupported_is_dropped_and_said() -> None:
+    result = check(UNSUPPORTED, repair="drop")
+    assert result.answer == (
+        "Seizures are sudden electrical events in the brain [1]. "
+        "It begins with febrile seizures [2]."
+    )
+    assert result.warnings == (notices.UNSUPPORTED_DROPPED,)
+    assert result.grounding.grounded
+
+
+def test_dropping_everything_abstains_and_says_so() -> None:
+    result = check("Anticonvulsants reduce seizures by 75 percent [1].", repair="drop")
+    assert (result.answer, result.confidence) == (notices.ABSTENTION, 0.0)
+    assert result.warnings == (notices.UNSUPPORTED_DROPPED,)
+
+
+@pytest.mark.parametrize("embedder", [None, LateEmbedder()])
+def test_without_vectors_it_says_so(embedder: object) -> None:
+    result = check("Seizures are sudden electrical events in the brain [1].", embedder=embedder)
+    assert notices.NO_EMBEDDER in result.warnings
+    assert result.confidence == pytest.approx(0.4 * 0.5 + 0.3 * 0.3, abs=1e-3)
+
+
+def test_what_is_no_claim_needs_no_citation() -> None:
+    text = "# Findings\n\nHere are the results:\n\n- Seizures are events [1].\n\nIs that all?"
+    assert [s.claim for s in statements(text) if s.factual] == ["- Seizures are events."]
+
+
+PIECES = st.sampled_from(
+    ["Seizures are events in the brain", " [1]", "[2]", " [9]", "[1, 7]", "[1-4]", ". ",
+     "! ", "\n\n",
+     "`[3]`", "```\n", "[source 1]", "【2†x】", "[^1]", "[", "]", "75 percent",
+     "HP:0001250 (Ataxia)",
+     notices.ABSTENTION, " not", "😀", "\u202e", "[1](http://x)", "\n[9]: http://y"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.text(max_size=120), st.lists(PIECES, max_size=25).map("".join)),
+       st.sampled_from(["drop", "report"]))  # fmt: skip
+def test_any_model_output_whatever(answer: str, repair: str) -> None:
+    result = check(answer, repair=repair)
+    given_ranks = {block.rank for block in BLOCKS}
+    named = {rank for marker in find_markers(result.answer) for rank in marker.ranks}
+    assert named <= given_ranks
+    assert set(result.cited) <= given_ranks
+    assert 0 <= result.confidence <= 1
+    if result.grounding is None:
+        assert result.answer == notices.ABSTENTION
+        return
+    report = result.grounding
+    assert report.total_citations == 3
+    assert not (report.grounded and (report.invalid_citations or report.coverage < 0.7))
+    for verdict in report.sentences:
+        assert 0 <= verdict.start < verdict.end <= len(result.answer)
+        assert (verdict.verdict == "uncited") == (not verdict.citations)
+    if repair == "drop":
+        assert all(verdict.verdict != "unsupported" for verdict in report.sentences)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(min_size=3, max_size=60), st.text(max_size=200))
+def test_the_extractive_model_is_cited_by_construction(query: str, text: str) -> None:
+    blocks = [*BLOCKS, Block(rank=7, uuid="u7", text=text, document_name="x", relevance=9)]
+    answer = extractive.answer(query, blocks, weights(), 300)
+    result = check_answer(answer, blocks, query=query)
+    assert result.grounding is None or not result.grounding.invalid_citations
+    assert result.grounding is None or result.grounding.coverage == 1.0
+    assert result.answer == answer
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What begins with febrile seizures?", "It begins with febrile seizures [2]."),
+        ("What reduces the frequency of seizures?",
+         "Anticonvulsants reduce the frequency of seizures by 50 percent [1]."),
+    ],
+)  # fmt: skip
+def test_the_extractive_model_answers_with_source_sentences(query: str, expected: str) -> None:
+    answer = extractive.answer(query, BLOCKS, weights(), 300)
+    assert expected in answer
+    report = check_answer(answer, BLOCKS, query=query).grounding
+    assert report.grounded
+    assert {verdict.verdict for verdict in report.sentences} == {"supported"}
+
+
+def test_the_extractive_model_abstains() -> None:
+    assert extractive.answer("Who painted the Mona Lisa?", BLOCKS, weights(), 300) == (
+        notices.ABSTENTION
+    )
+
+
+def test_the_extractive_model_keeps_its_token_budget() -> None:
+    answer = extractive.answer("What are seizures of the brain?", BLOCKS, weights(), 20)
+    assert -(-len(answer.encode()) // 4) <= 20

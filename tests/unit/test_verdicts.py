@@ -1,0 +1,149 @@
+"""Verdicts: what supports, what does not, and why, with the span that decides."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docstokg.domain.verdicts import (
+    Passage,
+    decide,
+    examine,
+    parse_weights,
+    sentence_scores,
+    weights,
+)
+from docstokg.domain.wording import quantities, read, stem
+
+TEXT = (
+    "We enrolled 120 patients with epilepsy. Valproate reduced the frequency of seizures by 49.6% "
+    "within 12 weeks. No patient developed hepatitis. Seizure (HP:0001250) is coded by the clinic. "
+    "SCN1A variants increase the risk of febrile seizures."
+)
+PASSAGE = Passage("u-1", TEXT, base=100, header="Valproate trial")
+
+
+def judge(claim: str, *passages: Passage):
+    return decide(examine(claim, passages or (PASSAGE,), weights()), weights())
+
+
+def test_a_quotation_is_supported_and_its_span_is_exact() -> None:
+    claim = "valproate reduced the frequency of seizures by 49.6% within 12 weeks"
+    result = judge(claim)
+    assert (result.verdict, result.support, result.reasons) == ("supported", 1.0, ())
+    assert result.evidence is not None
+    assert result.evidence.uuid == "u-1"
+    found = TEXT[result.evidence.start - 100 : result.evidence.end - 100]
+    assert found == "Valproate reduced the frequency of seizures by 49.6% within 12 weeks."
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Valproate reduced seizure frequency by 49.6% in 12 weeks",
+        "Within 12 weeks, valproate reduced how frequent seizures were by about 50%",
+        "Variants of SCN1A increase febrile seizure risk",
+    ],
+)
+def test_a_paraphrase_is_not_called_unsupported(claim: str) -> None:
+    assert judge(claim).verdict in ("supported", "weak")
+    assert judge(claim).reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason", "verdicts"),
+    [
+        ("Valproate reduced the frequency of seizures by 75%", "number_not_in_source",
+         {"unsupported"}),
+        ("The trial enrolled 1200 patients with epilepsy", "number_not_in_source",
+         {"unsupported"}),
+        ("Topiramate and MTOR reduced the frequency of seizures", "name_not_in_source",
+         {"weak", "unsupported"}),
+        ("Ataxia (HP:0001250) is coded by the clinic", "id_label_mismatch", {"unsupported"}),
+        ("Seizure (HP:0009999) is coded by the clinic", "id_not_in_source", {"unsupported"}),
+        ("Valproate did not reduce the frequency of seizures", "negation_mismatch",
+         {"weak", "unsupported"}),
+        ("SCN1A variants decrease the risk of febrile seizures", "contradiction_suspected",
+         {"weak", "unsupported"}),
+    ],
+)  # fmt: skip
+def test_reasons(claim: str, reason: str, verdicts: set[str]) -> None:
+    result = judge(claim)
+    assert reason in result.reasons
+    assert result.verdict in verdicts
+
+
+def test_another_topic_is_unsupported() -> None:
+    assert judge("The Golden Gate Bridge opened to traffic in California").verdict == "unsupported"
+
+
+def test_two_passages_may_support_together() -> None:
+    other = Passage("u-2", "Febrile seizures are common in Dravet syndrome.")
+    assert judge("Dravet syndrome has febrile seizures", PASSAGE, other).evidence.uuid == "u-2"
+
+
+def test_vectors_may_lift_a_paraphrase() -> None:
+    found = examine("The drug made fits rarer", (PASSAGE,), weights())
+    near = decide(found, weights(), [0.95] * len(found.evidence))
+    far = decide(found, weights(), [0.0] * len(found.evidence))
+    assert near.support > far.support
+
+
+def test_rationale_comes_first() -> None:
+    sentences = ("Epilepsy is a disease.", "We found that valproate reduced seizures.", "Methods.")
+    scores = sentence_scores("Valproate reduces seizures", sentences, weights())
+    assert max(scores) == scores[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=120), st.lists(st.text(max_size=150), max_size=3))
+def test_any_text_gets_a_verdict(claim: str, texts: list[str]) -> None:
+    passages = [Passage(str(place), text) for place, text in enumerate(texts)]
+    result = (
+        judge(claim, *passages) if passages else decide(examine(claim, [], weights()), weights())
+    )
+    assert 0 <= result.support <= 1
+    assert result.verdict in ("supported", "weak", "unsupported")
+    if result.evidence is not None:
+        text = texts[int(result.evidence.uuid)]
+        assert text[result.evidence.start : result.evidence.end] == result.evidence.text
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 4), st.integers(1, 3))
+def test_whole_sentences_of_a_source_are_supported(first: int, count: int) -> None:
+    pieces = TEXT.split(". ")
+    claim = ". ".join(pieces[first : first + count])
+    assert judge(claim).verdict == "supported"
+
+
+def test_weights_say_where_they_come_from() -> None:
+    with pytest.raises(TypeError):
+        parse_weights({"idf": [], "rarest": 1, "sentence": {}, "lexical": {}, "dense": {}})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5.2 mg of IL-6 and p53", [(5.2, "mg")]),
+        ("1,000 patients", [(1000.0, "patient")]),
+        ("50 percent, 50%", [(50.0, "%"), (50.0, "%")]),
+        ("two million dollars", [(2e6, "")]),
+        ("3 million people", [(3e6, "")]),
+        ("HP:0001250 and CO2", []),
+        ("twice", [(2.0, "")]),
+    ],
+)
+def test_numbers_are_read_with_units(text: str, expected: list[tuple[float, str]]) -> None:
+    assert [(found.value, found.unit) for found in quantities(text)] == expected
+
+
+def test_inflections_meet() -> None:
+    for words in (("increase", "increased", "increasing", "increases"),
+                  ("inhibits", "inhibition", "inhibitor"),
+                  ("activates", "activation", "active", "activity"),
+                  ("seizure", "seizures"), ("association", "associated")):  # fmt: skip
+        assert len({stem(word) for word in words}) == 1, words
+
+
+def test_names_are_told_from_first_words() -> None:
+    assert read("Patients with Dravet carry SCN1A and p53").names == {"dravet", "scn1a", "p53"}
