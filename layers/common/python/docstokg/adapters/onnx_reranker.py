@@ -1,0 +1,88 @@
+"""A cross-encoder from an ONNX file of the operator's own; none ships with the product."""
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docstokg.errors import Misconfigured, Timeout, WrongAnswer
+
+_MAX_TOKENS = 512
+_BATCH = 8
+
+
+class OnnxReranker:
+    """A `Reranker`; `path` is a sequence-classification model with `tokenizer.json` beside it."""
+
+    def __init__(self, path: str | None, threads: int = 2) -> None:
+        if not path:
+            raise Misconfigured("set DOCSTOKG_RERANK_MODEL_PATH to an ONNX cross-encoder")
+        self._path = Path(path).expanduser()
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+
+    @property
+    def model(self) -> str:
+        """Name the model by its file."""
+        return self._path.stem
+
+    def warm(self) -> None:
+        """Load the model; `Misconfigured` says what is missing."""
+        self._parts()
+
+    def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
+        """Return one logit per passage; `Timeout` is raised between batches of 8."""
+        until = time.monotonic() + timeout_s
+        session, tokenizer = self._parts()
+        wanted = {given.name for given in session.get_inputs()}
+        scores: list[float] = []
+        for start in range(0, len(passages), _BATCH):
+            if time.monotonic() >= until:
+                raise Timeout(f"{start} of {len(passages)} passages were scored in time")
+            pairs = [(query, passage) for passage in passages[start : start + _BATCH]]
+            encoded = tokenizer.encode_batch(pairs)
+            feed = {
+                "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),
+                "attention_mask": np.array([e.attention_mask for e in encoded], dtype=np.int64),
+                "token_type_ids": np.array([item.type_ids for item in encoded], dtype=np.int64),
+            }
+            given = {name: value for name, value in feed.items() if name in wanted}
+            logits = np.asarray(session.run(None, given)[0], dtype=np.float64)
+            logits = logits.reshape(len(pairs), -1)[:, -1]
+            if not np.isfinite(logits).all():
+                raise WrongAnswer(f"{self.model} gave a score that is not finite")
+            scores += [float(value) for value in logits]
+        return tuple(scores)
+
+    def _parts(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> tuple[Any, Any]:
+        beside = self._path.with_name("tokenizer.json")
+        for file in (self._path, beside):
+            if not file.is_file():
+                raise Misconfigured(f"{file} is missing (DOCSTOKG_RERANK_MODEL_PATH)")
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as missing:
+            raise Misconfigured(f"a local reranker needs {missing.name}") from missing
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        try:
+            session = onnxruntime.InferenceSession(
+                str(self._path), options, providers=["CPUExecutionProvider"]
+            )
+        except (RuntimeError, ValueError) as broken:
+            raise Misconfigured(f"{self._path} is not a readable model") from broken
+        tokenizer = Tokenizer.from_file(str(beside))
+        tokenizer.enable_truncation(_MAX_TOKENS)
+        tokenizer.enable_padding()
+        return session, tokenizer

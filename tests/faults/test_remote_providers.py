@@ -1,0 +1,188 @@
+"""Embedders and rerankers against a real loopback server that obeys and breaks their protocols."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.http_embedder import HttpEmbedder
+from docstokg.adapters.http_json import Endpoint
+from docstokg.adapters.http_reranker import HttpReranker
+from docstokg.adapters.onnx_reranker import OnnxReranker
+from docstokg.domain.vectors import pack, unpack
+from docstokg.errors import (
+    CircuitOpen,
+    DocsToKGError,
+    Misconfigured,
+    QuotaExceeded,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
+from tests.model_server import ModelServer, serving, vector
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with serving() as state:
+        yield state
+
+
+def embedder(url: str, provider: str = "openai", fallback: str | None = None) -> HttpEmbedder:
+    return HttpEmbedder(
+        provider=provider, base_url=url, fallback_url=fallback, model="m-1", dimension=8,
+        api_key="k",
+    )  # fmt: skip
+
+
+def reranker(url: str, provider: str = "cohere") -> HttpReranker:
+    return HttpReranker(provider=provider, base_url=url, model="r-1", api_key="k")
+
+
+@pytest.mark.parametrize("provider", ["openai", "jina", "hf"])
+def test_vectors_come_back_in_order_and_of_unit_length(server: ModelServer, provider: str) -> None:
+    texts = [f"text number {place}" for place in range(70)]
+    found = embedder(server.url, provider).embed(texts, 5.0)
+    assert found == tuple(pack(vector(text, 8)) for text in texts)
+    assert math.isclose(float(unpack(found[0]) @ unpack(found[0])), 1.0, rel_tol=1e-5)
+    paths = {path for path, _ in server.requests}
+    assert paths == {"/v1" if provider == "hf" else "/v1/embeddings"}
+    assert len(server.requests) == 2
+    assert server.headers[0]["Authorization"] == "Bearer k"
+
+
+FAILURES = [
+    ("refuse_429", QuotaExceeded),
+    ("error_500", Unavailable),
+    ("unauthorized", Unavailable),
+    ("break_off", Unavailable),
+    ("not_json", WrongAnswer),
+    ("hang", Timeout),
+    ("drip", Timeout),
+]
+
+
+@pytest.mark.parametrize(("mode", "kind"), FAILURES)
+@pytest.mark.parametrize("call", ["embed", "rank"])
+def test_each_failure_is_told_apart_in_time(
+    server: ModelServer, mode: str, kind: type[DocsToKGError], call: str
+) -> None:
+    server.mode = mode
+    started = time.monotonic()
+    with pytest.raises(kind) as caught:
+        if call == "embed":
+            embedder(server.url).embed(["PRIVATE"], 0.5)
+        else:
+            reranker(server.url).rank("PRIVATE", ["a"], 0.5)
+    assert time.monotonic() - started < 2.5
+    assert "PRIVATE" not in str(caught.value)
+
+
+def _rows(change: Callable[[list[Any]], Any]) -> Callable[[str, Any], Any]:
+    return lambda path, payload: {**payload, "data": change(payload["data"])}
+
+
+BAD_VECTORS = {
+    "one is missing": _rows(lambda rows: rows[:-1]),
+    "one too many": _rows(lambda rows: [*rows, rows[0]]),
+    "numbered twice": _rows(lambda rows: [{**row, "index": 0} for row in rows]),
+    "too short": _rows(lambda rows: [{**row, "embedding": [1.0]} for row in rows]),
+    "not a number": _rows(lambda rows: [{**row, "embedding": ["x"] * 8} for row in rows]),
+    "NaN": _rows(lambda rows: [{**row, "embedding": [float("nan")] * 8} for row in rows]),
+    "all zero": _rows(lambda rows: [{**row, "embedding": [0.0] * 8} for row in rows]),
+    "null": _rows(lambda rows: [{**row, "embedding": None} for row in rows]),
+    "no rows": _rows(lambda rows: None),
+    "another model": lambda path, payload: {**payload, "model": "other"},
+    "a list": lambda path, payload: [payload],
+}
+
+
+@pytest.mark.parametrize("case", BAD_VECTORS)
+def test_wrong_vectors_never_get_through(server: ModelServer, case: str) -> None:
+    server.tamper = BAD_VECTORS[case]
+    with pytest.raises(WrongAnswer):
+        embedder(server.url).embed(["a", "b"], 2.0)
+
+
+def test_order_of_the_answer_does_not_matter(server: ModelServer) -> None:
+    server.tamper = _rows(lambda rows: rows[::-1])
+    assert embedder(server.url).embed(["a", "b c"], 2.0) == (
+        pack(vector("a", 8)),
+        pack(vector("b c", 8)),
+    )
+
+
+def test_the_fallback_serves_the_same_model(server: ModelServer) -> None:
+    server.mode = "error_503"
+    with serving() as second:
+        two = embedder(server.url, fallback=second.url)
+        assert two.embed(["a"], 2.0) == (pack(vector("a", 8)),)
+        second.tamper = BAD_VECTORS["another model"]
+        with pytest.raises(WrongAnswer):
+            two.embed(["a"], 2.0)
+        server.mode, second.tamper = "hang", None
+        started = time.monotonic()
+        assert two.embed(["a"], 1.0)
+        assert time.monotonic() - started < 2.5
+
+
+def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: ModelServer) -> None:
+    now = 0.0
+    endpoint = Endpoint(f"{server.url}/embeddings", None, clock=lambda: now)
+    server.mode = "error_500"
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            endpoint.post({"model": "m", "input": ["a"]}, 1.0)
+    with pytest.raises(CircuitOpen):
+        endpoint.post({"model": "m", "input": ["a"]}, 1.0)
+    assert len(server.requests) == 5
+    server.mode, now = "ok", 31.0
+    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0)["data"]
+    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0)["data"]
+
+
+@pytest.mark.parametrize("provider", ["cohere", "jina"])
+def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, provider: str) -> None:
+    scores = reranker(server.url, provider).rank("red fox", ["blue", "red fox", "a fox"], 2.0)
+    assert scores == (0.0, 1.0, 0.5)
+    assert server.requests[0][0] == "/v1/rerank"
+    assert reranker(server.url).rank("q", [], 1.0) == ()
+
+
+def _results(change: Callable[[list[Any]], Any]) -> Callable[[str, Any], Any]:
+    return lambda path, payload: {**payload, "results": change(payload["results"])}
+
+
+BAD_SCORES = {
+    "one is missing": _results(lambda rows: rows[:-1]),
+    "scored twice": _results(lambda rows: [rows[0], rows[0]]),
+    "out of range": _results(lambda rows: [{**row, "index": 7} for row in rows]),
+    "no index": _results(lambda rows: [{"relevance_score": 1.0} for _ in rows]),
+    "a word": _results(lambda rows: [{**row, "relevance_score": "high"} for row in rows]),
+    "infinite": _results(lambda rows: [{**row, "relevance_score": float("inf")} for row in rows]),
+    "strings": _results(lambda rows: ["x" for _ in rows]),
+    "nothing": _results(lambda rows: None),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SCORES)
+def test_wrong_scores_never_order_anything(server: ModelServer, case: str) -> None:
+    server.tamper = BAD_SCORES[case]
+    with pytest.raises(WrongAnswer):
+        reranker(server.url).rank("q", ["a", "b"], 2.0)
+
+
+def test_settings_that_cannot_work() -> None:
+    with pytest.raises(Misconfigured, match="DOCSTOKG_EMBED_DIMENSION"):
+        HttpEmbedder(
+            provider="openai", base_url=None, fallback_url=None, model="unheard-of",
+            dimension=None, api_key=None,
+        )  # fmt: skip
+    with pytest.raises(Misconfigured):
+        embedder("ftp://x")
+    with pytest.raises(Misconfigured):
+        OnnxReranker(None)
+    with pytest.raises(Misconfigured, match="missing"):
+        OnnxReranker("/nowhere/model.onnx").warm()
