@@ -114,6 +114,14 @@ class Function(Construct):
         self.live = lambda_.Alias(
             self, "Live", alias_name="live", version=self.function.current_version
         )
+        if snap_start:
+            acknowledge(
+                self.function,
+                {
+                    "@aws-cdk/aws-lambda:snapStartRequirePublish": "A version is published with "
+                    "every change, and only versions are invoked."
+                },
+            )
         acknowledge(self.role, {"AwsSolutions-IAM5[Resource::*]": XRAY})
         acknowledge(
             self.function,

@@ -79,6 +79,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 env=environment,
                 capture_output=True,
                 text=True,
+                check=False,
             )
             reports = [_findings(path) for path in folder.glob("*/validation-report.json")]
             assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}\n{reports}"
@@ -117,3 +118,16 @@ def prod(assembly: Path) -> Template:
 
 def _template(assembly: Path, name: str) -> Template:
     return Template(assembly / name / f"docstokg-{name}.template.json")
+
+
+@pytest.fixture(scope="session")
+def bundles() -> Path:
+    """`build/` with both targets, made when missing or stale (that needs the package index)."""
+    from infra.package import BUILD, TARGETS, build
+
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for target in TARGETS:
+            build(target)
+    return BUILD

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +127,7 @@ def test_traffic_shifts_at_the_alias_and_goes_back_on_alarm(
         alias = template.one("AWS::StepFunctions::StateMachineAlias")
         assert alias["Name"] == "live"
         found: dict[str, Any] = alias["DeploymentPreference"]
-        alarms = {name for name in template.all("AWS::CloudWatch::Alarm")}
+        alarms = set(template.all("AWS::CloudWatch::Alarm"))
         assert {alarm["Ref"] for alarm in found["Alarms"]} <= alarms
         assert len(found["Alarms"]) == 4
         return found
@@ -318,10 +317,10 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
         assert alarm["AlarmActions"] == [{"Ref": topic}]
         assert alarm["AlarmDescription"]
     names = {alarm["AlarmName"] for alarm in alarms.values()}
-    ends = (
-        "api5xx api-latency workflow-failed workflow-timed-out workflow-throttled degraded "
-        "circuit-open plans-rejected model-cost"
-    ).split()
+    ends = [
+        *("api5xx", "api-latency", "workflow-failed", "workflow-timed-out", "workflow-throttled"),
+        *("degraded", "circuit-open", "plans-rejected", "model-cost"),
+    ]
     for end in ends:
         assert any(name.endswith(end) for name in names), end
     for spec in built():
@@ -401,14 +400,19 @@ def test_serverless_readers_are_the_functions_that_search(staging: Template) -> 
 
 
 def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:
-    reasons: Counter[str] = Counter()
     for name in ENVIRONMENTS:
         text = (assembly / name / f"docstokg-{name}.metadata.json").read_text("utf-8")
-        for found in re.finditer(r'"(AwsSolutions|Serverless)-[^"]+":\s*"([^"]*)"', text):
-            reasons[found[2]] += 1
-    assert reasons
-    for reason in reasons:
-        assert len(reason.split()) >= 6, reason
+        entries = [(path, entry) for path, found in json.loads(text).items() for entry in found]
+        acknowledged = [
+            (path, rule, reason)
+            for path, entry in entries
+            if entry["type"] == "aws:cdk:acknowledged-rules"
+            for rule, reason in entry["data"].items()
+        ]
+        assert len(acknowledged) > 30
+        for path, rule, reason in acknowledged:
+            assert len(reason.split()) >= 8, (path, rule, reason)
+        assert [path for path, entry in entries if entry["type"] == "aws:cdk:warning"] == []
 
 
 def test_cfn_lint_finds_nothing(template: Template) -> None:
@@ -419,7 +423,10 @@ def test_cfn_lint_finds_nothing(template: Template) -> None:
         # Orders CDK writes down although Ref implies them are harmless.
         config=ManualArgs(ignore_checks=["W3005"], regions=["eu-central-1"]),
     )
-    assert [f"{m.rule.id} {m.path} {m.message}" for m in matches] == []
+    found = [f"{m.rule.id} {m.path} {m.message}" for m in matches]
+    # Its schema of states knows no JSONata expression for a number; the service does.
+    jsonata = re.compile(r"E3601 .*'\{% .* %\}' is not of type 'number' at '\S+/TimeoutSeconds'")
+    assert [message for message in found if not jsonata.search(message)] == []
 
 
 def test_the_template_fits_cloudformation(template: Template) -> None:
