@@ -98,15 +98,34 @@ def _objections(operator: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name} is administration"
     if _expands(name):
         yield from _depth_objections(name, details)
-    for label in re.findall(r"(?<=[\w`)]):`?([A-Za-z_]\w*)", details):
-        if label not in LABELS | TYPES and "Seek" in name:
-            yield f"{name} uses {label}, which is not on the list"
+    if "Expand" in name or _expands(name):
+        yield from _type_objections(name, details)
+    if "Seek" in name:
+        for label in re.findall(r"\w:`?([A-Za-z_]\w*)", details):
+            if label not in LABELS | TYPES:
+                yield f"{name} uses {label}, which is not on the list"
     if rows > MAX_ROWS:
         yield f"{name} is estimated at {rows:.0f} rows"
 
 
 def _expands(name: str) -> bool:
-    return any(word in name for word in ("VarLength", "Repeat", "Trail", "ShortestPath"))
+    return any(
+        word in name for word in ("VarLength", "VarExpand", "Repeat", "Trail", "ShortestPath")
+    )
+
+
+def _type_objections(name: str, details: str) -> Iterator[str]:
+    if re.search(r"\)<?-->?\(", details):
+        yield f"{name} follows relationships of any type ({details[:80]})"
+    for inside in re.findall(r"\[([^\]]*)\]-|\[([^\]]*)\]->", details):
+        text = "".join(inside)
+        _, colon, types = text.partition(":")
+        named = re.findall(r"[A-Za-z_]\w*", types.partition("*")[0]) if colon else []
+        if not named:
+            yield f"{name} follows relationships of any type ({details[:80]})"
+        for kind in named:
+            if kind not in TYPES:
+                yield f"{name} follows {kind}, which is not on the list"
 
 
 def _depth_objections(name: str, details: str) -> Iterator[str]:
