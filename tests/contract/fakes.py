@@ -150,7 +150,9 @@ class MemoryIndex:
         chunks = [chunk for chunk, _ in self._chunks.values() if _sees(scope, chunk)]
         found = [
             (score, chunk)
-            for score, chunk in zip(self._scores(query, chunks), chunks, strict=True)
+            for score, chunk in zip(
+                self._scores(query, chunks, scope.namespace), chunks, strict=True
+            )
             if score is not None
         ]
         found.sort(key=lambda pair: (-pair[0], pair[1].uuid))
@@ -162,13 +164,20 @@ class MemoryIndex:
             ),
         )
 
-    def _scores(self, query: ChannelQuery, chunks: Sequence[ChunkRecord]) -> list[float | None]:
+    def _scores(
+        self, query: ChannelQuery, chunks: Sequence[ChunkRecord], namespace: str
+    ) -> list[float | None]:
         if query.channel == "bm25":
             words = _bm25(query.text, [f"{chunk.title} {chunk.text}" for chunk in chunks])
             return [score if score > 0 else None for score in words]
         if query.channel == "splade":
+            space = [c for c, _ in self._chunks.values() if c.namespace == namespace and c.sparse]
+            weights = {
+                token: weight * _rarity(sum(token in c.sparse for c in space), len(space))
+                for token, weight in query.weights.items()
+            }
             products = [
-                sum(w * chunk.sparse.get(token, 0) for token, w in query.weights.items())
+                sum(weight * chunk.sparse.get(token, 0) for token, weight in weights.items())
                 for chunk in chunks
             ]
             return [product if product > 0 else None for product in products]
@@ -182,6 +191,10 @@ class MemoryIndex:
         ]
 
 
+def _rarity(holders: int, total: int) -> float:
+    return math.log(1 + (total - holders + 0.5) / (holders + 0.5))
+
+
 def _bm25(question: str, texts: Sequence[str]) -> list[float]:
     asked = set(_words(" ".join(w for w in _RUNS.findall(question) if w.casefold() not in STOP)))
     counted = [Counter(_words(text)) for text in texts]
@@ -190,8 +203,7 @@ def _bm25(question: str, texts: Sequence[str]) -> list[float]:
     for counts in counted:
         total = 0.0
         for word in asked:
-            frequency = sum(1 for other in counted if other[word])
-            rarity = math.log(1 + (len(counted) - frequency + 0.5) / (frequency + 0.5))
+            rarity = _rarity(sum(1 for other in counted if other[word]), len(counted))
             length = 0.25 + 0.75 * sum(counts.values()) / mean
             total += rarity * 2.2 * counts[word] / (counts[word] + 1.2 * length)
         scores.append(total)
