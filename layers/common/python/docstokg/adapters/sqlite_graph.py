@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from docstokg.adapters.sqlite_graph_schema import chunk_key, translated
+from docstokg.adapters.sqlite_graph_schema import Closing, chunk_key, translated
 from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import (
     AliasMatch,
@@ -36,6 +36,7 @@ MAX_ALIASES = 500
 MAX_POOL_MENTIONS = 20_000
 MAX_RELATIONS = 5000
 REDIRECTS = 4
+CACHE_KIB = 32 * 1024
 
 _ENTITY = (
     "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
@@ -105,8 +106,7 @@ class SqliteGraph:
         if timeout_s <= 0:
             raise Timeout("no time is left for the graph")
         try:
-            connection = self._connection()
-            connection.execute(f"PRAGMA busy_timeout = {max(1, int(timeout_s * 1000))}")
+            connection = self._connection(timeout_s)
             connection.set_progress_handler(
                 lambda: time.monotonic() > deadline, STEPS_BETWEEN_CLOCK_READS
             )
@@ -122,7 +122,7 @@ class SqliteGraph:
             self._forget()
             raise translated(error) from error
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self, timeout_s: float) -> sqlite3.Connection:
         try:
             status = self._path.stat()
         except OSError as error:
@@ -130,12 +130,20 @@ class SqliteGraph:
             raise Unavailable(f"there is no graph file at {self._path}") from error
         identity = (status.st_dev, status.st_ino)
         known: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        wait = f"PRAGMA busy_timeout = {max(1, int(timeout_s * 1000))}"
         if known is not None and self._local.identity == identity:
+            known.execute(wait)
             return known
         self._forget()
         connection = sqlite3.connect(
-            f"file:{quote(str(self._path.resolve()))}?mode=ro", uri=True, isolation_level=None
+            f"file:{quote(str(self._path.resolve()))}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Closing,
         )
+        connection.execute(wait)
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         self._local.connection, self._local.identity = connection, identity
         return connection
 

@@ -51,6 +51,13 @@ CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
 """
 
 
+class Closing(sqlite3.Connection):
+    """A connection that closes when its thread, or its owner, is gone."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def chunk_key(uuid: str) -> int:
     """Give the integer key of a chunk: the first 63 bits of its uuid, so keys sort as uuids do."""
     try:

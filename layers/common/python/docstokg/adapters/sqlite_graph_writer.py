@@ -12,6 +12,7 @@ from typing import Any
 from docstokg.adapters.sqlite_graph_schema import (
     SCHEMA_VERSION,
     TABLES,
+    Closing,
     chunk_key,
     entity_key,
     prefix_of,
@@ -367,7 +368,11 @@ class SqliteGraphWriter:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
+                self._path,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=BUSY_MS / 1000,
+                factory=Closing,
             )
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")

@@ -1,0 +1,425 @@
+"""What every knowledge graph promises, asked of the fake, the embedded one and the real server."""
+
+import random
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
+from docstokg.contracts.graph import GraphSlice, SliceRequest
+from docstokg.contracts.records import (
+    ChunkNode,
+    EntityRecord,
+    MentionRecord,
+    RelationRecord,
+    Scope,
+)
+from docstokg.domain.folding import entity_id, question_keys
+from docstokg.domain.linking import Linker
+from docstokg.domain.visibility import facets
+from docstokg.ports import GraphWriter, KnowledgeGraph
+from tests.contract.graph_fake import MemoryGraph
+from tests.contract.real import neo4j_store
+
+PATIENT_S = 30.0
+SPACE = "default"
+EVERYBODY = Scope(namespace=SPACE)
+STRANGER = Scope(namespace=SPACE, groups=())
+DOCTOR = Scope(namespace=SPACE, groups=("doctors", "x"))
+
+
+@dataclass(frozen=True)
+class Store:
+    """Both sides of one store."""
+
+    graph: KnowledgeGraph
+    writer: GraphWriter
+
+
+@contextmanager
+def in_memory(tmp_path: Path) -> Iterator[Store]:
+    fake = MemoryGraph()
+    yield Store(fake, fake)
+
+
+@contextmanager
+def in_sqlite(tmp_path: Path) -> Iterator[Store]:
+    graph = SqliteGraph(tmp_path / "store.sqlite")
+    writer = SqliteGraphWriter(tmp_path / "store.sqlite")
+    try:
+        yield Store(graph, writer)
+    finally:
+        graph.close()
+        writer.close()
+
+
+@contextmanager
+def in_neo4j(tmp_path: Path) -> Iterator[Store]:
+    with neo4j_store() as (graph, writer):
+        yield Store(graph, writer)
+
+
+KINDS: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
+    "memory": in_memory,
+    "sqlite": in_sqlite,
+    "neo4j": in_neo4j,
+}
+
+
+@pytest.fixture(params=sorted(KINDS))
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A store that holds nothing yet."""
+    with KINDS[request.param](tmp_path) as store:
+        yield store
+
+
+def number(chunk_id: str, namespace: str = SPACE) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
+
+
+def chunk(
+    chunk_id: str,
+    doc_id: str,
+    *,
+    namespace: str = SPACE,
+    acl: tuple[str, ...] = (),
+    topic: str = "",
+) -> ChunkNode:
+    topics = (topic,) if topic else ()
+    return ChunkNode(
+        uuid=number(chunk_id, namespace),
+        chunk_id=chunk_id,
+        namespace=namespace,
+        doc_id=doc_id,
+        title=doc_id,
+        acl=acl,
+        topics=topics,
+        facets=facets({"doc_id": doc_id}, topics, {}),
+    )
+
+
+def entity(identifier: str, name: str, kind: str | None = None, **more: object) -> EntityRecord:
+    return EntityRecord.model_validate(
+        {"id": identifier, "namespace": SPACE, "name": name, "type": kind, **more}
+    )
+
+
+def relation(
+    source: str, kind: str, target: str, *, evidence: str | None = None, weight: float = 1.0
+) -> RelationRecord:
+    return RelationRecord(
+        namespace=SPACE,
+        source=source,
+        type=kind,
+        target=target,
+        weight=weight,
+        evidence_uuid=None if evidence is None else number(evidence),
+        evidence_start=None if evidence is None else 3,
+        evidence_end=None if evidence is None else 9,
+    )
+
+
+SECRET = entity_id("secret gene")
+BRIDGE = entity_id("bridge")
+
+
+def fill(writer: GraphWriter) -> None:
+    """Load a small clinic: open and closed chunks, an ontology, an obsolete term, open facts."""
+    writer.put_chunks(
+        [
+            chunk("a", "d1", topic="seizure"),
+            chunk("b", "d2"),
+            chunk("c", "d3", acl=("doctors",)),
+            chunk("d", "d4", topic="seizure"),
+            chunk("z", "d9", namespace="other"),
+        ]
+    )
+    writer.put_entities(
+        [
+            entity("HP:0001250", "Seizures", "Phenotype", synonyms=("Epileptic fit",)),
+            entity("HP:0000001", "Old fits", obsolete=True, replaced_by="hp:0001250"),
+            entity("MONDO:1", "Crohn's disease", "Disease"),
+            entity("HP:0000118", "Phenotypic abnormality", "Phenotype"),
+            entity(BRIDGE, "bridge", listed=False),
+            entity(SECRET, "secret gene", listed=False),
+            EntityRecord(id="HP:0001250", namespace="other", name="Elsewhere"),
+        ]
+    )
+    writer.put_relations(
+        [
+            relation("HP:0001250", "is_a", "HP:0000118"),
+            relation("MONDO:1", "has_symptom", "HP:0001250", evidence="b", weight=2.0),
+            relation(SECRET, "causes", "MONDO:1", evidence="c"),
+            relation("MONDO:1", "is_a", "MONDO:99"),
+        ]
+    )
+    writer.put_mentions(
+        SPACE,
+        {
+            number("a"): [
+                MentionRecord(uuid=number("a"), entity="HP:0001250", start=9, end=17),
+                MentionRecord(uuid=number("a"), entity="HP:0001250", start=2, end=10),
+                MentionRecord(uuid=number("a"), entity=BRIDGE),
+            ],
+            number("b"): [
+                MentionRecord(uuid=number("b"), entity="MONDO:1", start=0, end=15),
+                MentionRecord(uuid=number("b"), entity=BRIDGE, start=20, end=26),
+            ],
+            number("c"): [
+                MentionRecord(uuid=number("c"), entity=SECRET),
+                MentionRecord(uuid=number("c"), entity="MONDO:1"),
+            ],
+            number("d"): [MentionRecord(uuid=number("d"), entity=BRIDGE, start=1, end=7)],
+        },
+    )
+    writer.put_mentions(
+        "other",
+        {number("z", "other"): [MentionRecord(uuid=number("z", "other"), entity="HP:0001250")]},
+    )
+    writer.close_load()
+
+
+@pytest.fixture
+def store(empty: Store) -> Store:
+    fill(empty.writer)
+    return empty
+
+
+def ask(store: Store, scope: Scope = EVERYBODY, **request: Any) -> GraphSlice:
+    return store.graph.slice(SliceRequest.model_validate(request), scope, PATIENT_S)
+
+
+def chunk_ids(part: GraphSlice) -> set[str]:
+    return {item.chunk_id for item in part.chunks}
+
+
+def entity_ids(part: GraphSlice) -> set[str]:
+    return {item.id for item in part.entities}
+
+
+def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -> None:
+    part = ask(store, alias_keys=question_keys("Does crohn's disease cause epileptic fits?"))
+    assert {(m.key, m.entity_id, m.preferred) for m in part.aliases} == {
+        ("crohn s disease", "MONDO:1", True),
+        ("crohn disease", "MONDO:1", False),
+        ("epileptic fit", "HP:0001250", False),
+    }
+    assert chunk_ids(part) == {"a", "b", "c"}
+    assert {"HP:0001250", "MONDO:1", "HP:0000118", "MONDO:99", SECRET} <= entity_ids(part)
+    counts = {item.id: item.mentions for item in part.entities}
+    assert (counts["HP:0001250"], counts["MONDO:1"], counts["HP:0000118"]) == (1, 2, 0)
+    spans = {(m.uuid, m.entity_id): (m.start, m.end) for m in part.mentions}
+    assert spans[number("a"), "HP:0001250"] == (2, 10)
+    stated = {(r.source, r.type, r.target): r for r in part.relations}
+    edge = stated["MONDO:1", "has_symptom", "HP:0001250"]
+    assert (edge.evidence_uuid, edge.evidence_chunk_id) == (number("b"), "b")
+    assert (edge.evidence_start, edge.evidence_end, edge.weight) == (3, 9, 2.0)
+    assert stated["HP:0001250", "is_a", "HP:0000118"].evidence_uuid is None
+
+
+def test_what_the_pool_mentions_leads_on(store: Store) -> None:
+    part = ask(store, chunk_uuids=(number("a"),))
+    assert BRIDGE in entity_ids(part)
+    assert chunk_ids(part) == {"a", "b", "d"}
+
+
+def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store: Store) -> None:
+    assert "HP:0001250" in entity_ids(ask(store, entity_ids=("hp:0001250",)))
+    assert ask(store, alias_keys=("hp 0001250",)).aliases[0].entity_id == "HP:0001250"
+    part = ask(store, alias_keys=("old fit",))
+    assert [m.entity_id for m in part.aliases] == ["HP:0001250"]
+    assert chunk_ids(ask(store, entity_ids=("HP:0000001",))) == {"a"}
+    old = store.graph.entities(["hp:0000001", "nowhere"], EVERYBODY, PATIENT_S)
+    assert [(item.id, item.obsolete, item.replaced_by) for item in old] == [
+        ("HP:0000001", True, "hp:0001250")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scope", "chunks", "count", "knows"),
+    [
+        (EVERYBODY, {"b", "c"}, 2, True),
+        (DOCTOR, {"b", "c"}, 2, True),
+        (STRANGER, {"b"}, 1, False),
+        (Scope(namespace=SPACE, groups=("nurses",)), {"b"}, 1, False),
+    ],
+)
+def test_closed_chunks_are_neither_seen_nor_counted(
+    store: Store, scope: Scope, chunks: set[str], count: int, knows: bool
+) -> None:
+    part = ask(store, scope, entity_ids=("MONDO:1", SECRET))
+    assert chunk_ids(part) == chunks
+    assert {item.id: item.mentions for item in part.entities}["MONDO:1"] == count
+    assert (SECRET in entity_ids(part)) is knows
+    assert any(r.type == "causes" for r in part.relations) is knows
+    assert bool(store.graph.entities([SECRET], scope, PATIENT_S)) is knows
+    assert bool(store.graph.names([SECRET], scope, PATIENT_S)) is knows
+    assert bool(store.graph.relations_of([SECRET], scope, PATIENT_S)) is knows
+    assert bool(ask(store, scope, alias_keys=("secret gene",)).aliases) is knows
+
+
+def test_namespaces_do_not_mix(store: Store) -> None:
+    other = Scope(namespace="other")
+    part = ask(store, other, entity_ids=("HP:0001250", "MONDO:1"), chunk_uuids=(number("a"),))
+    assert chunk_ids(part) == {"z"}
+    assert [(item.id, item.name) for item in part.entities] == [("HP:0001250", "Elsewhere")]
+    assert ask(store, Scope(namespace="nobody"), alias_keys=("seizures",)) == GraphSlice()
+
+
+def test_filter_and_documents_bound_the_chunks_but_not_the_counts(store: Store) -> None:
+    by_topic = Scope(namespace=SPACE, filter={"topic": ("seizure",)})
+    part = ask(store, by_topic, entity_ids=(BRIDGE,))
+    assert chunk_ids(part) == {"a", "d"}
+    assert {item.id: item.mentions for item in part.entities}[BRIDGE] == 3
+    both = Scope(namespace=SPACE, filter={"topic": ("seizure",), "doc_id": ("d4", "d2")})
+    assert chunk_ids(ask(store, both, entity_ids=(BRIDGE,))) == {"d"}
+    routed = Scope(namespace=SPACE, doc_ids=("d2",))
+    assert chunk_ids(ask(store, routed, entity_ids=(BRIDGE,), chunk_uuids=(number("a"),))) == {"b"}
+    assert chunk_ids(ask(store, Scope(namespace=SPACE, doc_ids=()), entity_ids=(BRIDGE,))) == set()
+
+
+def test_types_and_relations_bound_what_is_added_but_not_what_is_named(store: Store) -> None:
+    kinds = ask(store, entity_ids=("MONDO:1",), entity_types=("hp",))
+    assert entity_ids(kinds) == {"MONDO:1", "HP:0001250"}
+    assert entity_ids(ask(store, entity_ids=("MONDO:1",), entity_types=("PHENOTYPE",))) == {
+        "MONDO:1",
+        "HP:0001250",
+    }
+    related = ask(store, entity_ids=("MONDO:1",), relations=("IS_A",))
+    assert {r.type for r in related.relations} == {"is_a"}
+    assert "MONDO:99" in entity_ids(related)
+    assert SECRET not in entity_ids(related)
+
+
+def test_one_more_hop(store: Store) -> None:
+    part = store.graph.widen(["HP:0001250", "gone:1"], SliceRequest(), EVERYBODY, PATIENT_S)
+    assert chunk_ids(part) == {"a"}
+    assert entity_ids(part) == {"HP:0001250", "HP:0000118", "MONDO:1"}
+
+
+def test_names_and_leaving_relations(store: Store) -> None:
+    ids = ["hp:0001250", "MONDO:99", "no:1"]
+    assert store.graph.names(ids, EVERYBODY, PATIENT_S) == {
+        "HP:0001250": ("Seizures", "Epileptic fit"),
+        "MONDO:99": ("MONDO:99",),
+    }
+    found = store.graph.relations_of(["MONDO:1"], EVERYBODY, PATIENT_S)
+    assert [(r.type, r.target) for r in found] == [
+        ("has_symptom", "HP:0001250"),
+        ("is_a", "MONDO:99"),
+    ]
+
+
+def test_info_counts_after_a_load(store: Store) -> None:
+    info = store.graph.info(PATIENT_S)
+    assert (info.chunks, info.relations, info.mentions) == (5, 4, 8)
+    assert info.entities == 8
+    assert info.relation_types == ("causes", "has_symptom", "is_a")
+    assert info.namespaces == ("default", "other")
+
+
+def test_the_linker_finds_what_the_alias_index_finds(store: Store) -> None:
+    linker = Linker(store.writer.aliases(SPACE))
+    for text in ("old fits", "Crohn’s diseases and HP:0001250", "the Secret Gene of MONDO:99"):
+        by_linker = {i for match in linker.find(text) for i in match.entity_ids}
+        part = ask(store, alias_keys=question_keys(text))
+        assert by_linker == {match.entity_id for match in part.aliases}
+    assert ("seizures", "HP:0001250", True) in list(store.writer.aliases(SPACE))
+
+
+def test_loading_twice_changes_nothing(store: Store) -> None:
+    before = list(store.writer.digest_rows(SPACE))
+    assert before
+    fill(store.writer)
+    assert list(store.writer.digest_rows(SPACE)) == before
+    assert set(store.writer.chunk_uuids(SPACE)) == {number(name) for name in "abcd"}
+
+
+def test_deleting_takes_what_nothing_supports(store: Store) -> None:
+    assert store.writer.delete(SPACE, [number("c"), number("nowhere")]) == 1
+    store.writer.close_load()
+    assert store.graph.entities([SECRET], EVERYBODY, PATIENT_S) == ()
+    assert store.graph.entities(["MONDO:1"], EVERYBODY, PATIENT_S)[0].mentions == 1
+    assert not any(r.type == "causes" for r in ask(store, entity_ids=("MONDO:1",)).relations)
+    assert store.writer.delete(SPACE, None) == 3
+    store.writer.close_load()
+    assert ask(store, entity_ids=("MONDO:1",), alias_keys=("seizures",)) == GraphSlice()
+    assert list(store.writer.digest_rows(SPACE)) == []
+    assert chunk_ids(ask(store, Scope(namespace="other"), entity_ids=("HP:0001250",))) == {"z"}
+
+
+def test_mentions_are_replaced_and_counts_follow(store: Store) -> None:
+    store.writer.put_mentions(SPACE, {number("d"): [], number("a"): []})
+    store.writer.close_load()
+    assert chunk_ids(ask(store, entity_ids=(BRIDGE,))) == {"b"}
+    assert store.graph.entities([BRIDGE], EVERYBODY, PATIENT_S)[0].mentions == 1
+
+
+def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
+    empty: Store, tmp_path: Path
+) -> None:
+    with in_memory(tmp_path) as model:
+        for side in (empty, model):
+            crowd(side.writer)
+        pool = tuple(number(f"c{i}") for i in (7, 30, 2, 55, 41))
+        for caps in (
+            {"max_nodes": 40},
+            {"max_nodes": 25, "chunks_per_entity": 3, "neighbours_per_entity": 2},
+            {"max_nodes": 600, "chunks_per_entity": 4},
+        ):
+            request: dict[str, Any] = {
+                "chunk_uuids": pool,
+                "alias_keys": ("e1", "e4"),
+                "entity_ids": ("X:5",),
+                **caps,
+            }
+            part = ask(empty, **request)
+            assert len(part.chunks) + len(part.entities) <= caps["max_nodes"]
+            assert part == ask(model, **request)
+            assert part == ask(empty, **request)
+            closed = Scope(namespace=SPACE, groups=(), filter={"topic": ("t0", "t1")})
+            assert ask(empty, closed, **request) == ask(model, closed, **request)
+            wide = SliceRequest.model_validate({"chunk_uuids": pool, **caps})
+            frontier = ["x:3", "X:0", "X:9"]
+            assert empty.graph.widen(frontier, wide, EVERYBODY, PATIENT_S) == model.graph.widen(
+                frontier, wide, EVERYBODY, PATIENT_S
+            )
+        assert ask(empty, entity_ids=("X:0",), max_nodes=20).truncated
+
+
+def crowd(writer: GraphWriter) -> None:
+    """Load 60 chunks around 30 entities, some of them hubs."""
+    chance = random.Random(7)
+    names = [f"X:{i}" for i in range(30)]
+    writer.put_chunks(
+        [
+            chunk(f"c{i}", f"d{i // 2}", topic=f"t{i % 3}", acl=("g",) if i % 7 == 0 else ())
+            for i in range(60)
+        ]
+    )
+    writer.put_entities(
+        [
+            entity(name, f"E{i}", "odd" if i % 2 else "even", listed=i % 5 == 0)
+            for i, name in enumerate(names)
+        ]
+    )
+    mentions = {}
+    for i in range(60):
+        found = {"X:0", *chance.sample(names, chance.randint(0, 6))}
+        own = number(f"c{i}")
+        mentions[own] = [MentionRecord(uuid=own, entity=e, start=1, end=2) for e in sorted(found)]
+    writer.put_mentions(SPACE, mentions)
+    writer.put_relations(
+        [
+            relation(a, chance.choice("pq"), b, evidence=f"c{chance.randrange(60)}", weight=w)
+            for w, (a, b) in enumerate(
+                (chance.choice(names), chance.choice(names)) for _ in range(80)
+            )
+        ]
+    )
+    writer.close_load()

@@ -1,0 +1,152 @@
+"""A graph file that is missing, damaged, locked or slow must raise what its callers expect."""
+
+import shutil
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
+from docstokg.contracts.graph import SliceRequest
+from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
+from docstokg.errors import Misconfigured, Timeout, Unavailable
+
+SCOPE = Scope(namespace="default")
+ASKED = SliceRequest(alias_keys=("name 1",))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    where = tmp_path / "store.sqlite"
+    writer = SqliteGraphWriter(where)
+    writer.put_chunks(
+        [
+            ChunkNode(uuid=f"u{i}", chunk_id=f"{i}", namespace="default", doc_id="d")
+            for i in range(300)
+        ]
+    )
+    writer.put_entities(
+        [EntityRecord(id=f"X:{i}", namespace="default", name=f"name {i}") for i in range(300)]
+    )
+    writer.put_mentions(
+        "default",
+        {
+            f"u{i}": [MentionRecord(uuid=f"u{i}", entity=f"X:{j}") for j in range(0, 300, 3)]
+            for i in range(300)
+        },
+    )
+    writer.close_load()
+    writer.close()
+    return where
+
+
+def answers(graph: SqliteGraph) -> bool:
+    return bool(graph.slice(ASKED, SCOPE, 30.0).aliases)
+
+
+def test_a_missing_or_empty_file_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="no graph file"):
+        SqliteGraph(tmp_path / "nothing.sqlite").slice(ASKED, SCOPE, 1.0)
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(Unavailable):
+        SqliteGraph(tmp_path / "empty.sqlite").slice(ASKED, SCOPE, 1.0)
+    (tmp_path / "text.sqlite").write_text("no database at all, " * 100)
+    with pytest.raises(Unavailable):
+        SqliteGraph(tmp_path / "text.sqlite").info(1.0)
+
+
+def test_a_truncated_file_is_unavailable_and_a_restored_one_answers_again(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    shutil.copy(path, copy)
+    graph = SqliteGraph(path)
+    assert answers(graph)
+    with path.open("r+b") as handle:
+        handle.truncate(4096)
+    with pytest.raises(Unavailable):
+        SqliteGraph(path).slice(ASKED, SCOPE, 1.0)
+    path.unlink()
+    with pytest.raises(Unavailable):
+        graph.slice(ASKED, SCOPE, 1.0)
+    copy.replace(path)
+    assert answers(graph)
+
+
+def test_an_exclusive_lock_is_a_timeout_in_time(path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA journal_mode = DELETE")
+    other.execute("BEGIN EXCLUSIVE")
+    graph = SqliteGraph(path)
+    try:
+        started = time.monotonic()
+        with pytest.raises(Timeout):
+            graph.slice(ASKED, SCOPE, 0.2)
+        assert time.monotonic() - started < 5
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+    assert answers(graph)
+
+
+def test_a_statement_that_takes_too_long_is_ended(path: Path) -> None:
+    graph = SqliteGraph(path)
+    asked = SliceRequest(
+        entity_ids=tuple(f"X:{i}" for i in range(300)), max_nodes=10_000, chunks_per_entity=1000
+    )
+    with pytest.raises(Timeout):
+        graph.slice(asked, SCOPE, 0.002)
+    with pytest.raises(Timeout):
+        graph.slice(asked, SCOPE, 0.0)
+    assert answers(graph)
+
+
+def test_every_thread_reads_on_its_own_while_a_load_goes_on(path: Path) -> None:
+    graph, writer = SqliteGraph(path), SqliteGraphWriter(path)
+    seen: list[list[int]] = [[], [], []]
+    broken: list[BaseException] = []
+    done = threading.Event()
+
+    def read(mine: list[int]) -> None:
+        try:
+            while not done.is_set():
+                mine.append(len(graph.slice(ASKED, SCOPE, 30.0).chunks))
+        except Exception as error:
+            broken.append(error)
+
+    threads = [threading.Thread(target=read, args=(mine,)) for mine in seen]
+    for thread in threads:
+        thread.start()
+    for i in range(300, 320):
+        writer.put_chunks(
+            [ChunkNode(uuid=f"u{i}", chunk_id=f"{i}", namespace="default", doc_id="d")]
+        )
+        writer.put_mentions("default", {f"u{i}": [MentionRecord(uuid=f"u{i}", entity="X:1")]})
+        writer.close_load()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not broken
+    assert all(mine == sorted(mine) for mine in seen)
+    assert len(graph.slice(ASKED, SCOPE, 30.0).chunks) == 20
+
+
+def test_a_batch_is_whole_or_absent(path: Path) -> None:
+    writer = SqliteGraphWriter(path)
+    before = list(writer.digest_rows("default"))
+    good = EntityRecord(id="X:900", namespace="default", name="good")
+    bad = good.model_copy(update={"id": "X:901", "name": {"not": "text"}})
+    with pytest.raises(Exception, match=r".+"):
+        writer.put_entities([good, bad])
+    assert list(writer.digest_rows("default")) == before
+    writer.put_entities([good])
+    assert len(list(writer.digest_rows("default"))) > len(before)
+
+
+def test_another_layout_is_refused(path: Path) -> None:
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("UPDATE graph_meta SET value = '999' WHERE key = 'schema'")
+    other.close()
+    with pytest.raises(Misconfigured, match="999"):
+        SqliteGraphWriter(path).put_chunks([])
