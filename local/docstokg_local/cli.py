@@ -279,6 +279,34 @@ def verify(
 
 
 @app.command()
+def check(
+    draft: Annotated[Path, typer.Argument(metavar="DRAFT.txt", help="A text; `-` reads a pipe.")],
+    namespace: Namespace = "default",
+    citations: Annotated[
+        Path | None,
+        typer.Option(
+            "--citations", metavar="RESPONSE.json", help="What its markers mean: a RAGResponse."
+        ),
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="The CheckResponse.")] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Check a draft: each sentence against its sources, ids and relations against the graph."""
+    from docstokg_local.checking import check_file, show_check
+
+    _check_namespace(namespace)
+    given = _json_file(citations) if citations is not None else None
+    text, status, body = check_file(draft, namespace, given, _wiring(index, graph))
+    if json_output:
+        typer.echo(json.dumps(body, indent=2, ensure_ascii=False))
+    else:
+        show_check(text, status, body)
+    good = status == 200 and body["grounding"]["grounded"] and body["consistency"]["ok"]
+    raise typer.Exit(DONE if good else NOT_GOOD)
+
+
+@app.command()
 def doctor(
     settings: Annotated[bool, typer.Option("--settings", help="All settings and values.")] = False,
     digest: Annotated[

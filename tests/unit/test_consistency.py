@@ -17,7 +17,6 @@ ONTOLOGY = Ontology(
         "HP:0001250": {"is_a": {"HP:0012638", "HP:0000707"}, "part_of": set()},
         "HP:0012638": {"is_a": {"HP:0000707"}},
     },
-    prefixes={"HP"},
 )
 
 
@@ -31,7 +30,7 @@ ONTOLOGY = Ontology(
         ("Children with ataxia (HP:0001250).", [("id_label_mismatch", "ataxia")]),
         ("HP:0001250 (Ataxia)", [("id_label_mismatch", "Ataxia")]),
         ("See HP:9999999.", [("unknown_id", "HP:9999999")]),
-        ("PMID:12345678 and http://host:8080 are no terms.", []),
+        ("PMID:12345678 and http://host:8080 or localhost:8080 are no terms.", []),
         ("Old name (HP:0000001)", [("obsolete_id", "HP:0000001")]),
         ("HP:0001250 is a HP:0012638.", []),
         ("hp:0001250 is_a HP:0000707", []),

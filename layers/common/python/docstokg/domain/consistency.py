@@ -25,6 +25,9 @@ _RELATION: Final = re.compile(
 _NO_LABEL: Final = re.compile(
     r"(?:see|cf|e\.?g|i\.?e|fig|table|ref|section|note|also)\b|[\W\d_]*$", re.IGNORECASE
 )
+_PUBLICATIONS: Final = frozenset(
+    {"PMID", "PMCID", "PMC", "DOI", "ISBN", "ISSN", "NCT", "ARXIV", "RFC", "ISO", "HTTP", "PORT"}
+)
 _SENTENCE_STOP: Final = re.compile(r"[.!?;]\s|\n")
 _WORDS: Final = re.compile(r"[\w'\u2019/+-]+(?:\s+[\w'\u2019/+-]+)*\s*$")
 _LONGEST_LABEL: Final = 12
@@ -44,13 +47,11 @@ class Ontology:
     """The part of an ontology a text speaks of.
 
     `terms`: by upper-case id. `above`: for each id, per relation ("is_a", "part_of"), the ids
-    reached upwards by any number of steps. `prefixes`: upper-case prefixes the graph knows, so
-    that `PMID:123` is no unknown term of an ontology that was never loaded.
+    reached upwards by any number of steps.
     """
 
     terms: Mapping[str, Term]
     above: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
-    prefixes: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,15 @@ def _last_relation(between: str) -> re.Match[str] | None:
     return next((match for match in found if not match["bare"]), found[-1] if found else None)
 
 
+def folded_names(term: Term) -> frozenset[str]:
+    """Return a term's names as labels are compared: folded, plurals and possessives undone."""
+    return frozenset(variant(name) for name in term.names)
+
+
 def check(text: str, ontology: Ontology) -> tuple[Issue, ...]:
     """Return what `text` gets wrong about the ontology, ordered by place.
 
-    `unknown_id`: the prefix is known and the id is not. `obsolete_id`. `id_label_mismatch`: the
+    `unknown_id`: it looks like a term's id and is none. `obsolete_id`. `id_label_mismatch`: the
     label in brackets behind an id, or before a bracketed id, is none of its names.
     `relation_not_found`: a stated is-a or part-of that no path in the ontology backs.
     """
@@ -121,7 +127,7 @@ def check(text: str, ontology: Ontology) -> tuple[Issue, ...]:
     for mention in mentions(text):
         term = ontology.terms.get(mention.id)
         if term is None:
-            if mention.id.split(":")[0] in ontology.prefixes:
+            if _is_term(text, mention):
                 message = f"{mention.id} is not in the graph"
                 issues.append(Issue("unknown_id", message, mention.start, mention.end))
             continue
@@ -134,7 +140,7 @@ def check(text: str, ontology: Ontology) -> tuple[Issue, ...]:
             start, end = wrong
             message = f"'{text[start:end]}' is not a name of {mention.id} ({term.names[0]})"
             issues.append(Issue("id_label_mismatch", message, start, end))
-    names = {key: {variant(name) for name in term.names} for key, term in ontology.terms.items()}
+    names = {key: folded_names(term) for key, term in ontology.terms.items()}
     for left, relation, right in stated_relations(text, names):
         if left.id not in ontology.terms or right.id not in ontology.terms:
             continue
@@ -142,6 +148,12 @@ def check(text: str, ontology: Ontology) -> tuple[Issue, ...]:
             message = f"no {relation} path from {left.id} to {right.id}"
             issues.append(Issue("relation_not_found", message, left.start, right.end))
     return tuple(sorted(issues, key=lambda issue: (issue.start, issue.end, issue.code)))
+
+
+def _is_term(text: str, mention: Mention) -> bool:
+    """Tell an ontology's id from `PMID:123` and from `localhost:8080`."""
+    prefix = text[mention.start : mention.end].partition(":")[0]
+    return prefix.upper() not in _PUBLICATIONS and not prefix.islower()
 
 
 def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int] | None:
@@ -166,7 +178,7 @@ def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int]
 
 def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:
     """Return the range of a label beside the id that is none of its names, or None."""
-    names = {variant(name) for name in term.names}
+    names = folded_names(term)
     place = label_beside(text, mention)
     if not names or place is None:
         return None

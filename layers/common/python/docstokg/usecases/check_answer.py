@@ -1,5 +1,6 @@
 """One check of an answer against its passages, shared by respond and /v1/check."""
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -98,6 +99,49 @@ def check_answer(
     )
 
 
+def ground_text(
+    text: str, blocks: Sequence[Block], *, embedder: Embedder | None = None, timeout_s: float = 0.5
+) -> Grounding:
+    """Make the report on a text that must stay as it is: orphans are listed and not removed."""
+    given = {block.rank: block for block in blocks}
+    judged = _judged(text, given, _Comparison(embedder, timeout_s))
+    found = markers.check_markers(text, given)
+    return grounding.report(judged, cited=found.cited, given=given, invalid=found.invalid)
+
+
+def ground_sentences(
+    text: str,
+    sources: Sequence[Sequence[Block]],
+    *,
+    embedder: Embedder | None = None,
+    timeout_s: float = 0.5,
+) -> Grounding:
+    """Make the report on a text without citations: each factual sentence against its sources.
+
+    `sources`: per factual sentence of the text, in order, the passages found for it. A sentence
+    that none of them supports at least weakly cites nothing and is unsupported.
+    """
+    factual = [statement for statement in grounding.statements(text) if statement.factual]
+    cited = [
+        dataclasses.replace(statement, ranks=tuple(block.rank for block in found))
+        for statement, found in zip(factual, sources, strict=True)
+    ]
+    given = {block.rank: block for found in sources for block in found}
+    compare = _Comparison(embedder, timeout_s)
+    judged = []
+    for verdict in _judged_statements(cited, given, compare):
+        held = verdict.verdict in ("supported", "weak") and verdict.span is not None
+        ranks = [
+            rank
+            for rank in verdict.citations
+            if held and verdict.span is not None and given[rank].uuid == verdict.span.uuid
+        ]
+        kind = "unsupported" if verdict.verdict == "uncited" else verdict.verdict
+        judged.append(verdict.model_copy(update={"citations": tuple(ranks), "verdict": kind}))
+    named = {rank for verdict in judged for rank in verdict.citations}
+    return grounding.report(judged, cited=named, given=given, invalid=())
+
+
 class _Comparison:
     """Vectors while time and embedder last; texts are embedded once."""
 
@@ -140,9 +184,15 @@ class _Comparison:
 def _judged(
     text: str, given: Mapping[int, Block], compare: _Comparison
 ) -> tuple[SentenceVerdict, ...]:
-    """Judge every factual sentence by the passages it cites, each alone and all together."""
-    fitted = verdicts.weights()
     factual = [statement for statement in grounding.statements(text) if statement.factual]
+    return _judged_statements(factual, given, compare)
+
+
+def _judged_statements(
+    factual: Sequence[grounding.Statement], given: Mapping[int, Block], compare: _Comparison
+) -> tuple[SentenceVerdict, ...]:
+    """Judge each statement by the passages it cites, each alone and all together."""
+    fitted = verdicts.weights()
     examined = [
         [
             verdicts.examine(statement.claim, passages, fitted)
@@ -166,7 +216,8 @@ def _judged(
             key=lambda one: (_ORDER[one.verdict], one.support),
             default=None,
         )
-        judged.append(_verdict(statement, best))
+        ranks = tuple(rank for rank in statement.ranks if rank in given)
+        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), best))
     return tuple(judged)
 
 

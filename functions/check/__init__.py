@@ -1,0 +1,1 @@
+"""Check any draft against its sources and the graph."""

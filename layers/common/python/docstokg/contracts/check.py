@@ -1,0 +1,120 @@
+"""`POST /v1/check`: any draft text against given citations, the index and the graph (SPEC 2.5)."""
+
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from docstokg.contracts.model import Contract, Many, StrictContract
+from docstokg.contracts.request import Namespace, Query, _no_nul, _no_surrogates
+from docstokg.contracts.response import DegradedReason, Grounding
+from docstokg.contracts.state import Caller
+
+TEXT_CHARACTERS = (1, 32_000)
+
+Draft = Annotated[
+    str,
+    Field(min_length=TEXT_CHARACTERS[0], max_length=TEXT_CHARACTERS[1]),
+    AfterValidator(_no_surrogates),
+    AfterValidator(_no_nul),
+]
+
+
+class CheckCitation(StrictContract):
+    """A source that a marker in the draft means; a span in its offset base narrows it."""
+
+    rank: int = Field(ge=1, le=10_000)
+    uuid: str = Field(min_length=1, max_length=128)
+    char_start: int | None = Field(None, ge=0)
+    char_end: int | None = Field(None, ge=0)
+
+
+class CheckRequest(StrictContract):
+    """A draft and, when known, what it cites; `query` helps to find sources for each sentence."""
+
+    text: Draft
+    namespace: Namespace = "default"
+    query: Query | None = None
+    citations: Annotated[Many[CheckCitation], Field(max_length=100)] | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _ranks_name_one_source(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        value = handler(data)
+        seen: set[int] = set()
+        errors: list[InitErrorDetails] = []
+        for place, citation in enumerate(value.citations or ()):
+            if citation.rank in seen:
+                errors.append(_wrong(place, "rank", "rank_repeated", "must be unique"))
+            seen.add(citation.rank)
+            start, end = citation.char_start, citation.char_end
+            if (start is None) != (end is None) or (
+                start is not None and end is not None and start >= end
+            ):
+                message = "char_start and char_end come together, start before end"
+                errors.append(_wrong(place, "char_end", "span_invalid", message))
+        if errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return value
+
+
+def _wrong(place: int, field: str, code: str, message: str) -> InitErrorDetails:
+    error = PydanticCustomError(code, message)
+    return InitErrorDetails(type=error, loc=("citations", place, field), input=None)
+
+
+class CheckEnvelope(Contract):
+    """What the function receives: the caller, and the client's bytes in base64."""
+
+    route: str = "check"
+    request_id: str
+    caller: Caller
+    body_b64: str
+
+
+class ConsistencyIssue(Contract):
+    """One thing the draft gets wrong about the domain, at text[start:end]."""
+
+    code: str
+    message: str
+    start: int
+    end: int
+
+
+class Consistency(Contract):
+    """What the domain says; `ok` is true when there is no issue."""
+
+    ok: bool
+    issues: tuple[ConsistencyIssue, ...] = ()
+
+
+class Source(Contract):
+    """A passage a sentence was compared with; `rank` is what `citations` of a sentence name."""
+
+    rank: int
+    uuid: str
+
+
+class CheckDiagnostics(Contract):
+    """What the check took; `missing` are given citations that cannot be read."""
+
+    timings_ms: dict[str, float] = {}
+    sources: tuple[Source, ...] = ()
+    missing: tuple[str, ...] = ()
+    embedding: str | None = None
+    degraded: bool = False
+    degraded_reasons: tuple[DegradedReason, ...] = ()
+
+
+class CheckResponse(Contract):
+    """Whether the sources carry the draft, and whether the draft is consistent with the graph."""
+
+    grounding: Grounding
+    consistency: Consistency
+    diagnostics: CheckDiagnostics

@@ -1,0 +1,85 @@
+"""A draft against the ontology in the graph: ids, labels, is-a and part-of."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+from docstokg.contracts.check import Consistency, ConsistencyIssue
+from docstokg.contracts.records import Scope
+from docstokg.domain import consistency
+from docstokg.errors import Timeout
+from docstokg.ports import KnowledgeGraph
+
+_RELATIONS = {"is_a": "is_a", "isa": "is_a", "subclass_of": "is_a", "part_of": "part_of"}
+_MOST_IDS = 200
+_MOST_LEVELS = 16
+
+
+def check_consistency(
+    draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
+) -> Consistency:
+    """Check a draft; raises what the graph raises. Without an id in it nothing is asked."""
+    ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
+    if not ids:
+        return Consistency(ok=True)
+    until = time.monotonic() + timeout_s
+
+    def left() -> float:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
+            raise Timeout("the graph did not answer in time")
+        return remaining
+
+    names = {key.upper(): found for key, found in graph.names(ids, scope, left()).items()}
+    terms = {
+        entity.id.upper(): consistency.Term(
+            names.get(entity.id.upper(), (entity.name,)), entity.obsolete, entity.replaced_by
+        )
+        for entity in graph.entities(ids, scope, left())
+    }
+    starts = [relation[0].id for relation in consistency.stated_relations(draft, _labels(terms))]
+    above: dict[str, dict[str, set[str]]] = {}
+    for start in dict.fromkeys(start for start in starts if start in terms):
+        above[start] = _above(start, graph, scope, left)
+    issues = consistency.check(draft, consistency.Ontology(terms, above))
+    return Consistency(
+        ok=not issues,
+        issues=tuple(
+            ConsistencyIssue(
+                code=issue.code, message=issue.message, start=issue.start, end=issue.end
+            )
+            for issue in issues
+        ),
+    )
+
+
+def _labels(terms: dict[str, consistency.Term]) -> dict[str, frozenset[str]]:
+    return {key: consistency.folded_names(term) for key, term in terms.items()}
+
+
+def _above(
+    start: str, graph: KnowledgeGraph, scope: Scope, left: Callable[[], float]
+) -> dict[str, set[str]]:
+    """Walk upwards; a part-of path may hold is-a steps, an is-a path nothing else."""
+    reached: dict[str, set[str]] = {"is_a": set(), "part_of": set()}
+    frontier = {("is_a", start)}
+    seen = set(frontier)
+    for _ in range(_MOST_LEVELS):
+        if not frontier:
+            break
+        by_id: dict[str, list[str]] = defaultdict(list)
+        for kind, identifier in frontier:
+            by_id[identifier].append(kind)
+        steps: set[tuple[str, str]] = set()
+        for relation in graph.relations_of(sorted(by_id), scope, left()):
+            step = _RELATIONS.get(relation.type.casefold().replace(" ", "_").replace("-", "_"))
+            if step is None:
+                continue
+            target = relation.target.upper()
+            for kind in by_id.get(relation.source.upper(), ()):
+                joined = "part_of" if "part_of" in (kind, step) else "is_a"
+                reached[joined].add(target)
+                steps.add((joined, target))
+        frontier = steps - seen
+        seen |= frontier
+    return reached

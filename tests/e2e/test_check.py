@@ -1,0 +1,157 @@
+"""`/v1/check` over HTTP and from the shell: sentences, ids, relations, and what it refuses."""
+
+import json
+
+import pytest
+
+from docstokg.contracts.check import CheckResponse
+
+
+@pytest.fixture
+def client(small_store, client_for):
+    return client_for(small_store)
+
+
+def check(client, status=200, **request):
+    response = client.post("/v1/check", json=request)
+    assert response.status_code == status, response.text
+    if status == 200:
+        CheckResponse.model_validate(response.json())
+    return response.json()
+
+
+@pytest.fixture
+def cited(client):
+    found = client.post("/v1/search", json={"query": "What are seizures?"}).json()["citations"]
+    return {row["chunk_id"]: row for row in found}
+
+
+def test_a_draft_with_citations(client, cited) -> None:
+    text = (
+        "Seizures are sudden, uncontrolled electrical events in the brain [1]. "
+        "Anticonvulsants reduce the frequency of seizures by 80 percent [1]. "
+        "Dravet syndrome begins with prolonged febrile seizures [2]. It is rare [7]."
+    )
+    body = check(
+        client,
+        text=text,
+        citations=[
+            {"rank": 1, "uuid": cited["seizure"]["uuid"]},
+            {"rank": 2, "uuid": cited["dravet"]["uuid"]},
+        ],
+    )
+    verdicts = {
+        text[row["start"] : row["end"]]: (row["verdict"], tuple(row["reasons"]))
+        for row in body["grounding"]["sentences"]
+    }
+    first, second, third, fourth = verdicts.values()
+    assert first == ("supported", ())
+    assert second == ("unsupported", ("number_not_in_source",))
+    assert third[0] in ("supported", "weak")
+    assert fourth == ("uncited", ())
+    assert body["grounding"]["invalid_citations"] == ["[7]"]
+    assert not body["grounding"]["grounded"]
+    assert body["consistency"] == {"ok": True, "issues": []}
+    assert body["diagnostics"]["timings_ms"]["total"] > 0
+
+
+def test_a_span_narrows_its_source(client, cited) -> None:
+    text = "Anticonvulsants reduce the frequency of seizures by 50 percent [1]."
+    row = cited["seizure"]
+    whole = check(client, text=text, citations=[{"rank": 1, "uuid": row["uuid"]}])
+    assert whole["grounding"]["sentences"][0]["verdict"] == "supported"
+    span = whole["grounding"]["sentences"][0]["span"]
+    narrow = check(
+        client,
+        text=text,
+        citations=[{"rank": 1, "uuid": row["uuid"], "char_start": 0, "char_end": 78}],
+    )
+    assert narrow["grounding"]["sentences"][0]["verdict"] == "unsupported"
+    same = check(
+        client,
+        text=text,
+        citations=[{"rank": 1, **span}],
+    )
+    assert same["grounding"]["sentences"][0]["verdict"] == "supported"
+
+
+def test_without_citations_sources_are_found_per_sentence(client) -> None:
+    text = "Wheezing comes in attacks in asthma. The Golden Gate Bridge opened in 1999."
+    body = check(client, text=text)
+    good, bad = body["grounding"]["sentences"]
+    assert good["verdict"] in ("supported", "weak")
+    named = {row["rank"]: row["uuid"] for row in body["diagnostics"]["sources"]}
+    assert [named[rank] for rank in good["citations"]] == [good["span"]["uuid"]]
+    assert (bad["verdict"], bad["citations"]) == ("unsupported", [])
+    assert body["grounding"]["coverage"] == 0.5
+
+
+def test_what_the_graph_knows_better(client) -> None:
+    text = "Asthma (HP:0001250) was seen. HP:0007777 is unknown. Seizure (HP:0001250) is not."
+    issues = check(client, text=text)["consistency"]["issues"]
+    assert [(row["code"], text[row["start"] : row["end"]]) for row in issues] == [
+        ("id_label_mismatch", "Asthma"),
+        ("unknown_id", "HP:0007777"),
+    ]
+
+
+def test_a_draft_may_be_empty_of_claims(client) -> None:
+    body = check(client, text="Is that so?", citations=[])
+    assert body["grounding"]["grounded"]
+    assert body["grounding"]["sentences"] == []
+
+
+def test_all_errors_at_once(client) -> None:
+    body = check(client, 400, text="", namespace="A B", extra=1)
+    assert {error["path"] for error in body["errors"]} == {"$.text", "$.namespace", "$.extra"}
+    span = {"rank": 1, "uuid": "u", "char_start": 5, "char_end": 5}
+    body = check(client, 400, text="x", citations=[span, span])
+    assert [error["path"] for error in body["errors"]] == [
+        "$.citations[0].char_end",
+        "$.citations[1].rank",
+        "$.citations[1].char_end",
+    ]
+
+
+def test_what_cannot_be_read_is_named(client) -> None:
+    text = "Seizures are electrical events [1]."
+    body = check(client, text=text, citations=[{"rank": 1, "uuid": "nobody"}])
+    assert body["diagnostics"]["missing"] == ["nobody"]
+    assert body["grounding"]["invalid_citations"] == ["[1]"]
+
+
+def test_a_lost_graph_is_a_reason(copied_store, client_for, tmp_path) -> None:
+    client = client_for(copied_store, graph_url=f"sqlite:///{tmp_path}/absent/graph.sqlite")
+    body = check(client, text="Seizure (HP:0001250) is an event.")
+    assert body["diagnostics"]["degraded_reasons"] == ["kg_unavailable"]
+
+
+def test_hidden_chunks_are_no_sources(small_store, client_for, tmp_path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"K": {"sub": "a", "namespaces": ["default"], "groups": []}}))
+    client = client_for(small_store, auth="keys", keys_file=str(keys))
+    request = {"text": "Trial 77 tested a secret anticonvulsant against seizures."}
+    assert client.post("/v1/check", json=request).status_code == 401
+    client.headers["X-Api-Key"] = "K"
+    body = check(client, **request)
+    assert body["grounding"]["sentences"][0]["verdict"] != "supported"
+    assert check(client, 403, text="x y", namespace="other")["code"] == "namespace_not_granted"
+
+
+def test_from_the_shell(small_store, cache_dir, client, tmp_path, monkeypatch, capsys) -> None:
+    from docstokg_local.cli import app, run
+
+    monkeypatch.setenv("DOCSTOKG_CACHE_DIR", str(cache_dir))
+    response = client.post("/v1/search", json={"query": "What are seizures?"}).json()
+    (tmp_path / "response.json").write_text(json.dumps(response))
+    rank = next(row["rank"] for row in response["citations"] if row["chunk_id"] == "seizure")
+    draft = tmp_path / "draft.txt"
+    store = ["--index", f"sqlite:///{small_store}", "--graph", f"sqlite:///{small_store}"]
+    arguments = ["check", str(draft), "--citations", str(tmp_path / "response.json"), *store]
+    draft.write_text(f"A seizure may follow a high fever in young children [{rank}].")
+    assert run(app, arguments) == 0
+    assert "supported" in capsys.readouterr().out
+    draft.write_text(f"A seizure may follow 30 drinks [{rank}].")
+    assert run(app, arguments) == 1
+    assert "number_not_in_source" in capsys.readouterr().out
+    assert run(app, ["check", str(tmp_path / "absent.txt"), *store]) == 2
