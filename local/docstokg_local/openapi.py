@@ -51,7 +51,10 @@ _POSTS: dict[str, tuple[str, str, str, type[BaseModel], type[BaseModel]]] = {
 
 def document() -> dict[str, Any]:
     """Build the document of the routes this version serves."""
-    models: dict[type[BaseModel], JsonSchemaMode] = {Problem: "serialization", Health: "serialization"}
+    models: dict[type[BaseModel], JsonSchemaMode] = {
+        Problem: "serialization",
+        Health: "serialization",
+    }
     for _, _, _, asked, given in _POSTS.values():
         models[asked] = "validation"
         models[given] = "serialization"

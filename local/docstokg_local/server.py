@@ -23,7 +23,7 @@ from docstokg_local import openapi
 from docstokg_local.authentication import Authentication
 from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.workflow import LocalWorkflow
-from functions.check import handler as check_step
+from functions.check import handler as check
 from functions.health import handler as health
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -53,7 +53,6 @@ def application(
     authentication = Authentication(settings)
     workflow = LocalWorkflow(wiring)
     check_health = health.build(wiring)
-    check_draft = check_step.build(wiring)
     document = openapi.document()
 
     def asked(route: str) -> Endpoint:
@@ -69,14 +68,6 @@ def application(
             return _response(await run_in_threadpool(workflow.run, envelope))
 
         return endpoint
-
-    async def check(request: Request) -> Response:
-        event = {
-            "request_id": request.state.request_id,
-            "caller": _caller(request, authentication).model_dump(mode="json"),
-            "body_b64": base64.b64encode(await _json_body(request)).decode(),
-        }
-        return _response(Reply.model_validate(await run_in_threadpool(check_draft, event, None)))
 
     def called(route: str, function: Handler) -> Endpoint:
         async def endpoint(request: Request) -> Response:
@@ -105,7 +96,6 @@ def application(
         routes=[
             Route("/v1/answer", asked("answer"), methods=["POST"]),
             Route("/v1/search", asked("search"), methods=["POST"]),
-            Route("/v1/check", check, methods=["POST"]),
             Route("/v1/check", called("check", check.build(wiring)), methods=["POST"]),
             Route("/v1/health", get_health, methods=["GET"]),
             Route("/openapi.json", get_openapi, methods=["GET"]),
