@@ -49,8 +49,9 @@ class Sessions:
         except OSError as exc:
             self._local.session = None
             raise Unavailable(f"there is no index at {self._path}: {HOW}") from exc
-        identity = (seen.st_dev, seen.st_ino)
-        if known is None or known.identity != identity or seen.st_size < known.floor:
+        # Pages that a connection remembers would hide that the file was overwritten in place.
+        identity = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
+        if known is None or known.identity != identity:
             self._local.session = None
             known = _Session(self._path, identity, deadline)
             self._local.session = known
@@ -74,7 +75,7 @@ class _Clock:
 class _Session:
     """A connection with the deadline it obeys; it closes itself when nobody needs it."""
 
-    def __init__(self, path: Path, identity: tuple[int, int], deadline: float) -> None:
+    def __init__(self, path: Path, identity: tuple[int, ...], deadline: float) -> None:
         self.identity = identity
         self.clock = _Clock(deadline)
         self.connection = sqlite3.connect(

@@ -103,40 +103,15 @@ class SqliteIndexWriter:
             _note(db, "dirty", "1")
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
-        """Write facts, replacing by id, all or none."""
+        """Write facts, replacing by id, all or none; an unchanged fact is left as it is."""
         if not facts:
             return
         with self._transaction() as db:
             dimension = int(_noted(db).get("dimension") or 0)
             for fact in facts:
                 _check_dimension(f"fact {fact.id!r}", fact.vector, dimension)
-                ns = _namespace(db, fact.namespace)
-                _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
-                row = db.execute(
-                    "INSERT INTO index_facts (ns, fact, acl, doc_id, evidence, source, type, "
-                    "target, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        ns,
-                        fact.id,
-                        acl_column(fact.acl),
-                        fact.doc_id,
-                        fact.evidence_uuid,
-                        fact.source,
-                        fact.type,
-                        fact.target,
-                        fact.text,
-                    ),
-                ).lastrowid
-                if fact.vector is not None:
-                    db.execute(
-                        "INSERT INTO index_fact_vectors (fact, vector) VALUES (?, ?)",
-                        (row, fact.vector),
-                    )
-                db.execute(
-                    f"INSERT INTO {fact_words_table(ns)} (rowid, text) VALUES (?, ?)",
-                    (row, fact.text),
-                )
-            _note(db, "dirty", "1")
+                if _put_fact(db, _namespace(db, fact.namespace), fact):
+                    _note(db, "dirty", "1")
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
         """List the chunks of one document, sorted."""
@@ -424,6 +399,40 @@ def _facets_of(row: sqlite3.Row) -> tuple[str, ...]:
         "section": rest["section"],
     }
     return facets(fields, rest["topics"], rest["metadata"])
+
+
+def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
+    """Write a fact unless it is there already; tell whether anything changed."""
+    values = (
+        acl_column(fact.acl),
+        fact.doc_id,
+        fact.evidence_uuid,
+        fact.source,
+        fact.type,
+        fact.target,
+        fact.text,
+    )
+    known = db.execute(
+        "SELECT f.acl, f.doc_id, f.evidence, f.source, f.type, f.target, f.text, v.vector "
+        "FROM index_facts f LEFT JOIN index_fact_vectors v ON v.fact = f.id "
+        "WHERE f.ns = ? AND f.fact = ?",
+        (ns, fact.id),
+    ).fetchone()
+    if known is not None:
+        if tuple(known) == (*values, fact.vector):
+            return False
+        _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
+    row = db.execute(
+        "INSERT INTO index_facts (ns, fact, acl, doc_id, evidence, source, type, target, text) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (ns, fact.id, *values),
+    ).lastrowid
+    if fact.vector is not None:
+        db.execute(
+            "INSERT INTO index_fact_vectors (fact, vector) VALUES (?, ?)", (row, fact.vector)
+        )
+    db.execute(f"INSERT INTO {fact_words_table(ns)} (rowid, text) VALUES (?, ?)", (row, fact.text))
+    return True
 
 
 def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> int:

@@ -1,0 +1,374 @@
+"""The real file, cut short, deleted, locked, filled with garbage or left by a killed load."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
+from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
+from docstokg.domain.vectors import pack
+from docstokg.errors import Misconfigured, Timeout, Unavailable
+
+DIMENSION = 16
+CHUNKS = 60
+PATIENT_S = 30.0
+SCOPE = Scope(namespace="ns")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def record(number: int, text: str | None = None) -> ChunkRecord:
+    text = text or f"Chunk number {number} tells of seizures and of word{number}."
+    vector = np.random.default_rng(number).normal(size=DIMENSION)
+    return ChunkRecord(
+        uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:ns/{number}")),
+        chunk_id=str(number),
+        namespace="ns",
+        doc_id=f"doc{number // 3}",
+        text=text,
+        text_sha256=hashlib.sha256(text.encode()).hexdigest(),
+        sparse={"seizure": 1.0 + number / CHUNKS, f"tok{number}": 2.0},
+        vector=pack(vector.tolist()),
+        run_id="run-1",
+    )
+
+
+def load(path: Path, count: int = CHUNKS, say: Callable[[str], None] = lambda _: None) -> None:
+    """Load as the product does: known chunks are left alone, batches of five."""
+    writer = SqliteIndexWriter(path)
+    try:
+        writer.open_load("run-1", "model-a", DIMENSION, "sparse-a")
+        records = [record(number) for number in range(count)]
+        known = writer.known("ns", [item.uuid for item in records])
+        fresh = [item for item in records if item.uuid not in known]
+        for start in range(0, len(fresh), 5):
+            writer.put([(item, item.text_sha256) for item in fresh[start : start + 5]])
+            say("put")
+        writer.put_facts(
+            [
+                FactRecord(
+                    id=f"f{number}",
+                    namespace="ns",
+                    text=f"seizure causes word{number}",
+                    source="a",
+                    type="causes",
+                    target="b",
+                    evidence_uuid=records[number].uuid,
+                    doc_id=records[number].doc_id,
+                )
+                for number in range(10)
+            ]
+        )
+        say("facts")
+        writer.close_load()
+        say("closed")
+    finally:
+        writer.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "store.sqlite"
+    load(made)
+    return made
+
+
+@pytest.fixture
+def index(path: Path) -> Iterator[SqliteIndex]:
+    opened = SqliteIndex(path)
+    assert healthy(opened)
+    yield opened
+    opened.close()
+
+
+def search(index: SqliteIndex, timeout_s: float = PATIENT_S) -> dict[str, ChannelResult]:
+    vector = record(7).vector
+    queries = [
+        ChannelQuery(channel="bm25", size=10, text="seizures word7"),
+        ChannelQuery(channel="splade", size=10, weights={"seizure": 1.0, "tok7": 2.0}),
+        ChannelQuery(channel="dense", size=10, vector=vector),
+        ChannelQuery(channel="facts", size=10, text="word7"),
+    ]
+    return {result.channel: result for result in index.search(queries, SCOPE, timeout_s)}
+
+
+def failures(index: SqliteIndex) -> dict[str, str | None]:
+    return {channel: result.failure for channel, result in search(index).items()}
+
+
+def healthy(index: SqliteIndex) -> bool:
+    found = search(index)
+    first = [found[channel].hits[0].uuid for channel in ("bm25", "splade", "dense")]
+    return first == [record(7).uuid] * 3 and found["facts"].facts[0].id == "f7"
+
+
+def sidecar(path: Path, name: str) -> Path:
+    (found,) = path.with_name(f"{path.name}.d").glob(f"gen-*/{name}")
+    return found
+
+
+def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
+    index = SqliteIndex(tmp_path / "nothing.sqlite")
+    for call in (
+        lambda: index.info(PATIENT_S),
+        lambda: index.get(["x"], SCOPE, PATIENT_S),
+        lambda: search(index),
+    ):
+        with pytest.raises(Unavailable, match=r"docstokg load.*docstokg demo"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+    index.close()
+
+
+def test_an_empty_file_is_no_index(tmp_path: Path) -> None:
+    (tmp_path / "empty.sqlite").touch()
+    index = SqliteIndex(tmp_path / "empty.sqlite")
+    with pytest.raises(Unavailable, match="holds no index"):
+        search(index)
+    index.close()
+
+
+def test_a_deleted_file_is_noticed_and_its_return_too(index: SqliteIndex, path: Path) -> None:
+    path.rename(path.with_suffix(".away"))
+    with pytest.raises(Unavailable, match="there is no index"):
+        search(index)
+    path.with_suffix(".away").rename(path)
+    assert healthy(index)
+
+
+@pytest.mark.parametrize("left", [0, 100, 5000, 0.5, 0.98])
+def test_a_truncated_file_is_unavailable_until_it_is_whole_again(
+    index: SqliteIndex, path: Path, left: float
+) -> None:
+    whole = path.read_bytes()
+    os.truncate(path, int(left if left >= 1 else left * len(whole)))
+    with pytest.raises(Unavailable):
+        search(index)
+    with pytest.raises(Unavailable):
+        index.get([record(1).uuid], SCOPE, PATIENT_S)
+    with path.open("r+b") as file:
+        file.write(whole)
+    assert healthy(index)
+
+
+def test_garbage_is_unavailable_until_a_new_load(index: SqliteIndex, path: Path) -> None:
+    size = path.stat().st_size
+    path.write_bytes(random.Random(1).randbytes(size))
+    with pytest.raises(Unavailable):
+        search(index)
+    for leftover in path.parent.glob("store.sqlite*"):
+        if leftover.is_file():
+            leftover.unlink()
+    load(path)
+    assert healthy(index)
+
+
+def test_an_exclusive_lock_is_a_timeout_and_passes(index: SqliteIndex, path: Path) -> None:
+    # Reading needs no lock that a writer holds; only this mode shuts everybody out.
+    index.close()
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+    holder.execute("BEGIN EXCLUSIVE")
+    holder.execute("INSERT OR REPLACE INTO index_meta (key, value) VALUES ('x', 'y')")
+    holder.execute("COMMIT")
+    locked = SqliteIndex(path)
+    with pytest.raises(Timeout):
+        search(locked, timeout_s=0.3)
+    with pytest.raises(Timeout):
+        locked.get([record(1).uuid], SCOPE, 0.3)
+    holder.close()
+    assert healthy(locked)
+    locked.close()
+
+
+def test_a_writer_at_work_does_not_disturb_readers(index: SqliteIndex, path: Path) -> None:
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    holder.execute("DELETE FROM index_rows")
+    assert healthy(index)
+    holder.execute("ROLLBACK")
+    holder.close()
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, -1.0])
+def test_no_time_is_a_timeout(index: SqliteIndex, timeout_s: float) -> None:
+    with pytest.raises(Timeout):
+        search(index, timeout_s=timeout_s)
+    with pytest.raises(Timeout):
+        index.info(timeout_s)
+
+
+@pytest.mark.parametrize(
+    ("file", "lost"),
+    [
+        ("dense-matrix.bin", "dense"),
+        ("dense-ids.bin", "dense"),
+        ("sparse-rows.bin", "splade"),
+        ("sparse-starts.bin", "splade"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["truncate", "delete", "garbage", "one byte"])
+def test_a_damaged_array_costs_its_own_channel(
+    index: SqliteIndex, path: Path, file: str, lost: str, damage: str
+) -> None:
+    target = sidecar(path, file)
+    whole = target.read_bytes()
+    if damage == "truncate":
+        os.truncate(target, len(whole) // 2)
+    elif damage == "delete":
+        target.unlink()
+    elif damage == "garbage":
+        target.write_bytes(random.Random(2).randbytes(len(whole)))
+    else:
+        target.write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
+    expected = dict.fromkeys(("bm25", "splade", "dense", "facts")) | {lost: "unavailable"}
+    assert failures(index) == expected
+    assert failures(index) == expected, "the verdict must not depend on being asked twice"
+    assert search(index)["bm25"].hits[0].vector is not None
+    load(path)
+    assert healthy(index)
+
+
+def test_arrays_gone_altogether_leave_the_words(index: SqliteIndex, path: Path) -> None:
+    shutil.rmtree(path.with_name(f"{path.name}.d"))
+    assert failures(index) == {
+        "bm25": None,
+        "splade": "unavailable",
+        "dense": "unavailable",
+        "facts": None,
+    }
+    load(path)
+    assert healthy(index)
+
+
+def test_a_broken_manifest_is_no_crash(index: SqliteIndex, path: Path) -> None:
+    sidecar(path, "manifest.json").write_text('{"sections": {"dense": []}}', encoding="utf-8")
+    fresh = SqliteIndex(path)
+    assert failures(fresh)["dense"] == failures(fresh)["splade"] == "unavailable"
+    fresh.close()
+
+
+def test_a_question_of_another_dimension_costs_dense_only(index: SqliteIndex) -> None:
+    query = ChannelQuery(channel="dense", size=5, vector=pack([1.0, 0.0]))
+    words = ChannelQuery(channel="bm25", size=5, text="seizures")
+    dense, bm25 = index.search([query, words], SCOPE, PATIENT_S)
+    assert dense.failure == "unavailable"
+    assert len(bm25.hits) == 5
+
+
+def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path) -> None:
+    writer = SqliteIndexWriter(path)
+    writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
+    writer.put([(record(7, "Something else entirely."), "2")])
+    found = search(index)
+    assert all(
+        hit.uuid != record(7).uuid
+        for channel in ("bm25", "splade", "dense")
+        for hit in found[channel].hits
+    )
+    assert index.info(PATIENT_S).unfinished_load
+    writer.close_load()
+    assert search(index)["dense"].hits[0].uuid == record(7).uuid
+    writer.close()
+
+
+def test_another_version_of_the_tables_is_refused(path: Path) -> None:
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("UPDATE index_meta SET value = '0' WHERE key = 'schema'")
+    other.close()
+    index = SqliteIndex(path)
+    with pytest.raises(Misconfigured, match="another version"):
+        search(index)
+    writer = SqliteIndexWriter(path)
+    with pytest.raises(Misconfigured, match="another version"):
+        writer.open_load("run", None, None, None)
+    index.close()
+
+
+def test_a_load_that_changes_nothing_keeps_the_arrays(path: Path) -> None:
+    before = sidecar(path, "manifest.json")
+    load(path)
+    assert sidecar(path, "manifest.json") == before
+
+
+def digest(path: Path) -> list[str]:
+    writer = SqliteIndexWriter(path)
+    try:
+        return list(writer.digest_rows("ns"))
+    finally:
+        writer.close()
+
+
+def test_loads_killed_at_any_moment_end_as_one_clean_load(tmp_path: Path, path: Path) -> None:
+    broken = tmp_path / "killed.sqlite"
+    moments = random.Random(7)
+    for survived in (1, 6, 12, 13, 13):
+        child = subprocess.Popen(
+            [sys.executable, __file__, str(broken)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            cwd=ROOT,
+        )
+        assert child.stdout is not None
+        for _ in range(survived):
+            if not child.stdout.readline():
+                break
+        try:
+            child.wait(timeout=moments.uniform(0.0, 0.02))
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        reader = SqliteIndex(broken)
+        read = reader.get([record(n).uuid for n in range(CHUNKS)], SCOPE, PATIENT_S)
+        assert all(
+            hashlib.sha256(chunk.text.encode()).hexdigest() == chunk.text_sha256
+            for chunk in read.chunks.values()
+        )
+        assert len(read.chunks) % 5 == 0
+        reader.close()
+    load(broken)
+    assert digest(broken) == digest(path)
+    reader = SqliteIndex(broken)
+    assert healthy(reader)
+    assert not reader.info(PATIENT_S).unfinished_load
+    reader.close()
+    assert len(list(broken.with_name("killed.sqlite.d").iterdir())) <= 2
+
+
+def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> None:
+    path = tmp_path / "later.sqlite"
+    load(path, count=10)
+    index = SqliteIndex(path)
+    assert index.info(PATIENT_S).chunks == 10
+    assert search(index)["dense"].hits[0].uuid == record(7).uuid
+    subprocess.run(
+        [sys.executable, __file__, str(path)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=ROOT,
+    )
+    assert index.info(PATIENT_S).chunks == CHUNKS
+    query = ChannelQuery(channel="dense", size=1, vector=record(CHUNKS - 1).vector)
+    (found,) = index.search([query], SCOPE, PATIENT_S)
+    assert found.hits[0].uuid == record(CHUNKS - 1).uuid
+    index.close()
+
+
+if __name__ == "__main__":
+    load(Path(sys.argv[1]), say=lambda step: print(json.dumps(step), flush=True))
