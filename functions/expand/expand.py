@@ -16,6 +16,7 @@ from docstokg.domain.linking import Match
 from docstokg.domain.pagerank import Vector
 from docstokg.domain.slice_graph import (
     FACTS,
+    Blend,
     SliceGraph,
     merge,
     named_in,
@@ -41,17 +42,18 @@ MAX_SEEDS = 20
 
 
 @dataclass
-class _Found:
-    """What the graph has told so far."""
+class Found:
+    """What the graph has told so far; `skipped`: why there is nothing to rank."""
 
     part: GraphSlice = field(default_factory=GraphSlice)
     hops: int = 0
+    skipped: str | None = None
     degraded: list[DegradedReason] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class _Ranking:
+class Walked:
     """One walk over what is known: the graph, the question's entities, every node's share."""
 
     graph: SliceGraph
@@ -75,22 +77,42 @@ def expand(
     `degraded` say why; a failing further hop leaves what the hops before it found.
     """
     started = time.perf_counter()
+    found, walked = explore(
+        request, plan, retrieval, graph=graph, blend=gate.blend, telemetry=telemetry, clock=clock
+    )
+    if walked is None:
+        return _untouched(plan, retrieval, found, started)
+    return _written(request, plan, retrieval, gate, found, walked, started)
+
+
+def explore(
+    request: RAGRequest,
+    plan: Plan,
+    retrieval: Retrieval,
+    *,
+    graph: KnowledgeGraph,
+    blend: Blend,
+    telemetry: Telemetry,
+    clock: Callable[[], float],
+) -> tuple[Found, Walked | None]:
+    """Fetch the slice hop by hop and rank it; no walk when there is nothing to rank."""
+    begun = clock()
 
     def time_left() -> float:
-        return Deadline(plan.deadline_ms).share_s(clock() * 1000, plan.expansion.time_s, RESERVE_S)
+        left = Deadline(plan.deadline_ms).share_s(clock() * 1000, plan.expansion.time_s, RESERVE_S)
+        return min(left, max(0.0, plan.expansion.time_s - (clock() - begun)))
 
-    found = _Found()
-    skipped = "disabled"
-    if plan.expansion.enabled:
-        skipped = _first_hop(request, plan, retrieval, graph, found, telemetry, time_left) or ""
-    if skipped:
-        return _untouched(plan, retrieval, found, skipped, started)
-    ranking = _walked(plan, retrieval, request, gate, found.part)
-    for _ in range(1, _hops(plan, ranking)):
-        if not _next_hop(request, plan, retrieval, graph, found, ranking, telemetry, time_left):
+    found = Found(skipped=None if plan.expansion.enabled else "disabled")
+    if found.skipped is None:
+        found.skipped = _first_hop(request, plan, retrieval, graph, found, telemetry, time_left)
+    if found.skipped is not None:
+        return found, None
+    walked = _walked(plan, retrieval, request, blend, found.part)
+    for _ in range(1, _hops(plan, walked)):
+        if not _next_hop(request, plan, retrieval, graph, found, walked, telemetry, time_left):
             break
-        ranking = _walked(plan, retrieval, request, gate, found.part)
-    return _written(request, plan, retrieval, gate, found, ranking, started)
+        walked = _walked(plan, retrieval, request, blend, found.part)
+    return found, walked
 
 
 def _scope(request: RAGRequest, plan: Plan) -> Scope:
@@ -116,7 +138,7 @@ def _first_hop(
     plan: Plan,
     retrieval: Retrieval,
     graph: KnowledgeGraph,
-    found: _Found,
+    found: Found,
     telemetry: Telemetry,
     time_left: Callable[[], float],
 ) -> str | None:
@@ -145,8 +167,8 @@ def _next_hop(
     plan: Plan,
     retrieval: Retrieval,
     graph: KnowledgeGraph,
-    found: _Found,
-    ranking: _Ranking,
+    found: Found,
+    ranking: Walked,
     telemetry: Telemetry,
     time_left: Callable[[], float],
 ) -> bool:
@@ -180,15 +202,15 @@ def _reason(error: DocsToKGError) -> DegradedReason:
     return "kg_plan_rejected" if isinstance(error, PlanRejected) else "kg_unavailable"
 
 
-def _hops(plan: Plan, ranking: _Ranking) -> int:
+def _hops(plan: Plan, ranking: Walked) -> int:
     """Give the hops to make: what the caller allows, else 2 for two or more query entities."""
     wanted = plan.expansion.max_hops or (2 if len(ranking.named) >= 2 else 1)
     return min(MAX_HOPS, wanted) if plan.expansion.two_hops else 1
 
 
 def _walked(
-    plan: Plan, retrieval: Retrieval, request: RAGRequest, gate: gates.Gate, part: GraphSlice
-) -> _Ranking:
+    plan: Plan, retrieval: Retrieval, request: RAGRequest, blend: Blend, part: GraphSlice
+) -> Walked:
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool))
     named = _shares(named_in(request.query, part.aliases, graph), graph)
     given = {seed.casefold() for seed in request.kg_expansion.seeds}
@@ -199,8 +221,8 @@ def _walked(
         for candidate in retrieval.pool
     }
     facts = [(fact.source, fact.target, fact.score) for fact in retrieval.facts[:FACTS]]
-    start = restart(graph, named, facts, pool, gate.blend)
-    return _Ranking(graph, named, walk(graph, start))
+    start = restart(graph, named, facts, pool, blend)
+    return Walked(graph, named, walk(graph, start))
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
@@ -213,13 +235,11 @@ def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
     return named
 
 
-def _untouched(
-    plan: Plan, retrieval: Retrieval, found: _Found, skipped: str, started: float
-) -> Expansion:
+def _untouched(plan: Plan, retrieval: Retrieval, found: Found, started: float) -> Expansion:
     return Expansion(
         ranking=tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected),
         kg_stats=KgStats(hops_executed=found.hops),
-        graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k], skipped=skipped),
+        graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k], skipped=found.skipped),
         took_ms=_ms(started),
         degraded=tuple(found.degraded),
         warnings=tuple(found.warnings),
@@ -231,8 +251,8 @@ def _written(
     plan: Plan,
     retrieval: Retrieval,
     gate: gates.Gate,
-    found: _Found,
-    ranking: _Ranking,
+    found: Found,
+    ranking: Walked,
     started: float,
 ) -> Expansion:
     graph = ranking.graph
@@ -242,19 +262,10 @@ def _written(
     selected = set(retrieval.selected)
     added = [u for u in order if u not in selected and notebook.knows(u)]
     added = added[: request.kg_expansion.limit]
-    seen = gates.signals(
-        [(candidate.uuid, candidate.score) for candidate in retrieval.pool],
-        retrieval.selected,
-        order,
-        len(ranking.named),
-        len(retrieval.facts),
-    )
-    is_open = gate.opens(seen)
-    if is_open:
-        kept = selected | set(added)
-        final = [uuid for uuid in order if uuid in kept]
-    else:
-        final = [*retrieval.selected, *added]
+    is_open = gate.opens(measured(retrieval, ranking, order))
+    kept = selected | set(added)
+    by_graph = [uuid for uuid in order if uuid in kept]
+    final = by_graph if is_open else [*retrieval.selected, *added]
     for uuid in final:
         notebook.write(uuid, "hybrid" if uuid in selected else "kg_expansion")
     ranked, entities, edges = notebook.pages()
@@ -281,6 +292,17 @@ def _written(
         took_ms=_ms(started),
         degraded=tuple(dict.fromkeys(found.degraded)),
         warnings=tuple(found.warnings),
+    )
+
+
+def measured(retrieval: Retrieval, ranking: Walked, order: Sequence[str]) -> gates.Signals:
+    """Measure what the gate looks at; `order`: all chunks in the graph's order."""
+    return gates.signals(
+        [(candidate.uuid, candidate.score) for candidate in retrieval.pool],
+        retrieval.selected,
+        order,
+        len(ranking.named),
+        len(retrieval.facts),
     )
 
 
