@@ -36,7 +36,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("validate", 512, 4, "flags", "cache"),
     _spec("retrieve", 1769, 6, "index", "embedder", "circuit"),
     _spec("expand", 1769, 4, "graph", "circuit"),
-    _spec("ground", 1769, 5, "index", "embedder"),
+    _spec("ground", 1769, 5, "index"),
     _spec("synthesize", 1769, 28, "model", "circuit"),
     _spec("respond", 1769, 5, "index", "embedder", "cache", "trace"),
     _spec("traverse", 1769, 10, "index", "graph", "embedder", "circuit"),

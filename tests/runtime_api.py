@@ -113,11 +113,17 @@ class Sandbox:
         """Give the handler's answer; `FunctionError` for its error, `TimedOut` in time."""
         request_id = str(uuid.uuid4())
         self._pending.put((request_id, json.dumps(event).encode("utf-8", "surrogatepass")))
+        until = time.monotonic() + self.timeout_s
         with self._answered:
-            arrived = self._answered.wait_for(lambda: request_id in self._answers, self.timeout_s)
-            if not arrived:
-                self.close()
-                raise TimedOut(f"Task timed out after {self.timeout_s:.2f} seconds")
+            while not self._answered.wait_for(lambda: request_id in self._answers, 0.05):
+                if self._process.poll() is not None:
+                    self.close()
+                    code = self._process.returncode
+                    message = f"RequestId: {request_id} Error: Runtime exited: {code}"
+                    raise FunctionError({"errorType": "Runtime.ExitError", "errorMessage": message})
+                if time.monotonic() > until:
+                    self.close()
+                    raise TimedOut(f"Task timed out after {self.timeout_s:.2f} seconds")
             kind, body = self._answers.pop(request_id)
         answer = json.loads(body)
         if kind == "error":

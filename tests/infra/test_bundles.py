@@ -32,7 +32,7 @@ def test_native_code_is_for_the_target(bundles: Path, name: str) -> None:
     for target, machine in (("aarch64", "aarch64"), ("host", os.uname().machine)):
         other = {"aarch64": "x86_64", "x86_64": "aarch64"}[machine]
         for path in (bundles / target / name).rglob("*.so*"):
-            header = path.read_bytes()[:20]
+            header = beginning(path, 20)
             assert header[:4] == b"\x7fELF", path
             assert struct.unpack("<H", header[18:20])[0] == MACHINES[machine], path
             assert other not in path.name, path
@@ -84,11 +84,16 @@ def test_bytecode_is_there_and_ignores_file_times(bundles: Path, name: str) -> N
             assert own not in source.parents, source
             continue
         # PEP 552: bit 0 = hash-based, bit 1 = check the source. Unchecked is 1.
-        assert struct.unpack("<I", compiled.read_bytes()[4:8])[0] == 1, compiled
+        assert struct.unpack("<I", beginning(compiled, 8)[4:])[0] == 1, compiled
     for compiled in own.rglob("*.pyc"):
         content = compiled.read_bytes()
         assert mount in content, compiled
         assert str(ROOT).encode() not in content, compiled
+
+
+def beginning(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(size)
 
 
 MEASURE = """
@@ -118,9 +123,11 @@ def measured(folders: Folders, name: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_importing_a_function_stays_under_its_ceiling(bundles: Path, name: str) -> None:
-    """The ceiling is on modules loaded, which no busy machine changes; ms are in the bench."""
-    found = measured(Folders(bundles / "host"), name)
+    """CPU time of a fresh process, the better of two, and modules, which no load changes."""
+    runs = [measured(Folders(bundles / "host"), name) for _ in range(2)]
+    found = runs[0]
     assert found["count"] <= CEILINGS[name]["modules"], found["count"]
+    assert min(run["ms"] for run in runs) <= CEILINGS[name]["cpu_ms"]  # type: ignore[type-var]
     loaded = set(found["modules"])  # type: ignore[call-overload]
     assert "litellm" not in loaded, "vendors are loaded when the handler is built"
     assert not loaded & {"boto3", "opensearchpy", "neo4j", "onnxruntime"}

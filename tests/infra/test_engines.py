@@ -1,0 +1,359 @@
+"""Two engines that share no code take the same branch of the one state machine file.
+
+The first is ours over sfnx, which the laptop runs; the second is moto's Step Functions parser
+with the functions called in process. Both run the same steps on the same scenario table.
+"""
+
+import copy
+import io
+import json
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from docstokg_local.asl_engine import StateMachine
+from tests.infra.conftest import ROOT
+
+pytestmark = [
+    pytest.mark.xdist_group("engines"),
+    # moto and the parser it carries warn about their own future.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
+SLOW_S = 1.4
+STEPS = ("Validate", "Expand", "Retrieve", "Ground", "Synthesize", "Respond")
+
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def fails(name: str) -> Step:
+    def step(_: dict[str, Any]) -> dict[str, Any]:
+        raise type(name, (Exception,), {})("secret detail")
+
+    return step
+
+
+@dataclass(frozen=True)
+class slow:  # noqa: N801 - reads as the verbs beside it
+    answer: dict[str, Any]
+
+    def __call__(self, _: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(SLOW_S)
+        return self.answer
+
+
+def gives(answer: dict[str, Any]) -> Step:
+    return lambda _: copy.deepcopy(answer)
+
+
+def once(error: str, then: Step) -> Callable[[], Step]:
+    """Fail at the first call of an execution; a fresh one is made for each engine."""
+
+    def make() -> Step:
+        calls: list[int] = []
+
+        def step(payload: dict[str, Any]) -> dict[str, Any]:
+            calls.append(1)
+            return fails(error)(payload) if len(calls) == 1 else then(payload)
+
+        return step
+
+    return make
+
+
+def validated(
+    *, kg: bool = True, synthesis: bool = True, route: bool = False, deadline_s: float = 20.0
+) -> dict[str, Any]:
+    return {
+        "request": {"kg_expansion": {"route": route, "seeds": ["HP:1"] if route else []}},
+        "plan": {
+            "expansion": {"enabled": kg},
+            "synthesis": {"model": "extractive"} if synthesis else None,
+            "deadline_ms": int((time.time() + deadline_s) * 1000),
+        },
+        "reply": None,
+    }
+
+
+def expand(payload: dict[str, Any]) -> dict[str, Any]:
+    assert payload["mode"] in ("route", "expand")
+    return {"degraded": [], "ranking": ["a", "b"], "mode": payload["mode"]}
+
+
+def respond(payload: dict[str, Any]) -> dict[str, Any]:
+    """Show what arrived, so that equal outputs mean equal data."""
+    shown = {key: value for key, value in payload.items() if key != "plan"}
+    failure = payload.get("failure") or {}
+    return {"statusCode": failure.get("status", 200), "body": json.dumps(shown, sort_keys=True)}
+
+
+HEALTHY: dict[str, Step] = {
+    "Validate": lambda _: validated(),
+    "Expand": expand,
+    "Retrieve": gives({"degraded": [], "pool": ["a"], "fusion": {"method": "minmax+MMR"}}),
+    "Ground": gives({"degraded": [], "citations": [1], "blocks": ["x"], "relevant": True}),
+    "Synthesize": gives({"degraded": [], "outcome": "answered", "answer": "It is [1]."}),
+    "Respond": respond,
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    status: int | None
+    """What the reply says; None when the execution itself fails."""
+    degraded: tuple[str, ...] = ()
+    steps: dict[str, Step] = field(default_factory=dict)
+    fresh: dict[str, Callable[[], Step]] = field(default_factory=dict)
+    machine_s: int = 27
+    outcome: str = "SUCCEEDED"
+
+
+THROTTLED = "Lambda.TooManyRequestsException"
+BIG = {"degraded": [], "pool": ["\U0001f600" * 70_000], "fusion": {"method": "minmax+MMR"}}
+TWICE = {"degraded": ["bm25_unavailable", "dense_unavailable"], "pool": []}
+ONCE = {"degraded": ["splade_unavailable"], "pool": []}
+REFUSAL = {"statusCode": 400, "body": "{}"}
+PLAIN = lambda _: validated(kg=False, synthesis=False)  # noqa: E731
+ROUTED = lambda _: validated(route=True)  # noqa: E731
+
+SCENARIOS = [
+    Scenario("everything works", 200),
+    Scenario("neither graph nor model wanted", 200, steps={"Validate": PLAIN}),
+    Scenario(
+        "graph without a model", 200, steps={"Validate": lambda _: validated(synthesis=False)}
+    ),
+    Scenario("routed by seeds", 200, steps={"Validate": ROUTED}),
+    Scenario(
+        "refused by validate",
+        400,
+        steps={"Validate": gives({"request": None, "plan": None, "reply": REFUSAL})},
+    ),
+    Scenario("validate crashes", 500, steps={"Validate": fails("KeyError")}),
+    Scenario("validate hangs", 500, steps={"Validate": slow(validated())}),
+    Scenario("validate throttled once", 200, fresh={"Validate": once(THROTTLED, PLAIN)}),
+    Scenario("validate throttled for good", 500, steps={"Validate": fails(THROTTLED)}),
+    Scenario(
+        "route fails",
+        200,
+        ("kg_unavailable",),
+        fresh={"Expand": once("Unavailable", expand)},
+        steps={"Validate": ROUTED},
+    ),
+    Scenario(
+        "route and expand hang",
+        200,
+        ("kg_timeout", "kg_timeout"),
+        steps={"Validate": ROUTED, "Expand": slow({"degraded": []})},
+    ),
+    Scenario(
+        "retrieve crashes", 200, ("retrieval_unavailable",), steps={"Retrieve": fails("OSError")}
+    ),
+    Scenario("retrieve hangs", 200, ("retrieval_timeout",), steps={"Retrieve": slow(ONCE)}),
+    Scenario(
+        "retrieve's sandbox times out",
+        200,
+        ("retrieval_timeout",),
+        steps={"Retrieve": fails("Sandbox.Timedout")},
+    ),
+    Scenario("one channel lost", 200, ("splade_unavailable",), steps={"Retrieve": gives(ONCE)}),
+    Scenario(
+        "two channels lost",
+        200,
+        ("bm25_unavailable", "dense_unavailable"),
+        steps={"Retrieve": gives(TWICE)},
+    ),
+    Scenario("expand crashes", 200, ("kg_unavailable",), steps={"Expand": fails("PlanRejected")}),
+    Scenario("expand hangs", 200, ("kg_timeout",), steps={"Expand": slow({"degraded": []})}),
+    Scenario("expand throttled", 200, ("kg_unavailable",), steps={"Expand": fails(THROTTLED)}),
+    Scenario(
+        "retrieve and expand and model lost",
+        200,
+        ("retrieval_unavailable", "kg_unavailable", "llm_unavailable"),
+        steps={name: fails("Unavailable") for name in ("Retrieve", "Expand", "Synthesize")},
+    ),
+    Scenario("nothing to cite", 503, steps={"Ground": fails("NothingToCite")}),
+    Scenario("ground hangs", 503, steps={"Ground": slow({"degraded": []})}),
+    Scenario(
+        "model crashes", 200, ("llm_unavailable",), steps={"Synthesize": fails("MemoryError")}
+    ),
+    Scenario(
+        "model hangs",
+        200,
+        ("llm_timeout",),
+        steps={
+            "Validate": lambda _: validated(deadline_s=-1),
+            "Synthesize": slow({"degraded": []}),
+        },
+    ),
+    Scenario("respond crashes", 500, steps={"Respond": fails("ValidationError")}),
+    Scenario("respond hangs", 500, steps={"Respond": slow({"statusCode": 200, "body": "{}"})}),
+    Scenario(
+        "the machine's own time is over",
+        None,
+        steps={"Retrieve": slow(ONCE), "Ground": slow(ONCE)},
+        machine_s=1,
+        outcome="TIMED_OUT",
+    ),
+]
+
+
+def definition(scenario: Scenario) -> dict[str, Any]:
+    """The file itself; a state that hangs gets a limit of one second, so that hanging takes one.
+
+    Synthesize keeps its own expression: there the deadline is what makes it one second.
+    """
+    found = json.loads(json.dumps(ASL))
+    for state in found["States"].values():
+        if state["Type"] == "Task" and isinstance(state["TimeoutSeconds"], int):
+            name = state["Arguments"]["FunctionName"].removeprefix("${").removesuffix("Function}")
+            hangs = isinstance(scenario.steps.get(name), slow) and scenario.machine_s > 1
+            state["TimeoutSeconds"] = 1 if hangs else 20
+    found["TimeoutSeconds"] = scenario.machine_s
+    return found
+
+
+def functions(scenario: Scenario) -> dict[str, Step]:
+    made = {name: make() for name, make in scenario.fresh.items()}
+    return HEALTHY | scenario.steps | made
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: str
+    output: Any
+
+
+def ours(scenario: Scenario) -> Outcome:
+    steps = functions(scenario)
+    table = {f"{name}Function": (lambda p, _, s=steps[name]: s(p)) for name in STEPS}
+    execution = StateMachine(definition(scenario), table).execute(ENVELOPE)
+    return Outcome(execution.status, execution.output)
+
+
+ENVELOPE = {"route": "answer", "request_id": "req-1", "caller": {"sub": "x"}, "body_b64": "e30="}
+
+
+class Raw(io.BytesIO):
+    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
+        yield self.getvalue()
+
+
+class Moto:
+    """moto's engine; `lambda:Invoke` is answered by the steps of the scenario that runs."""
+
+    def __init__(self, client: Any, role: str) -> None:
+        self._client, self._role = client, role
+        self.steps: dict[str, Step] = {}
+
+    def invoke(self, request: Any, **_: Any) -> Any:
+        from botocore.awsrequest import AWSResponse
+
+        name = request.url.split("/functions/")[1].split("/")[0].split("%3A")[-1].split(":")[-1]
+        headers = {"x-amzn-RequestId": str(uuid.uuid4()), "Content-Type": "application/json"}
+        headers["X-Amz-Executed-Version"] = "1"
+        try:
+            answer: Any = self.steps[name](json.loads(request.body or b"{}"))
+        except Exception as error:
+            kind = type(error).__name__
+            if kind == THROTTLED:
+                headers["x-amzn-ErrorType"] = "TooManyRequestsException"
+                refused = json.dumps({"Type": "User", "message": "Rate Exceeded."}).encode()
+                return AWSResponse(request.url, 429, headers, Raw(refused))
+            headers["X-Amz-Function-Error"] = "Unhandled"
+            answer = {"errorMessage": str(error), "errorType": kind, "stackTrace": []}
+        return AWSResponse(request.url, 200, headers, Raw(json.dumps(answer).encode()))
+
+    def run(self, scenario: Scenario) -> Outcome:
+        self.steps = functions(scenario)
+        text = json.dumps(definition(scenario))
+        for name in STEPS:
+            arn = f"arn:aws:lambda:eu-central-1:123456789012:function:{name}"
+            text = text.replace(f"${{{name}Function}}", arn)
+        machine = self._client.create_state_machine(
+            name=str(uuid.uuid4()), roleArn=self._role, definition=text, type="EXPRESS"
+        )["stateMachineArn"]
+        execution = self._client.start_execution(
+            stateMachineArn=machine, input=json.dumps(ENVELOPE)
+        )["executionArn"]
+        while True:
+            found = self._client.describe_execution(executionArn=execution)
+            if found["status"] != "RUNNING":
+                break
+            time.sleep(0.005)
+        output = json.loads(found["output"]) if found.get("output") else None
+        return Outcome(found["status"], output)
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[Moto]:
+    import boto3
+    from botocore import handlers
+    from moto import mock_aws
+
+    credentials = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+    with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
+        session = boto3.session.Session(region_name="eu-central-1", **credentials)
+        role = session.client("iam").create_role(RoleName="r", AssumeRolePolicyDocument="{}")
+        client = session.client("stepfunctions")
+        engine = Moto(client, role["Role"]["Arn"])
+        # moto answers before-send too; ours must be asked first.
+        hook = ("before-send.lambda.Invoke", engine.invoke)
+        handlers.BUILTIN_HANDLERS.insert(0, hook)
+        with_jsonata()
+        try:
+            yield engine
+        finally:
+            handlers.BUILTIN_HANDLERS.remove(hook)
+
+
+def with_jsonata() -> None:
+    """moto 5.2.5 ships its JSONata evaluator as None; give it the one the parser was made for."""
+    import moto.stepfunctions.parser.asl.jsonata.jsonata as parser
+    from jsonata.jsonata import Jsonata
+
+    def evaluate(expression: str) -> Any:
+        try:
+            return Jsonata(expression).evaluate(None)
+        except Exception as error:
+            raise parser.JSONataException("UNKNOWN", str(error)) from error
+
+    parser._eval_jsonata = evaluate
+    for module in list(sys.modules.values()):
+        ours = getattr(module, "__name__", "").startswith("moto.stepfunctions")
+        if ours and hasattr(module, "eval_jsonata_expression"):
+            module.eval_jsonata_expression = evaluate
+
+
+def as_expected(scenario: Scenario, outcome: Outcome) -> None:
+    assert outcome.status == scenario.outcome
+    if scenario.status is None:
+        return
+    assert outcome.output["statusCode"] == scenario.status
+    assert "secret detail" not in json.dumps(outcome.output)
+    body = json.loads(outcome.output["body"])
+    if scenario.status == 500:
+        assert (body["code"], body["request_id"]) == ("internal_error", "req-1")
+    elif scenario.status != 400:
+        assert body["degraded"] == list(scenario.degraded)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
+def test_both_engines_take_the_same_branch(scenario: Scenario, moto: Moto) -> None:
+    first, second = ours(scenario), moto.run(scenario)
+    as_expected(scenario, first)
+    as_expected(scenario, second)
+    assert first == second
+
+
+def test_a_result_over_the_limit_never_passes_either_engine(moto: Moto) -> None:
+    """AWS's documents disagree on whether States.ALL catches it; both accept only less data."""
+    scenario = Scenario("too much", None, steps={"Retrieve": gives(BIG)})
+    for outcome in (ours(scenario), moto.run(scenario)):
+        assert "\U0001f600" not in json.dumps(outcome.output, ensure_ascii=False)
