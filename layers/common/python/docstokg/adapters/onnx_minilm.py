@@ -16,7 +16,7 @@ from docstokg.adapters.wordpieces import (
     package_folder,
 )
 from docstokg.domain.vectors import pack
-from docstokg.errors import Misconfigured, Timeout
+from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
 DIMENSION = 384
@@ -104,9 +104,21 @@ class OnnxMiniLm:
             session = onnxruntime.InferenceSession(
                 str(model), options, providers=["CPUExecutionProvider"]
             )
-        except (RuntimeError, ValueError) as broken:
+        except _vendor_errors() as broken:
             raise Misconfigured(f"{model} is not a readable model: {INSTALL}") from broken
         return session, tokenizer
+
+
+def _vendor_errors() -> tuple[type[Exception], ...]:
+    """List what onnxruntime raises; its errors have no common class of their own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    own = tuple(
+        thing
+        for thing in vars(state).values()
+        if isinstance(thing, type) and issubclass(thing, Exception)
+    )
+    return (*own, RuntimeError, ValueError)
 
 
 def _encode(
@@ -120,6 +132,9 @@ def _encode(
         ids[row, : len(item.ids)] = item.ids
         mask[row, : len(item.ids)] = 1
     feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    hidden = session.run(["last_hidden_state"], feed)[0]
+    try:
+        hidden = session.run(["last_hidden_state"], feed)[0]
+    except _vendor_errors() as broken:
+        raise Unavailable(f"the local embedding model failed: {broken}") from broken
     sums = (hidden * mask[..., None]).sum(axis=1)
     return tuple(pack(row) for row in sums / mask.sum(axis=1, keepdims=True))

@@ -216,7 +216,7 @@ class SqliteIndex:
         mask = self._mask(section, rows, ns, trip)
         if mask is not None:
             scores[~mask] = 0
-        best = _best(scores, query.size, floor=0.0)
+        best = best_rows(scores, query.size, floor=0.0)
         return self._hits(rows.ids, scores, best, ns, trip)
 
     def _dense(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
@@ -228,7 +228,7 @@ class SqliteIndex:
         scores = _cosines(
             section.arrays["matrix"][rows.start : rows.stop], query.vector, mask, trip.deadline
         )
-        best = _best(scores, query.size, floor=-2.0)
+        best = best_rows(scores, query.size, floor=-2.0)
         return self._hits(rows.ids, scores, best, ns, trip)
 
     def _facts(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[FactHit, ...]:
@@ -244,7 +244,7 @@ class SqliteIndex:
                 mask = np.isin(rows.ids, np.array([row[0] for row in seen], dtype=np.int64))
                 matrix = section.arrays["matrix"][rows.start : rows.stop]
                 scores = _cosines(matrix, query.vector, mask, trip.deadline)
-                best = _best(scores, query.size, floor=-2.0)
+                best = best_rows(scores, query.size, floor=-2.0)
                 found = {
                     row[0]: row
                     for row in db.execute(
@@ -428,7 +428,7 @@ def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) 
     return scores
 
 
-def _best(scores: Floats, size: int, floor: float) -> list[int]:
+def best_rows(scores: Floats, size: int, floor: float) -> list[int]:
     """List the places of the `size` highest scores above `floor`; rows are in uuid order."""
     places = np.flatnonzero(scores > floor)
     if len(places) > size:

@@ -1,0 +1,54 @@
+"""Word questions and ranking rules of the embedded index, by properties."""
+
+import sqlite3
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.adapters.sqlite_index import best_rows
+from docstokg.adapters.sqlite_index_words import (
+    MAX_WORDS,
+    STOP_WORDS,
+    content_words,
+    match_expression,
+)
+
+
+@given(st.text(max_size=400))
+def test_every_question_is_a_legal_expression_of_quoted_words(text: str) -> None:
+    expression = match_expression(text)
+    words = content_words(text)
+    assert (expression is None) == (not words)
+    assert len(words) == len(set(words)) <= MAX_WORDS
+    assert not STOP_WORDS & set(words)
+    if expression is not None:
+        db = sqlite3.connect(":memory:")
+        db.execute("CREATE VIRTUAL TABLE t USING fts5(a, b)")
+        db.execute("SELECT * FROM t WHERE t MATCH ?", (expression,)).fetchall()
+        db.close()
+
+
+def test_words_keep_their_order_and_the_longest_survive() -> None:
+    assert content_words("What is the role of HP:0001250 in Epilepsy, epilepsy?") == (
+        "role",
+        "hp",
+        "0001250",
+        "epilepsy",
+    )
+    many = [f"w{i}" for i in range(100)] + ["longest"]
+    kept = content_words(" ".join(many))
+    assert len(kept) == MAX_WORDS
+    assert kept[-1] == "longest"
+    assert content_words("what is the") == ()
+
+
+@given(
+    scores=st.lists(st.integers(-3, 3), max_size=40),
+    size=st.integers(1, 12),
+    floor=st.sampled_from([-9.0, 0.0]),
+)
+def test_the_best_rows_are_by_score_then_place(scores: list[int], size: int, floor: float) -> None:
+    values = np.array(scores, dtype=np.float32)
+    expected = sorted((-s, i) for i, s in enumerate(scores) if s > floor)[:size]
+    assert best_rows(values, size, floor) == [place for _, place in expected]

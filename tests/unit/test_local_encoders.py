@@ -1,0 +1,202 @@
+"""The two local encoders, with their real weights."""
+
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from docstokg.adapters.numpy_splade import NumpySplade, token_name
+from docstokg.adapters.onnx_minilm import BATCH, DIMENSION, OnnxMiniLm
+from docstokg.adapters.wordpieces import cassette_model, open_tokenizer
+from docstokg.domain.vectors import unpack
+from docstokg.errors import Misconfigured, Timeout
+
+SEIZURES = "The child has recurrent epileptic seizures."
+FITS = "A young patient suffers from repeated epilepsy attacks."
+TAXES = "The government raised taxes on imported cars."
+
+needs_minilm = pytest.mark.skipif(
+    not OnnxMiniLm.installed(), reason="the packages of the MiniLM encoder are not installed"
+)
+needs_splade = pytest.mark.skipif(
+    not NumpySplade.installed(), reason="the packages of the SPLADE encoder are not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def minilm() -> OnnxMiniLm:
+    return OnnxMiniLm(threads=1)
+
+
+@pytest.fixture(scope="module")
+def splade() -> NumpySplade:
+    return NumpySplade()
+
+
+@needs_minilm
+def test_vectors_are_unit_and_near_for_like_meanings(minilm: OnnxMiniLm) -> None:
+    one, two, other = (unpack(vector) for vector in minilm.embed([SEIZURES, FITS, TAXES], None))
+    assert one.shape == (DIMENSION,)
+    assert np.linalg.norm(one) == pytest.approx(1, abs=1e-5)
+    assert one @ two > 0.5 > 0.2 > one @ other
+
+
+@needs_minilm
+def test_a_vector_does_not_depend_on_its_batch(minilm: OnnxMiniLm) -> None:
+    texts = [f"{SEIZURES} {'More words follow. ' * (i % 5)}{i}" for i in range(BATCH + 5)]
+    together = minilm.embed(texts, None)
+    assert together[::7] == minilm.embed(texts[::7], None)
+    assert together[3] == minilm.embed([texts[3]], None)[0]
+
+
+@needs_minilm
+@pytest.mark.parametrize("text", ["", " ", "😀" * 2000, "\u0000\u202e", "word " * 3000])
+def test_any_text_has_a_vector(minilm: OnnxMiniLm, text: str) -> None:
+    assert np.isfinite(unpack(minilm.embed([text], None)[0])).all()
+
+
+@needs_minilm
+def test_no_text_is_no_vector(minilm: OnnxMiniLm) -> None:
+    assert minilm.embed([], None) == ()
+
+
+@needs_minilm
+def test_time_that_is_up_is_a_timeout(minilm: OnnxMiniLm, splade: NumpySplade) -> None:
+    with pytest.raises(Timeout):
+        minilm.embed([SEIZURES], 0.0)
+    with pytest.raises(Timeout):
+        splade.encode([SEIZURES], 0.0)
+    with pytest.raises(Timeout):
+        splade.encode_query(SEIZURES, 0.0)
+
+
+@needs_minilm
+def test_threads_share_one_model() -> None:
+    model = OnnxMiniLm(threads=1)
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: model.embed([SEIZURES], None)[0], range(8)))
+    assert len(found) == 1
+
+
+def test_making_an_encoder_loads_nothing() -> None:
+    code = (
+        "import sys\n"
+        "from docstokg.adapters.onnx_minilm import OnnxMiniLm\n"
+        "from docstokg.adapters.numpy_splade import NumpySplade\n"
+        "OnnxMiniLm(); NumpySplade(); OnnxMiniLm.installed(); NumpySplade.installed()\n"
+        "heavy = {'onnxruntime', 'tokenizers', 'safetensors', 'cognition', 'torch'}\n"
+        "sys.exit(repr(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
+    )
+    path = {"PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=path)
+
+
+@needs_minilm
+@pytest.mark.parametrize("content", [None, b"", b"not a model at all"])
+def test_a_missing_or_broken_model_says_what_to_install(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    model = tmp_path / "model.onnx"
+    weights = tmp_path / "model.safetensors"
+    if content is not None:
+        model.write_bytes(content)
+        weights.write_bytes(content)
+    (tmp_path / "tokenizer.json").write_bytes((cassette_model() / "tokenizer.json").read_bytes())
+    with pytest.raises(Misconfigured, match="install the local models"):
+        OnnxMiniLm(str(model)).warm()
+    with pytest.raises(Misconfigured, match="install the local models"):
+        NumpySplade(str(tmp_path)).warm()
+
+
+@needs_splade
+def test_sparse_weights_expand_to_related_words(splade: NumpySplade) -> None:
+    (weights,) = splade.encode(["Structure of the cerebral cortex of newborn babies."], None)
+    assert {"brain", "cortex", "newborn"} <= set(weights)
+    assert all(0 < weight < 10 for weight in weights.values())
+    assert list(weights.values()) == sorted(weights.values(), reverse=True)
+    query = splade.encode_query("brain development in infants", None)
+    assert sum(weight * weights.get(token, 0) for token, weight in query.items()) > 1
+
+
+@needs_splade
+def test_sparse_weights_are_those_of_the_formula(splade: NumpySplade) -> None:
+    """Against the plain textbook computation in float64, one number at a time for one token."""
+    from safetensors.numpy import load_file
+
+    stored = {
+        name: array.astype(np.float64)
+        for name, array in load_file(cassette_model() / "model.safetensors").items()
+    }
+
+    def normal(name: str, x: np.ndarray) -> np.ndarray:
+        z = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+        return z * stored[f"{name}.gamma"] + stored[f"{name}.beta"]
+
+    def linear(name: str, x: np.ndarray) -> np.ndarray:
+        return x @ stored[f"{name}.weight"].T + stored[f"{name}.bias"]
+
+    def gelu(x: np.ndarray) -> np.ndarray:
+        from math import erf
+
+        return x * 0.5 * (1 + np.vectorize(erf)(x / np.sqrt(2)))
+
+    tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 256)
+    ids = tokenizer.encode(SEIZURES).ids
+    table = stored["bert.embeddings.word_embeddings.weight"]
+    x = table[ids] + stored["bert.embeddings.position_embeddings.weight"][: len(ids)]
+    x = normal(
+        "bert.embeddings.LayerNorm", x + stored["bert.embeddings.token_type_embeddings.weight"][0]
+    )
+    for layer in range(2):
+        name = f"bert.encoder.layer.{layer}"
+        heads = []
+        for head in range(2):
+            cut = slice(64 * head, 64 * head + 64)
+            q, k, v = (
+                linear(f"{name}.attention.self.{part}", x)[:, cut]
+                for part in ("query", "key", "value")
+            )
+            weights = np.exp(q @ k.T / 8)
+            heads.append(weights / weights.sum(-1, keepdims=True) @ v)
+        mixed = linear(f"{name}.attention.output.dense", np.concatenate(heads, -1))
+        x = normal(f"{name}.attention.output.LayerNorm", x + mixed)
+        wide = gelu(linear(f"{name}.intermediate.dense", x))
+        x = normal(f"{name}.output.LayerNorm", x + linear(f"{name}.output.dense", wide))
+    top = gelu(linear("cls.predictions.transform.dense", x))
+    top = normal("cls.predictions.transform.LayerNorm", top)
+    logits = top @ table.T + stored["cls.predictions.bias"]
+    expected = np.log1p(np.maximum(logits, 0)).max(0)
+    (found,) = splade.encode([SEIZURES], None)
+    for token, weight in found.items():
+        piece = f"##{token[1:]}" if re.fullmatch("_[a-z0-9]+", token) else token
+        index = tokenizer.token_to_id(piece)
+        if index is not None:
+            assert weight == pytest.approx(expected[index], abs=2e-3), token
+
+
+@needs_splade
+def test_a_passage_keeps_its_heaviest_tokens_whatever_is_encoded_with_it(
+    splade: NumpySplade,
+) -> None:
+    long = " ".join(f"Sentence {i} on {word} and {word}s." for i, word in enumerate(["bone"] * 90))
+    (alone,) = splade.encode([long], None)
+    assert alone == splade.encode([SEIZURES, long, TAXES], None)[1]
+    assert len(alone) <= 128
+    assert splade.encode([""], None)[0].keys() <= splade.encode([""], None)[0].keys()
+
+
+@needs_splade
+def test_token_names_are_safe_and_one_for_each_piece() -> None:
+    tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 16)
+    pieces = [tokenizer.id_to_token(index) for index in range(tokenizer.get_vocab_size())]
+    names = [token_name(piece) for piece in pieces]
+    used = [name for name in names if name]
+    assert len(used) == len(set(used)) > 29_000
+    assert all(re.fullmatch("[a-z0-9_]+", name) for name in used)
+    assert token_name("##ing") == "_ing"
+    assert token_name("[CLS]") == token_name("[unused7]") == ""
+    assert token_name(".") == "_u002e"

@@ -1,0 +1,152 @@
+"""The cache of vectors: it saves work, and nothing it meets fails a call."""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.vector_cache import CachedEmbedder, CachedSparseEncoder, VectorCache
+from docstokg.domain.vectors import pack
+from docstokg.errors import Timeout
+
+
+class CountingEncoder:
+    """Counts the texts it computes; both kinds of encoder at once."""
+
+    model = "counting"
+    dimension = 2
+
+    def __init__(self, fail_after: int | None = None) -> None:
+        self.computed: list[str] = []
+        self.fail_after = fail_after
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        if self.fail_after is not None and len(self.computed) >= self.fail_after:
+            raise Timeout("too slow")
+        self.computed += texts
+        return tuple(pack([1.0, float(len(text))]) for text in texts)
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+        self.computed += texts
+        return tuple({text: 1.5} for text in texts)
+
+    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+        self.computed.append(text)
+        return {text: 0.5}
+
+
+TEXTS = ["b", "aa", "", "b", "é" * 5, "\ud800"]
+
+
+def test_texts_are_computed_once(tmp_path: Path) -> None:
+    inner = CountingEncoder()
+    cached = CachedEmbedder(inner, tmp_path)
+    expected = CountingEncoder().embed(TEXTS, None)
+    assert cached.embed(TEXTS, None) == expected
+    assert sorted(inner.computed) == sorted(set(TEXTS))
+    again = CountingEncoder()
+    assert CachedEmbedder(again, tmp_path).embed(TEXTS, 1.0) == expected
+    assert again.computed == []
+    assert (cached.model, cached.dimension) == ("counting", 2)
+
+
+def test_passages_and_questions_are_kept_apart(tmp_path: Path) -> None:
+    inner = CountingEncoder()
+    cached = CachedSparseEncoder(inner, tmp_path)
+    for _ in range(2):
+        assert cached.encode(["x", "y"], None) == ({"x": 1.5}, {"y": 1.5})
+        assert cached.encode_query("x", 1.0) == {"x": 0.5}
+    assert inner.computed == ["x", "y", "x"]
+    assert CachedEmbedder(inner, tmp_path).embed(["x"], None) == (pack([1.0, 1.0]),)
+
+
+def test_models_do_not_share_vectors(tmp_path: Path) -> None:
+    other = CountingEncoder()
+    other.model = "another"
+    CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None)
+    CachedEmbedder(other, tmp_path).embed(["x"], None)
+    assert other.computed == ["x"]
+
+
+def test_what_was_computed_before_a_timeout_is_kept(tmp_path: Path) -> None:
+    texts = [f"text {i:03d}" for i in range(200)]
+    with pytest.raises(Timeout):
+        CachedEmbedder(CountingEncoder(fail_after=100), tmp_path).embed(texts, 60.0)
+    again = CountingEncoder()
+    CachedEmbedder(again, tmp_path).embed(texts, None)
+    assert 0 < len(again.computed) < 100
+
+
+def test_no_time_is_a_timeout_unless_all_is_cached(tmp_path: Path) -> None:
+    cached = CachedEmbedder(CountingEncoder(), tmp_path)
+    cached.embed(["known"], None)
+    assert len(cached.embed(["known"], 0.0)) == 1
+    with pytest.raises(Timeout):
+        cached.embed(["new"], 0.0)
+
+
+def test_entries_expire(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path, ttl_s=0.01)
+    cache.put({"a": b"1"})
+    time.sleep(0.02)
+    assert cache.get(["a"]) == {}
+    cache.put({"b": b"2"})
+    rows = sqlite3.connect(tmp_path / "vectors.sqlite")
+    assert [key for (key,) in rows.execute("SELECT key FROM vectors")] == ["b"]
+    rows.close()
+
+
+def test_a_vector_of_another_length_is_computed_again(tmp_path: Path) -> None:
+    CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None)
+    file = sqlite3.connect(tmp_path / "vectors.sqlite")
+    with file:
+        file.execute("UPDATE vectors SET value = x'00'")
+    file.close()
+    assert CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None) == (pack([1.0, 1.0]),)
+
+
+@pytest.mark.parametrize("value", [b"\xff\xfe", b"[1, 2]", b'{"a": "b"}', b""])
+def test_unreadable_weights_are_computed_again(tmp_path: Path, value: bytes) -> None:
+    CachedSparseEncoder(CountingEncoder(), tmp_path).encode(["x"], None)
+    file = sqlite3.connect(tmp_path / "vectors.sqlite")
+    with file:
+        file.execute("UPDATE vectors SET value = ?", (value,))
+    file.close()
+    assert CachedSparseEncoder(CountingEncoder(), tmp_path).encode(["x"], None) == ({"x": 1.5},)
+
+
+def test_a_file_that_is_no_database_is_put_aside(tmp_path: Path) -> None:
+    (tmp_path / "vectors.sqlite").write_bytes(b"garbage " * 2000)
+    inner = CountingEncoder()
+    cached = CachedEmbedder(inner, tmp_path)
+    for _ in range(3):
+        assert cached.embed(["x"], None) == (pack([1.0, 1.0]),)
+    assert (tmp_path / "vectors.sqlite.broken").read_bytes().startswith(b"garbage")
+    assert len(inner.computed) < 3, "a new cache takes over"
+
+
+def test_a_folder_that_cannot_be_made_costs_nothing_but_time(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cached = CachedEmbedder(CountingEncoder(), tmp_path / "file" / "below")
+    assert cached.embed(["x", "y"], 5.0) == (pack([1.0, 1.0]),) * 2
+
+
+def test_a_locked_cache_is_passed_by(tmp_path: Path) -> None:
+    cached = CachedEmbedder(CountingEncoder(), tmp_path)
+    cached.embed(["x"], None)
+    holder = sqlite3.connect(tmp_path / "vectors.sqlite", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    assert cached.embed(["x", "yy"], None) == CountingEncoder().embed(["x", "yy"], None)
+    holder.execute("ROLLBACK")
+    holder.close()
+
+
+def test_threads_may_share_a_cache(tmp_path: Path) -> None:
+    cached = CachedEmbedder(CountingEncoder(), tmp_path)
+    texts = [f"t{i}" for i in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = set(pool.map(lambda _: cached.embed(texts, None), range(8)))
+    assert answers == {CountingEncoder().embed(texts, None)}
