@@ -1,0 +1,65 @@
+"""The walk must be the one the formula says: a distribution, near its seeds, fair to order."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.domain.pagerank import personalised
+
+EDGES = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 7), st.floats(0.1, 5.0)).filter(
+        lambda edge: edge[0] != edge[1]
+    ),
+    max_size=20,
+)
+RESTART = st.lists(st.floats(0.0, 3.0), min_size=8, max_size=8)
+
+
+@given(EDGES, RESTART, st.floats(0.1, 0.95))
+def test_the_result_is_a_distribution(
+    edges: list[tuple[int, int, float]], restart: list[float], damping: float
+) -> None:
+    x = personalised(edges, np.array(restart), damping)
+    assert x.shape == (8,)
+    assert float(x.min()) >= 0
+    assert float(x.sum()) == pytest.approx(1.0)
+
+
+@given(EDGES, RESTART)
+def test_it_solves_the_linear_system(
+    edges: list[tuple[int, int, float]], restart: list[float]
+) -> None:
+    damping = 0.6
+    start = np.array(restart)
+    start = start / start.sum() if start.sum() > 0 else np.full(8, 1 / 8)
+    weights = np.zeros((8, 8))
+    for one, two, weight in edges:
+        weights[one, two] += weight
+        weights[two, one] += weight
+    out = weights.sum(1, keepdims=True)
+    steps = np.where(out > 0, weights / np.where(out > 0, out, 1), start[None, :])
+    exact = np.linalg.solve(np.eye(8) - damping * steps.T, (1 - damping) * start)
+    assert personalised(edges, start, damping, 80) == pytest.approx(exact, abs=1e-9)
+
+
+@given(EDGES, RESTART, st.randoms())
+def test_the_order_of_edges_does_not_matter(
+    edges: list[tuple[int, int, float]], restart: list[float], chance: object
+) -> None:
+    turned = [(two, one, weight) for one, two, weight in reversed(edges)]
+    assert personalised(turned, np.array(restart)) == pytest.approx(
+        personalised(edges, np.array(restart))
+    )
+
+
+def test_no_edges_leave_the_restart_and_no_restart_is_uniform() -> None:
+    assert personalised([], np.array([1.0, 3.0])) == pytest.approx([0.25, 0.75])
+    assert personalised([], np.zeros(4)) == pytest.approx([0.25] * 4)
+
+
+def test_what_a_rare_bridge_reaches_beats_what_a_hub_reaches() -> None:
+    # 0 seed, 1 rare bridge to 2, 3 hub to 4..8
+    edges = [(0, 1, 1.0), (1, 2, 1.0), (0, 3, 1.0), *((3, leaf, 1.0) for leaf in range(4, 9))]
+    x = personalised(edges, np.array([1.0, *[0.0] * 8]))
+    assert x[2] > x[4] > 0
