@@ -20,14 +20,15 @@ from docstokg_local.loading.obo import read_obo
 
 CENTRE = "HP:0001250"
 ROOT = "HP:0000118"
-SLICE_DISEASES = 90
-SLICE_COMPANIONS = 40
-SLICE_PHENOTYPES = 24
-COMPANIONS_SHOWN = 12
+SLICE_DISEASES = 70
+SLICE_COMPANIONS = 30
+SLICE_PHENOTYPES = 16
+COMPANIONS_SHOWN = 10
+FIRST_COMPANIONS = 4
 KINDS_SHOWN = 12
 PER_SENTENCE = 4
 PER_CHUNK = 8
-VERSION = "1"
+VERSION = "6"
 
 FREQUENCIES = {
     "HP:0040280": "all patients (100%)",
@@ -121,8 +122,11 @@ def write_corpus(folder: Path, full: bool) -> Path:
     ontology = read_ontology(data)
     terms, diseases = everything(ontology) if full else neighbourhood(ontology, CENTRE)
     passages, relations = [], []
+    family = ontology.below(ROOT) if full else ontology.below(CENTRE) | ontology.above(CENTRE)
     for term in terms:
-        passages += list(term_passages(ontology, term))
+        # In the slice only the centre's own family says what it occurs with: nearly every other
+        # term in it was chosen for occurring with the centre.
+        passages += list(term_passages(ontology, term, companions=term in family))
     for disease in diseases:
         most = None if full else SLICE_PHENOTYPES
         for passage, edges in disease_passages(ontology, disease, most):
@@ -149,19 +153,20 @@ def write_corpus(folder: Path, full: bool) -> Path:
 
 def everything(ontology: Ontology) -> tuple[list[str], list[str]]:
     """Choose all current phenotypic abnormalities and all annotated diseases."""
-    terms = [t for t in sorted(ontology.below(ROOT)) if not ontology.terms[t].obsolete]
+    below = ontology.below(ROOT) - {ROOT}
+    terms = [t for t in sorted(below) if not ontology.terms[t].obsolete]
     return terms, sorted(ontology.diseases)
 
 
 def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]]:
     """Choose the terms around `centre` and the diseases in which it is best documented."""
-    below = ontology.below(centre)
-    family = set(below)
-    for term in below:
-        family |= ontology.above(term)
+    family = {centre, *ontology.children[centre]}
+    family |= ontology.above(centre)
+    family |= {term for term in ontology.below(centre) if ontology.having[term]}
     for parent in ontology.parents[centre]:
         family |= set(ontology.children[parent])
-    family &= ontology.below(ROOT)
+    # Every passage speaks of phenotypic abnormalities: the root would be named by all of them.
+    family &= ontology.below(ROOT) - {ROOT}
     companions = [term for term, _ in companions_of(ontology, centre)[:SLICE_COMPANIONS]]
     seen: Counter[str] = Counter()
     for disease in ontology.having[centre]:
@@ -183,37 +188,38 @@ def companions_of(ontology: Ontology, term: str) -> list[tuple[str, int]]:
     return sorted(together.items(), key=lambda item: (-item[1], item[0]))
 
 
-def term_passages(ontology: Ontology, identity: str) -> Iterator[dict[str, Any]]:
-    """Write what a term is, and with what else it occurs."""
+def term_passages(
+    ontology: Ontology, identity: str, companions: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Write what a term is and, with `companions`, what else it occurs with."""
     term = ontology.terms[identity]
     label = ontology.label(identity)
-    said = [f"{label} is a phenotypic abnormality in the Human Phenotype Ontology."]
-    if term.definition:
-        said.append(_sentence(term.definition))
+    said = [f"{label}: {_sentence(term.definition)}"] if term.definition else []
     if term.synonyms:
-        said.append(f"It is also called {_listed(term.synonyms[:KINDS_SHOWN])}.")
+        said.append(f"{label} is also called {_listed(term.synonyms[:KINDS_SHOWN])}.")
     if parents := ontology.parents[identity]:
-        said.append(f"It is a kind of {_listed(map(ontology.label, sorted(parents)))}.")
+        said.append(f"{label} is a kind of {_listed(map(ontology.label, sorted(parents)))}.")
     if children := sorted(ontology.children[identity]):
         shown = [ontology.label(child) for child in children[:KINDS_SHOWN]]
         more = len(children) - len(shown)
         tail = f" (and {more} more)" if more else ""
-        said.append(f"More specific kinds of it are {_listed(shown)}{tail}.")
-    row = {"doc_id": identity, "title": label, "document_name": f"HPO {identity}"}
+        said.append(f"More specific kinds of {label} are {_listed(shown)}{tail}.")
+    row = {"doc_id": identity, "title": term.name, "document_name": f"HPO {identity}"}
     row["uri"] = f"https://hpo.jax.org/browse/term/{identity}"
-    yield {**row, "id": f"{identity}/term", "section": "Term", "text": " ".join(said)}
+    text = " ".join(said) or f"{label} is a term of the Human Phenotype Ontology."
+    yield {**row, "id": f"{identity}/term", "section": "Term", "text": text}
     diseases = len(ontology.having[identity])
-    companions = companions_of(ontology, identity)[:COMPANIONS_SHOWN]
-    if diseases < 2 or not companions:
+    others = companions_of(ontology, identity)[:COMPANIONS_SHOWN] if companions else []
+    if diseases < 2 or not others:
         return
+    names = [ontology.terms[other].name for other, _ in others]
+    counts = [f"{n} also show {ontology.label(t)}" for t, n in others[:FIRST_COMPANIONS]]
     said = [
-        f"Phenotypic abnormalities associated with {label}, by the number of diseases that show"
-        f" both, out of {diseases} diseases annotated with {term.name}:"
+        f"Phenotypic abnormalities associated with {label} are {_listed(names[:FIRST_COMPANIONS])}."
     ]
-    first = [f"{ontology.label(other)} in {count}" for other, count in companions[:6]]
-    said[0] += f" {_listed(first)}."
-    if rest := [f"{ontology.label(other)} in {count}" for other, count in companions[6:]]:
+    if rest := names[FIRST_COMPANIONS:]:
         said.append(f"Also associated with {label} are {_listed(rest)}.")
+    said.append(f"Of {diseases} diseases annotated with {label}, {_listed(counts)}.")
     yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": " ".join(said)}
 
 
