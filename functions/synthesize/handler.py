@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from docstokg.contracts.state import Block, Plan
+from docstokg.errors import Unavailable
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.synthesize.synthesize import synthesize
 
@@ -13,8 +14,12 @@ def build(wiring: Wiring) -> Handler:
     settings = wiring.settings
     if settings.llm_base_url or settings.llm_api_key:
         warm = getattr(wiring.language_model(), "warm", None)
-        if warm is not None:
-            warm()
+        try:
+            if warm is not None:
+                warm()
+        except Unavailable as exc:
+            # Evidence needs no model: every request will say `llm_unavailable` instead.
+            wiring.telemetry.log("WARNING", "language_model_missing", error=str(exc))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         synthesis = synthesize(

@@ -28,7 +28,10 @@ class LiteLlm:
         self._loaded: Any = None
 
     def warm(self) -> None:
-        """Import litellm and run its code once without a network, so that no request pays."""
+        """Import litellm and run its code once without a network, so that no request pays.
+
+        `Unavailable` when it is not installed; each call then says the same.
+        """
         said = [{"role": "user", "content": "ready"}]
         self._vendor().completion(model="gpt-4o-mini", messages=said, mock_response="ready")
 
@@ -100,8 +103,10 @@ class LiteLlm:
                 # Without these, importing litellm fetches a price list and reads a .env file.
                 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
                 os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-                import litellm
-
+                try:
+                    import litellm
+                except ImportError as missing:
+                    raise Unavailable("litellm-core is not installed") from missing
                 litellm.telemetry = False
                 litellm.suppress_debug_info = True
                 litellm.turn_off_message_logging = True
@@ -156,7 +161,6 @@ def _translated(error: BaseException, model: str) -> BaseException:
         ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
         ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
         ("OpenAIError", Unavailable, f"failed ({type(error).__name__})"),
-        ("ImportError", Unavailable, "needs litellm-core, which is not installed"),
     )
     for name, ours, said in table:
         if name in kinds:

@@ -1,0 +1,168 @@
+"""Model rows of SPEC 2.1 through the whole pipeline: what the caller gets when a model fails."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.response import RAGResponse
+from docstokg.domain import notices
+from tests.model_server import ModelServer, serving
+
+SLACK_S = 0.3
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with serving() as state:
+        yield state
+
+
+@pytest.fixture
+def client(small_store, client_for, server):
+    return client_for(small_store, llm_base_url=server.url)
+
+
+def ask(client, timeout_s: float = 8, query: str = "What are seizures?", **synthesis: Any) -> dict:
+    body = {
+        "query": query,
+        "budget": {"max_tokens_gen": 300, "timeout_s": timeout_s},
+        "synthesis": {"enabled": True, **synthesis},
+    }
+    started = time.monotonic()
+    response = client.post("/v1/answer", json=body)
+    wall = time.monotonic() - started
+    assert response.status_code == 200, response.text
+    assert wall <= timeout_s + SLACK_S
+    RAGResponse.model_validate(response.json())
+    return response.json()
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("refuse_429", "llm_quota_exceeded"),
+        ("error_500", "llm_unavailable"),
+        ("unauthorized", "llm_unavailable"),
+        ("not_json", "llm_unavailable"),
+        ("wrong_shape", "llm_unavailable"),
+        ("null_content", "llm_unavailable"),
+        ("empty", "llm_unavailable"),
+        ("break_off", "llm_unavailable"),
+        ("hang", "llm_timeout"),
+        ("drip", "llm_timeout"),
+    ],
+)
+def test_citations_without_an_answer(client, server, mode: str, reason: str) -> None:
+    server.mode = mode
+    body = ask(client, timeout_s=2 if mode in ("hang", "drip") else 8)
+    assert body["answer"] == ""
+    assert body["citations"]
+    assert (body["confidence"], body["confidence_level"]) == (0, "low")
+    assert body["grounding"] is None
+    assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE]
+    assert reason in body["diagnostics"]["degraded_reasons"]
+    assert not any(citation["cited"] for citation in body["citations"])
+
+
+def test_no_model_is_configured(small_store, client_for) -> None:
+    body = ask(client_for(small_store))
+    assert body["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
+    assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE]
+
+
+def test_a_good_answer(client, server) -> None:
+    server.answer = quoting("Seizures are sudden, uncontrolled electrical events in the brain")
+    body = ask(client)
+    assert body["diagnostics"]["degraded_reasons"] == []
+    assert body["grounding"]["grounded"]
+    assert [row["verdict"] for row in body["grounding"]["sentences"]] == ["supported"]
+    assert sum(citation["cited"] for citation in body["citations"]) == 1
+    assert body["confidence"] > 0.3
+    assert body["diagnostics"]["providers"]["llm"] == "gpt-4o-mini"
+    assert body["diagnostics"]["estimated_cost_usd"] > 0
+    assert body["diagnostics"]["budget_used"]["tokens_gen"] == 30
+
+
+def quoting(text: str, more: str = ""):
+    """Answer with a source's words and the marker of the block that holds them."""
+
+    def answer(body: dict[str, Any]) -> str:
+        prompt = body["messages"][1]["content"]
+        for block in prompt.split("\n\n"):
+            if text in block:
+                return f"{text} {block[: block.index(']') + 1]}.{more}"
+        return "The prompt does not hold it."
+
+    return answer
+
+
+def test_orphans_with_valid_markers_left(client, server) -> None:
+    server.answer = quoting("A seizure may follow a high fever in young children", " More [77].")
+    body = ask(client)
+    assert "[77]" not in body["answer"]
+    assert body["grounding"]["invalid_citations"] == ["[77]"]
+    assert body["confidence"] <= 0.5
+    assert notices.CITATIONS_UNAVAILABLE in body["warnings"]
+
+
+def test_no_valid_marker_at_all(client, server) -> None:
+    server.answer = "Seizures are electrical events."
+    body = ask(client)
+    assert body["answer"] == "Seizures are electrical events."
+    assert (body["confidence"], body["warnings"]) == (0.5, [notices.CITATIONS_UNAVAILABLE])
+
+
+def test_the_model_abstains(client, server) -> None:
+    server.answer = notices.ABSTENTION
+    body = ask(client)
+    assert (body["answer"], body["confidence"]) == (notices.ABSTENTION, 0)
+    assert (body["grounding"], body["warnings"]) == (None, [])
+
+
+def test_nothing_relevant_means_no_call(small_store, client_for, server) -> None:
+    client = client_for(small_store, llm_base_url=server.url, min_score=1.0)
+    body = ask(client)
+    assert (body["answer"], body["confidence"]) == (notices.ABSTENTION, 0)
+    assert (body["grounding"], body["warnings"]) == (None, [])
+    assert body["citations"]
+    assert server.requests == []
+
+
+def test_unsupported_sentences_are_reported_or_dropped(small_store, client_for, server) -> None:
+    server.answer = quoting(
+        "A seizure may follow a high fever in young children",
+        " Anticonvulsants reduce seizures by 99 percent [1].",
+    )
+    body = ask(client_for(small_store, llm_base_url=server.url))
+    assert "99 percent" in body["answer"]
+    assert not body["grounding"]["grounded"]
+    assert notices.UNSUPPORTED in body["warnings"]
+    body = ask(client_for(small_store, llm_base_url=server.url, repair="drop"))
+    assert "99 percent" not in body["answer"]
+    assert notices.UNSUPPORTED_DROPPED in body["warnings"]
+
+
+def test_a_fallback_model_answers_in_the_open(small_store, client_for, server) -> None:
+    server.failing_models = {"gpt-4o-mini"}
+    server.answer = quoting("A seizure may follow a high fever in young children")
+    client = client_for(small_store, llm_base_url=server.url, llm_fallback_model="gpt-4o")
+    body = ask(client)
+    assert body["answer"]
+    assert body["diagnostics"]["providers"]["llm"] == "gpt-4o"
+    assert body["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
+
+
+def test_the_model_list_is_the_servers(client, server) -> None:
+    response = client.post(
+        "/v1/answer",
+        json={
+            "query": "What are seizures?",
+            "budget": {"max_tokens_gen": 10},
+            "synthesis": {"enabled": True, "model": "gpt-9"},
+        },
+    )
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["path"] == "$.synthesis.model"
+    assert server.requests == []
