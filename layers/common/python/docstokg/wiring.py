@@ -288,6 +288,16 @@ class Wiring:
 
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url)
 
+    def warm(self) -> None:
+        """Load models and open connections now; what fails now is tried again when asked for."""
+        for port in tuple(self._made.values()):
+            warm = getattr(port, "warm", None)
+            if callable(warm):
+                try:
+                    warm()
+                except DocsToKGError as exc:
+                    self.telemetry.log("WARNING", "not_warm", error=str(exc))
+
     def close(self) -> None:
         """Close what was made and holds connections; for servers that stop and tests."""
         with self._lock:
@@ -334,6 +344,7 @@ def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str,
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
     wiring = Wiring(with_secrets(Settings.from_environment(os.environ)))
     built = build(wiring)
+    wiring.warm()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         try:
