@@ -1,0 +1,314 @@
+"""The command line as its users meet it: output, exit codes, files (SPEC 6.2)."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from docstokg_local.cli import app, run
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cli(
+    small_store: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Cli:  # fmt: skip
+    """Run a command over the small store; give exit code, output and remarks."""
+    monkeypatch.setenv("DOCSTOKG_CACHE_DIR", str(cache_dir))
+    monkeypatch.delenv("DOCSTOKG_INDEX_URL", raising=False)
+    monkeypatch.delenv("DOCSTOKG_GRAPH_URL", raising=False)
+
+    def call(*arguments: object, store: Path = small_store) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(app, [*map(str, arguments), "--index", f"sqlite:///{store}"])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def answered(cli: Cli, tmp_path: Path) -> Path:
+    """A response with an answer, as a file."""
+    code, out, err = cli("ask", "What are seizures?", "--synthesize", "extractive", "--json")
+    assert (code, err) == (0, "")
+    path = tmp_path / "response.json"
+    path.write_text(out, encoding="utf-8")
+    return path
+
+
+def test_ask_prints_a_readable_answer_without_colours_in_a_pipe(cli: Cli):
+    code, out, err = cli("ask", "What are seizures?", "--synthesize", "extractive")
+    assert (code, err) == (0, "")
+    assert "[1]" in out and "sha256" in out and "ms: validate" in out
+    assert "\x1b" not in out
+
+
+def test_ask_json_is_the_response(answered: Path):
+    response = json.loads(answered.read_text())
+    assert response["query"] == "What are seizures?"
+    assert response["results_count"] == len(response["citations"]) > 0
+    assert re.search(r"\[\d+\]", response["answer"])
+
+
+def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path: Path):
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"query": "Ignored here?", "top_k": 1,
+                                   "kg_expansion": {"enabled": False}}))  # fmt: skip
+    code, out, _ = cli("ask", "What is asthma?", "--request", request, "--json")
+    response = json.loads(out)
+    assert (code, response["query"], response["results_count"]) == (0, "What is asthma?", 1)
+
+
+def test_a_problem_is_exit_code_one(cli: Cli, tmp_path: Path):
+    code, out, err = cli("ask", "x")
+    assert (code, out) == (1, "")
+    assert "400" in err and "$.query" in err
+    code, out, _ = cli("ask", "x", "--json")
+    assert (code, json.loads(out)["status"]) == (1, 400)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask",),
+        ("ask", "q?", "--nonsense"),
+        ("ask", "--request", "absent.json"),
+        ("load",),
+        ("load", "absent"),
+        ("load", ".", "--namespace", "Not Good"),
+        ("delete",),
+        ("verify", "absent.json"),
+        ("eval", "absent"),
+        ("eval", "questions", "--ablate", "nonsense"),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage_is_exit_code_two(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "questions").mkdir()
+    (tmp_path / "questions" / "questions.jsonl").write_text(
+        '{"id": "1", "question": "What?", "gold": ["a"]}\n'
+    )
+    code, out, err = cli(*arguments)
+    assert (code, out) == (2, "")
+    assert err and "Traceback" not in err
+
+
+def test_load_reports_rejected_lines_and_fails(cli: Cli, tmp_path: Path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "chunks.jsonl").write_text(
+        '{"id": "a", "doc_id": "d", "text": "Good."}\n{"id": "b"}\n', encoding="utf-8"
+    )
+    store, rejects = tmp_path / "store.sqlite", tmp_path / "rejects.jsonl"
+    code, out, err = cli("load", folder, "--no-embed", "--rejects", rejects, store=store)
+    assert code == 1
+    assert "1 chunks" in out and "1 rejected" in err and "chunks.jsonl:2: " in err
+    (row,) = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert (row["line"], Path(row["file"]).name) == (2, "chunks.jsonl")
+    assert "doc_id" in row["reason"]
+
+
+def test_load_ask_delete_and_digest(cli: Cli, tmp_path: Path):
+    store = tmp_path / "store.sqlite"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "whale.md").write_text("# Whale\n\nThe blue whale is the largest animal.\n")
+    assert cli("load", tmp_path / "in", "--no-embed", store=store)[0] == 0
+    first = cli("doctor", "--digest", store=store)[1]
+    assert cli("load", tmp_path / "in", "--no-embed", store=store)[0] == 0
+    assert cli("doctor", "--digest", store=store)[1] == first
+    code, out, _ = cli("ask", "Which is the largest animal?", "--json", store=store)
+    citation = json.loads(out)["citations"][0]
+    assert (code, citation["doc_id"], citation["offset_base"]) == (0, "whale.md", "document")
+    response = tmp_path / "response.json"
+    response.write_text(out)
+    assert cli("verify", response, "--source", tmp_path / "in", store=store)[0] == 0
+    assert cli("verify", response, store=store)[0] == 0
+    assert cli("delete", "--doc-id", "whale.md", store=store)[0] == 0
+    assert cli("delete", "--doc-id", "whale.md", store=store)[0] == 1
+    assert cli("verify", response, store=store)[0] == 1
+    assert cli("doctor", "--digest", store=store)[1] != first
+
+
+def test_verify_proves_an_honest_response(cli: Cli, answered: Path):
+    code, out, _ = cli("verify", answered)
+    assert code == 0, out
+    assert "0 findings" in out
+
+
+def shifted(response: dict[str, Any]) -> None:
+    response["citations"][0]["char_start"] += 1
+
+
+def other_hash(response: dict[str, Any]) -> None:
+    response["citations"][0]["text_sha256"] = "0" * 64
+
+
+def other_snippet(response: dict[str, Any]) -> None:
+    citation = response["citations"][0]
+    citation["snippet"] = citation["snippet"].replace("e", "a", 1)
+
+
+def other_source(response: dict[str, Any]) -> None:
+    response["citations"][0]["doc_id"] = "another"
+
+
+def other_chunk(response: dict[str, Any]) -> None:
+    response["citations"][0]["chunk_id"] = "asthma"
+
+
+def swapped_uuid(response: dict[str, Any]) -> None:
+    citations = response["citations"]
+    citations[0]["uuid"], citations[1]["uuid"] = citations[1]["uuid"], citations[0]["uuid"]
+
+
+def forged_marker(response: dict[str, Any]) -> None:
+    response["answer"] += " Nobody said so [99]."
+
+
+def moved_marker(response: dict[str, Any]) -> None:
+    number = len(response["citations"])
+    response["answer"] = re.sub(r"\[\d+\]", f"[{number}]", response["answer"])
+
+
+def renumbered(response: dict[str, Any]) -> None:
+    response["citations"][0]["rank"] = 7
+
+
+def dropped(response: dict[str, Any]) -> None:
+    response["citations"].pop()
+
+
+def doubled(response: dict[str, Any]) -> None:
+    response["citations"].append({**response["citations"][0]})
+    response["citations"][-1]["rank"] = len(response["citations"])
+    response["results_count"] += 1
+
+
+def other_base(response: dict[str, Any]) -> None:
+    citation = response["citations"][0]
+    citation["offset_base"] = "document" if citation["offset_base"] == "chunk" else "chunk"
+
+
+def unflagged(response: dict[str, Any]) -> None:
+    for citation in response["citations"]:
+        citation["cited"] = not citation["cited"]
+
+
+def other_section(response: dict[str, Any]) -> None:
+    response["citations"][0]["section"] = "Elsewhere"
+
+
+def other_namespace(response: dict[str, Any]) -> None:
+    response["metadata"]["namespace"] = "other"
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [shifted, other_hash, other_snippet, other_source, other_chunk, swapped_uuid, forged_marker,
+     moved_marker, renumbered, dropped, doubled, other_base, unflagged, other_section,
+     other_namespace],
+)  # fmt: skip
+def test_verify_finds_every_tampering(
+    cli: Cli, answered: Path, tamper: Callable[[dict[str, Any]], None]
+):
+    response = json.loads(answered.read_text())
+    tamper(response)
+    answered.write_text(json.dumps(response))
+    code, out, _ = cli("verify", answered)
+    assert code == 1
+    assert "not proven" in out
+
+
+def test_verify_refuses_what_is_no_response(cli: Cli, tmp_path: Path):
+    path = tmp_path / "x.json"
+    for text in ("{", "[]", '{"query": "x"}'):
+        path.write_text(text)
+        assert cli("verify", path)[0] == 2
+
+
+def test_eval_writes_the_report(cli: Cli, tmp_path: Path):
+    questions = [
+        {"id": "1", "question": "What is asthma?", "gold": ["d-asthma"]},
+        {"id": "2", "question": "What begins with febrile seizures?", "gold": ["d-dravet"]},
+    ]
+    lines = "".join(json.dumps(question) + "\n" for question in questions)
+    (tmp_path / "questions.jsonl").write_text(lines)
+    report_file = tmp_path / "report.json"
+    code, out, _ = cli(
+        "eval", tmp_path, "--ablate", "graph,bm25,mmr,rrf,down:graph,down:index,down:embedder",
+        "--json", report_file,
+    )  # fmt: skip
+    assert code == 0
+    assert "ndcg@10" in out
+    report = json.loads(report_file.read_text())
+    assert (report["n"], report["namespace"], report["set"]) == (2, "default", tmp_path.name)
+    runs = {run["name"]: run for run in report["runs"]}
+    assert list(runs) == [
+        "full", "no-graph", "no-bm25", "only-bm25", "no-mmr", "rrf", "down:graph", "down:index",
+        "down:embedder",
+    ]  # fmt: skip
+    assert runs["full"]["metrics"]["ndcg@10"] == 1.0
+    assert runs["full"]["metrics"]["all@5"] == 1.0
+    assert runs["full"]["citations"] > 0
+    assert set(runs["full"]["latency_ms"]["total"]) == {"p50", "p95"}
+    assert [runs[name]["degraded"] for name in ("full", "no-graph", "only-bm25", "rrf")] == [0] * 4
+    assert runs["down:graph"]["degraded"] == 2
+    assert runs["down:embedder"]["degraded"] == 2
+    assert runs["down:index"]["errors"] == 2
+    assert runs["down:index"]["metrics"]["mrr"] == 0.0
+
+
+def test_doctor_tells_what_is_missing_and_how_to_get_it(cli: Cli, tmp_path: Path):
+    code, out, _ = cli("doctor")
+    assert code == 0, out
+    assert "7 chunks" in out
+    code, out, _ = cli("doctor", store=tmp_path / "absent.sqlite")
+    assert code == 1
+    assert "missing" in out and "docstokg load" in out
+
+
+def test_doctor_shows_settings_without_secrets(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DOCSTOKG_LLM_API_KEY", "very-secret")
+    code, out, _ = cli("doctor", "--settings")
+    assert code == 0
+    assert "DOCSTOKG_FUSION=minmax" in out and "KG_ENABLED=True" in out
+    assert "very-secret" not in out and "DOCSTOKG_LLM_API_KEY=(set)" in out
+
+
+def test_a_wrong_setting_is_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DOCSTOKG_FUSION", "sum")
+    code, _, err = cli("ask", "What is asthma?")
+    assert code == 2
+    assert "DOCSTOKG_FUSION" in err
+
+
+def test_every_command_teaches_and_takes_the_stores():
+    runner = CliRunner()
+    assert runner.invoke(app, ["--help"]).exit_code == 0
+    for command in app.registered_commands:
+        name = command.name or command.callback.__name__  # type: ignore[union-attr]
+        shown = runner.invoke(app, [name, "--help"])
+        assert shown.exit_code == 0
+        assert "--index" in shown.output and "--graph" in shown.output
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom docstokg_local.cli import app, run\nrun(app, ['--help'])\n"
+        "heavy = {'numpy', 'pydantic', 'onnxruntime', 'litellm', 'starlette', 'sqlite3'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
