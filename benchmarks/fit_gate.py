@@ -12,6 +12,7 @@ import argparse
 import base64
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -94,7 +95,8 @@ def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:
     work.mkdir(parents=True, exist_ok=True)
     store = work / f"{name}.sqlite"
     url = f"sqlite:///{store}"
-    wiring = Wiring(Settings(index_url=url, graph_url=url), Telemetry(level="ERROR"))
+    environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
+    wiring = Wiring(Settings.from_environment(environment), Telemetry(level="ERROR"))
     if not store.exists():
         stores = Stores(
             search_index=wiring.search_index(),

@@ -14,10 +14,10 @@ CO_MENTIONED = "CO_MENTIONED"
 
 FALLBACK_SEEDS = 10
 MAX_CONCEPTS = 8
-MAX_BYTES = 100_000
+MAX_BYTES = 75_000
 
 # Rough JSON bytes of each part, keys and escapes included.
-_RANKED, _POINTER, _EDGE, _ENTITY, _NUMBER = 70, 90, 190, 40, 5
+_RANKED, _POINTER, _EDGE, _ENTITY, _NUMBER = 110, 130, 240, 50, 5
 
 
 class Notebook:

@@ -1,0 +1,382 @@
+"""Expansion adds with evidence, reorders only when the gate says so, and fails into `selected`."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.graph import GraphSlice, SliceRequest
+from docstokg.contracts.records import Scope
+from docstokg.contracts.request import RAGRequest
+from docstokg.contracts.response import BudgetLimits, Fusion
+from docstokg.contracts.state import (
+    Candidate,
+    Expansion,
+    ExpansionPlan,
+    FactRef,
+    Plan,
+    Retrieval,
+    RetrievalPlan,
+    RouteScope,
+)
+from docstokg.domain.gate import Gate, fitted
+from docstokg.errors import (
+    CircuitOpen,
+    DocsToKGError,
+    Misconfigured,
+    PlanRejected,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
+from docstokg.observability import Telemetry
+from docstokg.ports import KnowledgeGraph
+from functions.expand.expand import expand
+from functions.expand.route import route
+from tests.contract.graph_fake import MemoryGraph
+from tests.contract.test_knowledge_graph import BRIDGE, SECRET, fill, number
+
+NOW_S = 1_700_000_000.0
+QUIET = Telemetry(write=lambda line: None)
+
+
+def gate(*, is_open: bool) -> Gate:
+    return replace(fitted(), weights=(0.0,) * 7, bias=1.0 if is_open else -1.0)
+
+
+@pytest.fixture(scope="module")
+def clinic() -> MemoryGraph:
+    graph = MemoryGraph()
+    fill(graph)
+    return graph
+
+
+class Breaking(MemoryGraph):
+    """A graph that fails the named call, and works otherwise."""
+
+    def __init__(self, call: str, error: DocsToKGError) -> None:
+        super().__init__()
+        fill(self)
+        self._call, self._error = call, error
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        if self._call == "slice":
+            raise self._error
+        return super().slice(request, scope, timeout_s)
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        if self._call == "widen":
+            raise self._error
+        return super().widen(frontier, request, scope, timeout_s)
+
+
+def asked(query: str, **kg: Any) -> RAGRequest:
+    return RAGRequest.model_validate({"query": query, "kg_expansion": kg})
+
+
+def plan(request: RAGRequest, groups: tuple[str, ...] | None = None, **expansion: Any) -> Plan:
+    return Plan(
+        request_id="r",
+        route="answer",
+        caller_sub="s",
+        namespace=request.namespace,
+        groups=groups,
+        query=request.query,
+        top_k=2,
+        started_ms=int(NOW_S * 1000),
+        deadline_ms=int(NOW_S * 1000) + 5000,
+        retrieval=RetrievalPlan(channels={}, time_s=1.0),
+        expansion=ExpansionPlan.model_validate({"enabled": True, "time_s": 1.0, **expansion}),
+        verbosity="snippet",
+        snippet_chars=200,
+        diagnostics=True,
+        budget_limits=BudgetLimits(
+            max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=5.0
+        ),
+    )
+
+
+def retrieved(*pool: str, facts: tuple[FactRef, ...] = (), selected: int = 2) -> Retrieval:
+    uuids = [number(name) for name in pool]
+    return Retrieval(
+        selected=tuple(uuids[:selected]),
+        pool=tuple(Candidate(uuid=u, score=1.0 - i / 10) for i, u in enumerate(uuids)),
+        facts=facts,
+        fusion=Fusion(method="minmax+MMR"),
+    )
+
+
+def run(
+    graph: KnowledgeGraph,
+    query: str,
+    found: Retrieval,
+    *,
+    is_open: bool = False,
+    groups: tuple[str, ...] | None = None,
+    kg: dict[str, Any] | None = None,
+    **expansion: Any,
+) -> Expansion:
+    request = asked(query, **(kg or {}))
+    return expand(
+        request,
+        plan(request, groups, **expansion),
+        found,
+        graph=graph,
+        gate=gate(is_open=is_open),
+        telemetry=QUIET,
+        clock=lambda: NOW_S,
+    )
+
+
+def names(expansion: Expansion) -> list[str]:
+    known = {number(name): name for name in "abcdxyz"}
+    return [known[item.uuid] for item in expansion.ranking]
+
+
+def test_closed_gate_keeps_selected_and_adds_with_evidence(clinic: MemoryGraph) -> None:
+    found = run(clinic, "What causes seizures?", retrieved("d", "x"))
+    assert names(found)[:2] == ["d", "x"]
+    assert "a" in names(found)
+    by_name = dict(zip(names(found), found.ranking, strict=True))
+    assert by_name["d"].source == "hybrid"
+    assert by_name["x"].evidence is None
+    added = by_name["a"]
+    assert added.source == "kg_expansion"
+    assert added.evidence is not None
+    assert found.entities[added.evidence.entity].id == "HP:0001250"
+    assert added.evidence.match_type == "direct_mention"
+    assert [found.entities[i].id for i in added.evidence.nodes] == ["HP:0001250"]
+    assert "Seizures" in added.concepts
+    assert [seed.id for seed in found.seeds] == ["HP:0001250"]
+    assert found.graph_gain.top_k_without == (number("d"), number("x"))
+    assert set(found.graph_gain.added) == {item.uuid for item in found.ranking[2:]}
+    assert found.kg_stats.chunks_added == len(found.ranking) - 2
+    assert found.kg_stats.hops_executed == 1
+    assert found.degraded == ()
+
+
+def test_everything_added_has_evidence_with_a_path_that_hangs_together(
+    clinic: MemoryGraph,
+) -> None:
+    found = run(clinic, "Crohn's disease and seizures", retrieved("d"), max_hops=2)
+    assert found.kg_stats.hops_executed == 2
+    assert found.kg_stats.triples_traversed > 0
+    for item in found.ranking:
+        if item.source == "hybrid":
+            continue
+        assert item.evidence is not None
+        walked = [found.entities[i].id for i in item.evidence.nodes]
+        edges = [found.edges[i] for i in item.evidence.path]
+        assert walked[0] in {seed.id for seed in found.seeds}
+        assert walked[-1] == found.entities[item.evidence.entity].id
+        assert [{edge.src, edge.dst} for edge in edges] == [
+            {one, two} for one, two in pairwise(walked)
+        ]
+
+
+def test_an_edge_says_who_states_it(clinic: MemoryGraph) -> None:
+    found = run(clinic, "Crohn's disease", retrieved("x"), max_hops=2)
+    item = next(item for item in found.ranking if item.uuid == number("a"))
+    assert item.evidence is not None
+    assert item.evidence.match_type == "related_via"
+    assert item.evidence.related_to is not None
+    assert found.entities[item.evidence.related_to].id == "MONDO:1"
+    edge = found.edges[item.evidence.path[0]]
+    assert (edge.src, edge.type, edge.dst) == ("MONDO:1", "has_symptom", "HP:0001250")
+    assert edge.evidence is not None
+    assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 3, 9)
+
+
+def test_open_gate_orders_by_the_graph(clinic: MemoryGraph) -> None:
+    pool = retrieved("x", "y", "a", "d")
+    closed = run(clinic, "seizures", pool)
+    opened = run(clinic, "seizures", pool, is_open=True)
+    assert names(closed)[:2] == ["x", "y"]
+    assert sorted(names(opened)) == sorted(names(closed))
+    assert opened.graph_gain.gate_open
+    assert names(opened).index("a") < names(closed).index("a")
+
+
+def test_limit_bounds_what_is_added_even_to_nothing(clinic: MemoryGraph) -> None:
+    assert len(run(clinic, "seizures", retrieved("d"), kg={"limit": 1}).ranking) == 2
+    none = run(clinic, "seizures", retrieved("a"), kg={"limit": 0})
+    assert names(none) == ["a"]
+    assert none.ranking[0].evidence is not None
+
+
+def test_two_named_entities_ask_for_a_second_hop_unless_told_otherwise(
+    clinic: MemoryGraph,
+) -> None:
+    two = "seizures in Crohn's disease"
+    assert run(clinic, two, retrieved("x")).kg_stats.hops_executed == 2
+    assert run(clinic, two, retrieved("x"), two_hops=False).kg_stats.hops_executed == 1
+    assert run(clinic, two, retrieved("x"), max_hops=1).kg_stats.hops_executed == 1
+    assert run(clinic, "seizures", retrieved("x")).kg_stats.hops_executed == 1
+    assert run(clinic, "seizures", retrieved("x"), max_hops=3).kg_stats.hops_executed == 3
+
+
+def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
+    fact = FactRef(source="MONDO:1", type="has_symptom", target="HP:0001250", score=3.0)
+    by_fact = run(clinic, "nothing known", retrieved("x", facts=(fact,)))
+    assert {seed.id for seed in by_fact.seeds} == {"MONDO:1", "HP:0001250"}
+    by_seed = run(clinic, "nothing known", retrieved("x"), kg={"seeds": ["mondo:1", "no:1"]})
+    assert [seed.id for seed in by_seed.seeds] == ["MONDO:1"]
+    assert any("no:1" in warning for warning in by_seed.warnings)
+    by_pool = run(clinic, "nothing known", retrieved("d", "x"))
+    assert [seed.id for seed in by_pool.seeds] == [BRIDGE]
+    assert {"a", "b"} <= set(names(by_pool))
+
+
+def test_the_chunks_of_the_graph_stand_in_for_dead_channels(clinic: MemoryGraph) -> None:
+    found = run(clinic, "seizures", retrieved())
+    assert names(found) == ["a"] or "a" in names(found)
+    assert all(item.source == "kg_expansion" for item in found.ranking)
+
+
+def test_nothing_hidden_is_brought(clinic: MemoryGraph) -> None:
+    kg = {"seeds": ["MONDO:1", SECRET], "hops": 2}
+    assert "c" in names(run(clinic, "Crohn's disease", retrieved("x"), kg=kg))
+    stranger = run(clinic, "Crohn's disease", retrieved("x"), groups=(), kg=kg)
+    assert "c" not in names(stranger)
+    assert SECRET not in {entity.id for entity in stranger.entities}
+
+
+@pytest.mark.parametrize(
+    ("query", "expansion", "skipped"),
+    [("seizures", {"enabled": False}, "disabled"), ("nothing", {}, "nothing_linked")],
+)
+def test_skipping_leaves_selected_and_says_why(
+    clinic: MemoryGraph, query: str, expansion: dict[str, Any], skipped: str
+) -> None:
+    found = run(clinic, query, retrieved("x", "y"), **expansion)
+    assert names(found) == ["x", "y"]
+    assert found.graph_gain.skipped == skipped
+    assert found.degraded == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Timeout("slow"), "kg_timeout"),
+        (Unavailable("down"), "kg_unavailable"),
+        (CircuitOpen("open"), "kg_unavailable"),
+        (WrongAnswer("odd"), "kg_unavailable"),
+        (Misconfigured("odd"), "kg_unavailable"),
+        (PlanRejected("scan"), "kg_plan_rejected"),
+    ],
+)
+def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
+    error: DocsToKGError, reason: str
+) -> None:
+    found = run(Breaking("slice", error), "seizures", retrieved("x", "y"))
+    assert (names(found), found.degraded) == (["x", "y"], (reason,))
+    assert found.graph_gain.skipped == "failed"
+    two = "seizures in Crohn's disease"
+    later = run(Breaking("widen", error), two, retrieved("x", "y"))
+    assert later.degraded == (reason,)
+    assert later.kg_stats.hops_executed == 1
+    assert {"a", "b"} <= set(names(later))
+
+
+def test_without_time_the_graph_is_not_asked(clinic: MemoryGraph) -> None:
+    request = asked("seizures")
+    late = plan(request).model_copy(update={"deadline_ms": int(NOW_S * 1000) + 100})
+    found = expand(
+        request,
+        late,
+        retrieved("x"),
+        graph=Breaking("slice", AssertionError("asked")),  # type: ignore[arg-type]
+        gate=gate(is_open=True),
+        telemetry=QUIET,
+        clock=lambda: NOW_S,
+    )
+    assert (names(found), found.degraded) == (["x"], ("kg_timeout",))
+
+
+def test_the_message_stays_small_and_points_inside_itself() -> None:
+    graph = big_graph()
+    uuids = [number(f"c{i}") for i in range(220)]
+    found = Retrieval(
+        selected=tuple(uuids[:100]),
+        pool=tuple(Candidate(uuid=u, score=1 - i / 300) for i, u in enumerate(uuids)),
+        fusion=Fusion(method="minmax+MMR"),
+    )
+    expansion = run(graph, "entity 0 \U0001f600 and entity 7", found, kg={"limit": 100, "hops": 2})
+    assert len(expansion.ranking) == 200
+    written = expansion.model_dump_json(exclude_defaults=True).encode()
+    assert len(written) < 100_000
+    for item in expansion.ranking:
+        if item.evidence is not None:
+            for index in (item.evidence.entity, *item.evidence.nodes):
+                assert 0 <= index < len(expansion.entities)
+            assert all(0 <= index < len(expansion.edges) for index in item.evidence.path)
+
+
+def big_graph() -> MemoryGraph:
+    from docstokg.contracts.records import MentionRecord
+    from tests.contract.test_knowledge_graph import chunk, entity, relation
+
+    graph = MemoryGraph()
+    graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(240)])
+    long = "\U0001f600" * 60
+    graph.put_entities([entity(f"X:{i}", f"entity {i} {long}") for i in range(60)])
+    graph.put_entities([entity("X:0", "entity 0"), entity("X:7", "entity 7")])
+    graph.put_mentions(
+        "default",
+        {
+            number(f"c{i}"): [
+                MentionRecord(uuid=number(f"c{i}"), entity=f"X:{j % 60}", start=0, end=4)
+                for j in (i, i + 1, i * 7, i // 3, i % 11)
+            ]
+            for i in range(240)
+        },
+    )
+    graph.put_relations(
+        [relation(f"X:{i}", "leads_to", f"X:{i + 1}", evidence=f"c{i}") for i in range(59)]
+    )
+    return graph
+
+
+def routed(graph: KnowledgeGraph, **kg: Any) -> RouteScope:
+    request = asked("anything", route=True, **kg)
+    return route(request, plan(request), graph=graph, telemetry=QUIET, clock=lambda: NOW_S)
+
+
+def test_routing_names_the_documents_around_the_seeds(clinic: MemoryGraph) -> None:
+    assert routed(clinic, seeds=["MONDO:1"]).doc_ids == ("d2", "d3")
+    assert routed(clinic, seeds=["MONDO:1"], hops=2).doc_ids == ("d1", "d2", "d3")
+
+
+def test_routing_that_cannot_tell_restricts_nothing(clinic: MemoryGraph) -> None:
+    unknown = routed(clinic, seeds=["no:1"])
+    assert (unknown.doc_ids, unknown.degraded) == (None, ())
+    assert unknown.warnings
+    empty = routed(clinic, seeds=["HP:0000118"])
+    assert empty.doc_ids == ()
+    assert empty.warnings
+    broken = routed(Breaking("slice", Timeout("slow")), seeds=["MONDO:1"])
+    assert (broken.doc_ids, broken.degraded) == (None, ("kg_timeout",))
+    rejected = routed(Breaking("slice", PlanRejected("scan")), seeds=["MONDO:1"])
+    assert rejected.degraded == ("kg_plan_rejected",)
+
+
+def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: MemoryGraph) -> None:
+    request = asked("seizures")
+    now = time.time()
+    fresh = plan(request).model_copy(update={"deadline_ms": int(now * 1000) + 60_000})
+    found = expand(
+        request,
+        fresh,
+        retrieved("x"),
+        graph=clinic,
+        gate=fitted(),
+        telemetry=QUIET,
+        clock=time.time,
+    )
+    assert "a" in names(found)
+    assert found.took_ms > 0
