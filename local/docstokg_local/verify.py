@@ -1,7 +1,6 @@
 """Proof of a response: every span, hash and marker is compared with the source it names."""
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,32 +93,31 @@ class FileSources:
         self._chunks: dict[str, SourceChunk] = {}
         documents: dict[str, str] = {}
         files = [file for file in find_files([folder]) if file.kind in ("chunks", "document")]
-        with tempfile.TemporaryDirectory(prefix="docstokg-verify-") as temporary:
-            staging = Staging(Path(temporary))
-            try:
-                for file in files:
-                    stage(file, staging, RejectLog(), None, lambda steps: None)
-                    if file.kind == "document":
-                        try:
-                            document = read_document(file.path, file.doc_id)
-                        except Rejected:
-                            continue
-                        documents[document.doc_id] = document.text
-                for chunk in staging.chunks():
-                    self._chunks[chunk_uuid(namespace, chunk.id)] = SourceChunk(
-                        chunk_id=chunk.id,
-                        doc_id=chunk.doc_id,
-                        text=chunk.text,
-                        document_name=chunk.document_name,
-                        page=chunk.page,
-                        section=chunk.section,
-                        uri=chunk.uri,
-                        anchor=chunk.anchor,
-                        char_start=chunk.char_start,
-                        document=documents.get(chunk.doc_id),
-                    )
-            finally:
-                staging.close()
+        staging = Staging()
+        try:
+            for file in files:
+                stage(file, staging, RejectLog(), None, lambda steps: None)
+                if file.kind == "document":
+                    try:
+                        document = read_document(file.path, file.doc_id)
+                    except Rejected:
+                        continue
+                    documents[document.doc_id] = document.text
+            for chunk in staging.chunks():
+                self._chunks[chunk_uuid(namespace, chunk.id)] = SourceChunk(
+                    chunk_id=chunk.id,
+                    doc_id=chunk.doc_id,
+                    text=chunk.text,
+                    document_name=chunk.document_name,
+                    page=chunk.page,
+                    section=chunk.section,
+                    uri=chunk.uri,
+                    anchor=chunk.anchor,
+                    char_start=chunk.char_start,
+                    document=documents.get(chunk.doc_id),
+                )
+        finally:
+            staging.close()
 
     def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
         """Give the chunks that are in the files."""

@@ -6,7 +6,6 @@ commit mark, so what a changed chunk invalidates goes before it; the index close
 then counts as unfinished.
 """
 
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -134,15 +133,14 @@ def load(
     """
     started = time.monotonic()
     files = find_files(sources)
-    with tempfile.TemporaryDirectory(prefix="docstokg-load-") as folder:
-        staging = Staging(Path(folder))
-        try:
-            run = _Load(options, stores, rejects, progress or Silent(), staging)
-            run.report.files = len(files)
-            run.read(files)
-            run.write()
-        finally:
-            staging.close()
+    staging = Staging()
+    try:
+        run = _Load(options, stores, rejects, progress or Silent(), staging)
+        run.report.files = len(files)
+        run.read(files)
+        run.write()
+    finally:
+        staging.close()
     run.report.rejected = rejects.count
     run.report.seconds = time.monotonic() - started
     return run.report

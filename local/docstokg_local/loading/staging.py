@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from docstokg_local.loading.given import (
@@ -44,10 +43,10 @@ class StagedChunk:
 
 
 class Staging:
-    """A temporary SQLite file; not safe against anything, it dies with the load."""
+    """A temporary SQLite file without a name: the system frees it however the load ends."""
 
-    def __init__(self, folder: Path) -> None:
-        self._db = sqlite3.connect(folder / "staging.sqlite", isolation_level=None)
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         self._db.executescript(_SCHEMA)
         self._db.execute("BEGIN")
