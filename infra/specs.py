@@ -33,7 +33,7 @@ def _spec(name: str, memory_mb: int, timeout_s: int, *uses: str) -> FunctionSpec
 
 
 SPECS: tuple[FunctionSpec, ...] = (
-    _spec("validate", 512, 4, "flags", "cache"),
+    _spec("validate", 1024, 4, "flags", "cache"),
     _spec("retrieve", 1769, 6, "index", "embedder", "circuit"),
     _spec("expand", 1769, 4, "graph", "circuit"),
     _spec("ground", 1769, 5, "index"),

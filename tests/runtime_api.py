@@ -59,6 +59,17 @@ class Folders:
         return [self.build / function, self.build / "layer" / "python", self.build / "runtime"]
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Ends with its process: a connection that a killed sandbox broke off is no news."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing about connections that broke off."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Sandbox:
     """One execution environment of one function; started at once, INIT is waited for."""
 
@@ -76,10 +87,10 @@ class Sandbox:
         self._pending: queue.Queue[tuple[str, bytes]] = queue.Queue()
         self._answers: dict[str, tuple[str, bytes]] = {}
         self._answered = threading.Condition()
+        self.busy = False
         self._ready = threading.Event()
         self._init_error: bytes | None = None
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._requests())
-        self._server.daemon_threads = True
+        self._server = Server(("127.0.0.1", 0), self._requests())
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         task = folders.build / function
         environment = {
@@ -112,6 +123,13 @@ class Sandbox:
     def invoke(self, event: Any) -> Any:
         """Give the handler's answer; `FunctionError` for its error, `TimedOut` in time."""
         request_id = str(uuid.uuid4())
+        self.busy = True
+        try:
+            return self._ask(request_id, event)
+        finally:
+            self.busy = False
+
+    def _ask(self, request_id: str, event: Any) -> Any:
         self._pending.put((request_id, json.dumps(event).encode("utf-8", "surrogatepass")))
         until = time.monotonic() + self.timeout_s
         with self._answered:

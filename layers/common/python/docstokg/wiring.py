@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -29,6 +30,7 @@ Made = TypeVar("Made")
 EXTRACTIVE = "extractive"
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
+WARM_TIME_S = 6.0
 
 
 class Wiring:
@@ -253,10 +255,8 @@ class Wiring:
             raise Misconfigured("traces are recorded in Neo4j: DOCSTOKG_GRAPH_URL names a file")
         from docstokg.adapters.neo4j_traces import Neo4jTraces
 
-        chosen = self.settings
-        return Neo4jTraces(
-            chosen.graph_url, chosen.graph_user, chosen.graph_password, chosen.graph_database
-        )
+        given = self._neo4j()
+        return Neo4jTraces(given["url"], given["user"], given["password"], given["database"])
 
     def current_settings(self) -> Settings:
         """Give the settings under the flags in force; the last known ones while they are gone."""
@@ -289,14 +289,27 @@ class Wiring:
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url)
 
     def warm(self) -> None:
-        """Load models and open connections now; what fails now is tried again when asked for."""
-        for port in tuple(self._made.values()):
-            warm = getattr(port, "warm", None)
-            if callable(warm):
-                try:
-                    warm()
-                except DocsToKGError as exc:
-                    self.telemetry.log("WARNING", "not_warm", error=str(exc))
+        """Load models and open connections now, side by side; what fails is tried when asked for.
+
+        A graph that hangs must not eat Lambda's 10 s for INIT: after WARM_TIME_S it is left to
+        go on in the background.
+        """
+        warming = [
+            threading.Thread(target=self._warm, args=(warm,), daemon=True)
+            for port in tuple(self._made.values())
+            if callable(warm := getattr(port, "warm", None))
+        ]
+        until = time.monotonic() + WARM_TIME_S
+        for thread in warming:
+            thread.start()
+        for thread in warming:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _warm(self, warm: Callable[[], object]) -> None:
+        try:
+            warm()
+        except DocsToKGError as exc:
+            self.telemetry.log("WARNING", "not_warm", error=str(exc))
 
     def close(self) -> None:
         """Close what was made and holds connections; for servers that stop and tests."""

@@ -13,7 +13,9 @@ Many = Annotated[tuple[Item, ...], Field(strict=False)]
 class Contract(BaseModel):
     """A frozen message between our own parts; unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
+    )
 
 
 class StrictContract(BaseModel):

@@ -1,0 +1,267 @@
+"""The deployed folders, run by the real runtime client, behind the templates of the gateway."""
+
+import base64
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.response import RAGResponse
+from docstokg.contracts.state import Caller
+from docstokg_local.asl_engine import Execution, StateMachine
+from functions.authorize.authorize import encode_caller
+from infra import templates
+from infra.specs import built
+from tests.infra.conftest import ROOT
+from tests.infra.gateway import Answer, render_request, render_response
+from tests.runtime_api import Fleet, Folders, InitFailed, Sandbox
+
+pytestmark = pytest.mark.xdist_group("bundles")
+
+ASL = ROOT / "statemachine" / "answer.asl.json"
+STEPS = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
+ALIAS = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-test:live"
+EVERYTHING = Caller(sub="o'neil", namespaces=("*",), groups=("*",))
+MARK = "zyxwvut"
+"""A word of every question asked here, and of nothing else."""
+
+
+class Deployment:
+    """Gateway templates, the state machine file, one process per function."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        table = {f"{name.title()}Function": self._step(name) for name in STEPS}
+        self._machine = StateMachine.from_file(ASL, table)
+
+    def _step(self, name: str) -> Any:
+        return lambda payload, _: self.fleet.invoke(name, payload)
+
+    def post(self, route: str, body: str, caller: Caller = EVERYTHING) -> Answer:
+        """Answer a POST to /v1/answer or /v1/search as the deployed gateway would."""
+        template = templates.request_workflow(route, ALIAS, templates.caller("jwt"))
+        context = {"requestId": "req-7", "authorizer": {"caller": encode_caller(caller)}}
+        request = render_request(template, body, context)
+        return self.answer(self._machine.execute(json.loads(request["input"])))
+
+    @staticmethod
+    def answer(execution: Execution) -> Answer:
+        """What StartSyncExecution says, through the response template."""
+        said: dict[str, Any] = {"status": execution.status}
+        if execution.status == "SUCCEEDED":
+            said["output"] = json.dumps(execution.output, ensure_ascii=False)
+        elif execution.status == "FAILED":
+            said |= {"error": execution.error, "cause": execution.cause}
+        return render_response(templates.response_workflow(), said)
+
+
+@pytest.fixture(scope="module")
+def variables(small_store: Path, cache_dir: Path) -> dict[str, str]:
+    url = f"sqlite:///{small_store}"
+    return {
+        "DOCSTOKG_INDEX_URL": url,
+        "DOCSTOKG_GRAPH_URL": url,
+        "DOCSTOKG_CACHE_DIR": str(cache_dir),
+        "DOCSTOKG_METRICS": "emf",
+        "DOCSTOKG_ENVIRONMENT": "test",
+        "DOCSTOKG_LOG_LEVEL": "DEBUG",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+
+
+@pytest.fixture(scope="module")
+def deployment(
+    bundles: Path, variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    timeouts = {spec.name: float(spec.timeout_s) for spec in built()}
+    fleet = Fleet(
+        Folders(bundles / "host"),
+        tmp_path_factory.mktemp("logs"),
+        variables=dict.fromkeys(timeouts, variables),
+        timeouts=timeouts,
+    )
+    # Sandboxes start in their INIT phase, which Lambda counts apart from the first event.
+    with ThreadPoolExecutor(2) as starting:
+        list(starting.map(fleet.sandbox, STEPS))
+    yield Deployment(fleet)
+    fleet.close()
+
+
+def question(text: str = f"What are seizures {MARK}?", **more: Any) -> str:
+    return json.dumps({"query": text, **more}, ensure_ascii=False)
+
+
+def test_an_answer_comes_through_templates_machine_and_processes(deployment: Deployment) -> None:
+    body = question(
+        synthesis={"enabled": True, "model": "extractive"}, budget={"max_tokens_gen": 256}
+    )
+    answer = deployment.post("answer", body)
+    assert answer.status == 200, answer.body
+    assert answer.headers["Content-Type"] == "application/json"
+    response = RAGResponse.model_validate(answer.json)
+    assert response.diagnostics is not None
+    assert response.diagnostics.degraded_reasons == ()
+    assert {"seizure", "dravet"} <= {citation.chunk_id for citation in response.citations}
+    assert "[1]" in response.answer
+    assert response.metadata.request_id == "req-7"
+    assert any(citation.kg_evidence for citation in response.citations)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ("not json", 400, None),
+        ("", 400, None),
+        ("{}", 400, None),
+        ('{"query": "ok?", "unknown": 1}', 400, None),
+        ('{"query": "' + "x" * 70_000 + '"}', 413, None),
+        (json.dumps({"query": "abc", "namespace": "elsewhere"}), 403, "namespace_not_granted"),
+    ],
+)
+def test_refusals_are_problems(
+    deployment: Deployment, body: str, status: int, code: str | None
+) -> None:
+    reader = Caller(sub="reader", namespaces=("default",), groups=())
+    answer = deployment.post("answer", body, reader)
+    assert (answer.status, answer.json["status"]) == (status, status)
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert code is None or answer.json["code"] == code
+
+
+def test_acl_follows_the_token(deployment: Deployment) -> None:
+    reader = Caller(sub="reader", namespaces=("default",), groups=())
+    staff = Caller(sub="staff", namespaces=("default",), groups=("staff",))
+
+    def found(caller: Caller) -> set[str]:
+        answer = deployment.post("search", question("secret anticonvulsant trial"), caller)
+        return {citation["chunk_id"] for citation in answer.json["citations"]}
+
+    assert "secret" in found(staff)
+    assert "secret" not in found(reader)
+
+
+def test_a_hanging_sandbox_costs_its_step_and_is_replaced(deployment: Deployment) -> None:
+    sandbox = deployment.fleet.sandbox("expand")
+    os.kill(sandbox.pid, signal.SIGSTOP)
+    answer = deployment.post("search", question())
+    assert answer.status == 200
+    assert answer.json["diagnostics"]["degraded_reasons"] == ["kg_timeout"]
+    assert answer.json["citations"]
+    until = time.monotonic() + 30
+    while deployment.fleet.sandbox("expand").pid == sandbox.pid and time.monotonic() < until:
+        time.sleep(0.1)
+    again = deployment.post("search", question())
+    assert again.json["diagnostics"]["degraded_reasons"] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "status"),
+    [("validate", 500), ("retrieve", 200), ("ground", 503), ("respond", 500)],
+)
+def test_a_dying_sandbox_is_one_failure(deployment: Deployment, step: str, status: int) -> None:
+    sandbox = deployment.fleet.sandbox(step)
+    os.kill(sandbox.pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as asking:
+        answered = asking.submit(deployment.post, "search", question())
+        while not sandbox.busy:
+            time.sleep(0.01)
+        os.kill(sandbox.pid, signal.SIGKILL)
+        answer = answered.result(timeout=30)
+    assert answer.status == status, answer.body
+    if status == 200:
+        assert "retrieval_unavailable" in answer.json["diagnostics"]["degraded_reasons"]
+    else:
+        assert answer.json["status"] == status
+    # INIT counts against the step's limit, and a busy machine takes its time for it.
+    deployment.fleet.sandbox(step)
+    assert deployment.post("search", question()).status == 200
+
+
+def test_an_error_says_its_class_to_the_machine_and_nothing_to_the_client(
+    deployment: Deployment,
+) -> None:
+    with pytest.raises(Exception, match="validation error") as caught:
+        deployment.fleet.invoke("ground", {"request": {"query": "ok?"}, "plan": {"x": "secret"}})
+    assert type(caught.value).__name__ == "ValidationError"
+    # The runtime prints what a handler raises, so not even that may quote its input.
+    assert "secret" not in str(caught.value)
+    failed = Execution("FAILED", None, "ValidationError", str(caught.value))
+    assert "secret" not in deployment.answer(failed).body
+
+
+def test_health_answers_through_its_template(deployment: Deployment) -> None:
+    template = templates.request_function("health", templates.caller("none"))
+    event = render_request(template, "", {"requestId": "req-8"})
+    reply = deployment.fleet.invoke("health", event)
+    answer = render_response(templates.response_function(), reply)
+    assert answer.status == 200
+    assert answer.json["dependencies"]["index"]["state"] == "up"
+
+
+def test_two_hundred_questions_leave_no_word_in_the_logs(
+    deployment: Deployment, small_store: Path
+) -> None:
+    """Every line of every process, at DEBUG: neither questions nor passages."""
+    snippets = set()
+    for number in range(200):
+        answer = deployment.post("search", question(f"seizures {MARK} {number} in infants?"))
+        assert answer.status == 200
+        snippets |= {citation["snippet"] for citation in answer.json["citations"]}
+    logs = deployment.fleet.log_text()
+    assert len(logs.splitlines()) > 400
+    assert MARK not in logs
+    assert snippets
+    for snippet in snippets:
+        for words in (snippet, snippet[:40], snippet[-40:]):
+            assert words not in logs
+            assert json.dumps(words)[1:-1] not in logs
+    assert base64.b64encode(MARK.encode()).decode()[:8] not in logs
+
+
+def test_metrics_are_in_the_embedded_format(deployment: Deployment) -> None:
+    deployment.post("search", question())
+    names = set()
+    for line in deployment.fleet.log_text().splitlines():
+        if '"_aws"' in line:
+            for directive in json.loads(line)["_aws"]["CloudWatchMetrics"]:
+                assert directive["Namespace"] == "DocsToKG"
+                assert directive["Dimensions"][0][0] == "environment"
+                names |= {metric["Name"] for metric in directive["Metrics"]}
+    assert {"rag_requests_total", "rag_request_latency_seconds"} <= names
+
+
+def test_a_handler_that_cannot_be_made_fails_in_init(bundles: Path, tmp_path: Path) -> None:
+    with pytest.raises(InitFailed, match="DOCSTOKG_GRAPH_URL"):
+        Sandbox(
+            "record",
+            Folders(bundles / "host"),
+            tmp_path / "record.log",
+            variables={"DOCSTOKG_GRAPH_URL": "nonsense://"},
+            timeout_s=5,
+        )
+
+
+def test_traces_that_cannot_be_written_go_back_to_the_queue(bundles: Path, tmp_path: Path) -> None:
+    sandbox = Sandbox(
+        "record",
+        Folders(bundles / "host"),
+        tmp_path / "record.log",
+        variables={"DOCSTOKG_GRAPH_URL": "bolt://127.0.0.1:9"},
+        timeout_s=30,
+    )
+    trace = {"request_id": "r", "session": "s", "namespace": "n", "query_hash": "h"}
+    records = [
+        {"messageId": "good", "body": json.dumps(trace | {"created_ms": 1})},
+        {"messageId": "bad", "body": "{}"},
+    ]
+    try:
+        answer = sandbox.invoke({"Records": records})
+    finally:
+        sandbox.close()
+    assert {f["itemIdentifier"] for f in answer["batchItemFailures"]} == {"good", "bad"}
