@@ -85,7 +85,7 @@ def load(
     run again. Exit code 1 when lines were rejected (the good ones are loaded).
     """
     from docstokg_local.display import TerminalProgress, show_load
-    from docstokg_local.loading.pipeline import LoadOptions
+    from docstokg_local.loading.context import LoadOptions
     from docstokg_local.loading.pipeline import load as run_load
     from docstokg_local.loading.rejects import RejectLog
     from docstokg_local.loading.stores import stores_of
@@ -125,7 +125,7 @@ def delete(
 
     `--doc-id ID [--namespace NS]` removes one document; `--namespace NS` alone removes all of it.
     """
-    from docstokg_local.loading.deletion import delete_document, delete_namespace
+    from docstokg_local.loading.removal import delete_document, delete_namespace
     from docstokg_local.loading.stores import stores_of
 
     if doc_id is None and namespace is None:
@@ -213,6 +213,14 @@ def serve(
 
     typer.echo(f"listening on http://{host}:{port} (Ctrl-C ends)", err=True)
     run_server(_settings(index, graph), host, port)
+
+
+@app.command()
+def mcp(index: Index = None, graph: Graph = None) -> None:
+    """Serve the tools of POST /mcp to one agent, over standard input and output."""
+    from docstokg_local.mcp_stdio import run as run_pipe
+
+    run_pipe(_wiring(index, graph))
 
 
 @app.command(name="eval")

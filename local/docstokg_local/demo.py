@@ -13,7 +13,8 @@ from docstokg_local.display import (
     show_load,
     show_problem,
 )
-from docstokg_local.loading.pipeline import LoadOptions, load
+from docstokg_local.loading.context import LoadOptions
+from docstokg_local.loading.pipeline import load
 from docstokg_local.loading.rejects import RejectLog
 from docstokg_local.loading.stores import stores_of
 

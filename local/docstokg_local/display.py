@@ -21,7 +21,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from docstokg_local.loading.pipeline import LoadReport
+from docstokg_local.loading.context import LoadReport
 from docstokg_local.loading.rejects import RejectLog
 
 STEPS = (

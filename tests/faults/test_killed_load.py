@@ -27,7 +27,8 @@ import os, sys
 from pathlib import Path
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.loading.pipeline import LoadOptions, load
+from docstokg_local.loading.context import LoadOptions
+from docstokg_local.loading.pipeline import load
 from docstokg_local.loading.rejects import RejectLog
 from docstokg_local.loading.stores import stores_of
 import docstokg.adapters.sqlite_graph, docstokg.adapters.sqlite_graph_writer

@@ -13,10 +13,12 @@ from docstokg.domain.folding import entity_id
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.loading.deletion import delete_document, delete_namespace
-from docstokg_local.loading.pipeline import LoadOptions, LoadReport, load, stating_sentence
+from docstokg_local.loading.context import LoadOptions, LoadReport
+from docstokg_local.loading.edges import stating_sentence
+from docstokg_local.loading.pipeline import load
 from docstokg_local.loading.records import chunk_uuid
 from docstokg_local.loading.rejects import RejectLog
+from docstokg_local.loading.removal import delete_document, delete_namespace
 from docstokg_local.loading.stores import stores_of
 
 NS = "default"

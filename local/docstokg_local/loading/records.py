@@ -30,8 +30,14 @@ def encoder_text(title: str, text: str) -> str:
     return f"{title}. {text}" if title else text
 
 
-def chunk_record(chunk: GivenChunk, namespace: str, run_id: str) -> ChunkRecord:
-    """Make the record without vector and weights, which are costly and often already stored."""
+def chunk_record(
+    chunk: GivenChunk,
+    namespace: str,
+    run_id: str,
+    vector: bytes | None,
+    sparse: dict[str, float],
+) -> ChunkRecord:
+    """Make what the index keeps of a chunk, sentence borders included."""
     return ChunkRecord(
         uuid=chunk_uuid(namespace, chunk.id),
         chunk_id=chunk.id,
@@ -50,22 +56,24 @@ def chunk_record(chunk: GivenChunk, namespace: str, run_id: str) -> ChunkRecord:
         topics=chunk.topics,
         acl=chunk.acl,
         sentences=tuple((span.start, span.end) for span in sentence_spans(chunk.text)),
+        sparse=sparse,
+        vector=vector,
         run_id=run_id,
     )
 
 
-def chunk_node(record: ChunkRecord) -> ChunkNode:
+def chunk_node(chunk: GivenChunk, namespace: str) -> ChunkNode:
     """Make what the graph keeps of a chunk."""
-    fields = {key: getattr(record, key) for key in FIELDS}
+    fields = {key: getattr(chunk, key) for key in FIELDS}
     return ChunkNode(
-        uuid=record.uuid,
-        chunk_id=record.chunk_id,
-        namespace=record.namespace,
-        doc_id=record.doc_id,
-        title=record.title,
-        acl=record.acl,
-        topics=record.topics,
-        facets=facets(fields, record.topics, record.metadata),
+        uuid=chunk_uuid(namespace, chunk.id),
+        chunk_id=chunk.id,
+        namespace=namespace,
+        doc_id=chunk.doc_id,
+        title=chunk.title,
+        acl=chunk.acl,
+        topics=chunk.topics,
+        facets=facets(fields, chunk.topics, chunk.metadata),
     )
 
 

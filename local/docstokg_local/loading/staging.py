@@ -17,8 +17,8 @@ from docstokg_local.loading.given import (
 from docstokg_local.loading.rejects import Rejected
 
 _SCHEMA = """
-CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, title TEXT,
-    length INTEGER, digest TEXT, acl TEXT, payload TEXT, embedding BLOB);
+CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, digest TEXT,
+    acl TEXT, payload TEXT, embedding BLOB);
 CREATE INDEX chunk_doc ON chunk (doc_id, seq);
 CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEXT,
     UNIQUE (surface, synonym, type));
@@ -38,7 +38,7 @@ class StagedChunk:
 
     id: str
     doc_id: str
-    length: int
+    text: str
     acl: tuple[str, ...]
 
 
@@ -70,13 +70,11 @@ class Staging:
         if chunk.mentions is not None:
             payload["mentions"] = [asdict(mention) for mention in chunk.mentions]
         self._db.execute(
-            "INSERT INTO chunk (id, doc_id, title, length, digest, acl, payload, embedding)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunk (id, doc_id, digest, acl, payload, embedding)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
             (
                 chunk.id,
                 chunk.doc_id,
-                chunk.title,
-                len(chunk.text),
                 digest,
                 json.dumps(chunk.acl),
                 json.dumps(payload),
@@ -177,11 +175,11 @@ class Staging:
     def chunk(self, chunk_id: str) -> StagedChunk | None:
         """Find one chunk of this load."""
         row = self._db.execute(
-            "SELECT id, doc_id, length, acl FROM chunk WHERE id = ?", (chunk_id,)
+            "SELECT id, doc_id, payload, acl FROM chunk WHERE id = ?", (chunk_id,)
         ).fetchone()
         if row is None:
             return None
-        return StagedChunk(row[0], row[1], row[2], tuple(json.loads(row[3])))
+        return StagedChunk(row[0], row[1], json.loads(row[2])["text"], tuple(json.loads(row[3])))
 
     def document_texts(self, doc_id: str) -> list[tuple[str, str]]:
         """List (chunk id, text) of one document, in order."""

@@ -1,0 +1,93 @@
+"""Chunks go into the index with their vectors and into the graph with what they mention."""
+
+from collections.abc import Sequence
+from itertools import batched
+
+from docstokg.contracts.records import ChunkRecord
+from docstokg.domain.linking import Linker
+from docstokg_local.loading.context import CHUNK_BATCH, Context
+from docstokg_local.loading.entity_book import EntityBook
+from docstokg_local.loading.given import GivenChunk
+from docstokg_local.loading.mentions import mentions_of
+from docstokg_local.loading.records import (
+    chunk_node,
+    chunk_record,
+    chunk_uuid,
+    encoder_text,
+    fingerprint,
+    same_statements,
+)
+from docstokg_local.loading.removal import remove
+
+Fresh = Sequence[tuple[GivenChunk, str]]
+
+
+def write_chunks(context: Context, book: EntityBook, linker: Linker) -> None:
+    """Write what is new or changed, encoded; the graph's side is written anew always.
+
+    What a changed chunk invalidates goes before its new fingerprint is stored: the fingerprint is
+    the commit mark an interrupted load is continued by.
+    """
+    dense = context.model if context.dense is not None and context.model else ""
+    sparse = context.sparse.model if context.sparse is not None else ""
+    report = context.report
+    with context.progress.stage("chunks", context.staging.count("chunk")) as advance:
+        for batch in batched(context.staging.chunks(), CHUNK_BATCH, strict=False):
+            uuids = [chunk_uuid(context.namespace, chunk.id) for chunk in batch]
+            stored = context.stores.index_writer.known(context.namespace, uuids)
+            fresh: list[tuple[GivenChunk, str]] = []
+            fallen: list[str] = []
+            for uuid, chunk in zip(uuids, batch, strict=True):
+                mark = fingerprint(chunk, dense, sparse)
+                if stored.get(uuid) != mark:
+                    fresh.append((chunk, mark))
+                    if uuid in stored and not same_statements(stored[uuid], mark):
+                        fallen.append(uuid)
+            records = encoded(context, fresh)
+            if fallen:
+                remove(context.stores, context.namespace, fallen)
+            if records:
+                context.stores.index_writer.put(records)
+            _write_nodes(context, book, linker, batch)
+            report.chunks += len(batch)
+            report.written += len(records)
+            report.unchanged += len(batch) - len(records)
+            advance(len(batch))
+
+
+def encoded(context: Context, fresh: Fresh) -> list[tuple[ChunkRecord, str]]:
+    """Make records with vectors and weights; those that came with a chunk are kept."""
+    texts = [encoder_text(chunk.title, chunk.text) for chunk, _ in fresh]
+    vectors = {i: chunk.embedding for i, (chunk, _) in enumerate(fresh)}
+    weights = {i: chunk.sparse or {} for i, (chunk, _) in enumerate(fresh)}
+    if context.dense is not None:
+        todo = [i for i, vector in vectors.items() if vector is None]
+        made = context.dense.embed([texts[i] for i in todo], None) if todo else ()
+        vectors.update(zip(todo, made, strict=True))
+    if context.sparse is not None:
+        todo = [i for i, (chunk, _) in enumerate(fresh) if chunk.sparse is None]
+        maps = context.sparse.encode([texts[i] for i in todo], None) if todo else ()
+        weights.update(zip(todo, maps, strict=True))
+    return [
+        (
+            chunk_record(chunk, context.namespace, context.report.run_id, vectors[i], weights[i]),
+            mark,
+        )
+        for i, (chunk, mark) in enumerate(fresh)
+    ]
+
+
+def _write_nodes(
+    context: Context, book: EntityBook, linker: Linker, batch: Sequence[GivenChunk]
+) -> None:
+    nodes = [chunk_node(chunk, context.namespace) for chunk in batch]
+    mentions = {
+        node.uuid: mentions_of(
+            chunk, node.uuid, linker, book.names, context.staging.endpoints(node.uuid)
+        )
+        for node, chunk in zip(nodes, batch, strict=True)
+    }
+    book.write_named(row.entity for rows in mentions.values() for row in rows)
+    context.stores.graph_writer.put_chunks(nodes)
+    context.stores.graph_writer.put_mentions(context.namespace, mentions)
+    context.report.mentions += sum(len(rows) for rows in mentions.values())

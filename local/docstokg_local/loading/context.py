@@ -1,0 +1,105 @@
+"""What every step of a load shares: ports, the staging area, and where it reports to."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from docstokg.contracts.records import Scope
+from docstokg.ports import (
+    Embedder,
+    GraphWriter,
+    IndexWriter,
+    KnowledgeGraph,
+    SearchIndex,
+    SparseEncoder,
+)
+from docstokg_local.loading.rejects import RejectLog
+from docstokg_local.loading.staging import Staging
+
+CHUNK_BATCH = 128
+ROW_BATCH = 500
+READ_S = 60.0
+
+
+class Progress(Protocol):
+    """Where a load says how far it is."""
+
+    def stage(self, title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+        """Begin a stage of `total` steps; call the result with the steps done since."""
+        ...
+
+
+class Silent:
+    """Says nothing."""
+
+    @contextmanager
+    def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """Count nothing."""
+        yield lambda steps: None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How to load: `embed` false runs no encoder, `replace_docs` replaces whole documents."""
+
+    namespace: str = "default"
+    embed: bool = True
+    replace_docs: bool = False
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What a load did."""
+
+    run_id: str
+    files: int = 0
+    chunks: int = 0
+    written: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    entities: int = 0
+    mentions: int = 0
+    relations: int = 0
+    relinked: int = 0
+    rejected: int = 0
+    embedding_model: str | None = None
+    sparse_model: str | None = None
+    seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """The ports a load needs."""
+
+    search_index: SearchIndex
+    index_writer: IndexWriter
+    knowledge_graph: KnowledgeGraph
+    graph_writer: GraphWriter
+    embedder: Embedder | None = None
+    sparse_encoder: SparseEncoder | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One load.
+
+    `model`, `dimension`: the vector space it writes. `dense`, `sparse`: what encodes here, or None.
+    """
+
+    namespace: str
+    stores: Stores
+    staging: Staging
+    rejects: RejectLog
+    progress: Progress
+    report: LoadReport
+    model: str | None
+    dimension: int | None
+    dense: Embedder | None
+    sparse: SparseEncoder | None
+
+    @property
+    def scope(self) -> Scope:
+        """See everything of the namespace."""
+        return Scope(namespace=self.namespace)

@@ -1,0 +1,181 @@
+"""Relations and triples become edges of the graph and facts of the index, with their evidence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import batched
+from typing import Any
+
+from docstokg.contracts.records import FactRecord, RelationRecord, Scope
+from docstokg.domain.sentences import sentence_spans
+from docstokg_local.loading.context import READ_S, ROW_BATCH, Context
+from docstokg_local.loading.entity_book import EntityBook
+from docstokg_local.loading.given import GivenRelation, GivenTriple
+from docstokg_local.loading.naming import Names
+from docstokg_local.loading.records import chunk_uuid
+from docstokg_local.loading.rejects import Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A chunk that states something; `acl` None = guarded by groups nobody told."""
+
+    uuid: str
+    doc_id: str
+    text: str
+    acl: tuple[str, ...] | None
+
+    def owner(self) -> dict[str, Any]:
+        """Give what a fact needs to know of its evidence."""
+        return {"doc_id": self.doc_id, "acl": None if self.acl is None else list(self.acl)}
+
+
+def resolve_edges(context: Context, names: Names) -> None:
+    """Turn names into ids and chunk ids into uuids; what has no evidence is rejected."""
+    total = context.staging.count("relation") + context.staging.count("triple")
+    with context.progress.stage("relations", total) as advance:
+        for file, line, given in _given(context):
+            try:
+                if isinstance(given, GivenRelation):
+                    _resolve_relation(context, names, given)
+                else:
+                    _resolve_triple(context, names, given)
+            except Rejected as rejected:
+                context.rejects.add(file, line, str(rejected))
+            advance(1)
+
+
+def write_edges(context: Context, book: EntityBook) -> None:
+    """Write relations to the graph and, as sentences, to the index."""
+    with context.progress.stage("facts", context.staging.count("edge")) as advance:
+        for batch in batched(context.staging.edges(), ROW_BATCH, strict=False):
+            ends = {end for row in batch for end in (row[0], row[2])}
+            book.write_named(ends)
+            names = book.display_names(ends)
+            relations, facts = [], []
+            for source, kind, target, evidence, payload, fact in batch:
+                relations.append(
+                    RelationRecord(
+                        namespace=context.namespace,
+                        source=source,
+                        type=kind,
+                        target=target,
+                        weight=payload["weight"],
+                        evidence_uuid=evidence,
+                        evidence_start=payload.get("start"),
+                        evidence_end=payload.get("end"),
+                        properties=payload["properties"],
+                    )
+                )
+                acl = payload.get("acl", [])
+                if acl is None:
+                    continue
+                said = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
+                facts.append(
+                    FactRecord(
+                        id=fact_id(context.namespace, source, kind, target, evidence),
+                        namespace=context.namespace,
+                        text=fact or said,
+                        source=source,
+                        type=kind,
+                        target=target,
+                        evidence_uuid=evidence,
+                        doc_id=payload.get("doc_id"),
+                        acl=tuple(acl),
+                    )
+                )
+            context.stores.graph_writer.put_relations(relations)
+            context.stores.index_writer.put_facts(facts)
+            context.report.relations += len(relations)
+            advance(len(batch))
+
+
+def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> str:
+    """Name a fact by what it states and where: UUIDv5 like a chunk's."""
+    return chunk_uuid(namespace, "\x1f".join(("fact", source, kind, target, evidence or "")))
+
+
+def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] | None:
+    """Find the first sentence that holds both ends of a triple, whatever their case."""
+    ends = (subject.casefold(), object_.casefold())
+    if not all(end in text.casefold() for end in ends):
+        return None
+    for span in sentence_spans(text):
+        sentence = text[span.start : span.end].casefold()
+        if all(end in sentence for end in ends):
+            return span.start, span.end
+    return None
+
+
+def _given(context: Context) -> Iterator[tuple[str, int, GivenRelation | GivenTriple]]:
+    yield from context.staging.relations()
+    yield from context.staging.triples()
+
+
+def _resolve_relation(context: Context, names: Names, relation: GivenRelation) -> None:
+    evidence = None
+    payload: dict[str, Any] = {"properties": relation.properties, "weight": relation.weight}
+    if relation.evidence is not None:
+        place = _place(context, relation.evidence)
+        if relation.end is not None and relation.end > len(place.text):
+            raise Rejected(
+                f"evidence: {relation.start}..{relation.end} is no stretch of the chunk's text"
+            )
+        evidence = place.uuid
+        payload |= {"start": relation.start, "end": relation.end, **place.owner()}
+    source, target = names.resolve(relation.source), names.resolve(relation.target)
+    context.staging.add_edge((source, relation.type, target, evidence), payload, "")
+
+
+def _resolve_triple(context: Context, names: Names, triple: GivenTriple) -> None:
+    place = _stating_place(context, triple)
+    span = stating_sentence(place.text, triple.subject, triple.object)
+    payload = {
+        "properties": triple.properties,
+        "weight": 1.0,
+        "start": span[0] if span else None,
+        "end": span[1] if span else None,
+        **place.owner(),
+    }
+    key = (
+        names.named(triple.subject),
+        triple.relation,
+        names.named(triple.object),
+        place.uuid,
+    )
+    fact = f"{triple.subject} {triple.relation} {triple.object}"
+    context.staging.add_edge(key, payload, fact)
+
+
+def _stating_place(context: Context, triple: GivenTriple) -> Place:
+    """Choose the chunk of the document that holds both ends, else one end, else the first."""
+    if triple.chunk_id is not None:
+        return _place(context, triple.chunk_id)
+    doc_id = triple.doc_id or ""
+    candidates = context.staging.document_texts(doc_id)
+    if not candidates:
+        uuids = context.stores.index_writer.doc_uuids(context.namespace, doc_id)
+        stored = context.stores.search_index.get(uuids, context.scope, READ_S).chunks
+        candidates = sorted((chunk.chunk_id, chunk.text) for chunk in stored.values())
+    if not candidates:
+        raise Rejected(f"document {doc_id!r} has no loaded chunk")
+    ends = [part.casefold() for part in (triple.subject, triple.object)]
+    chunk_id, _ = max(
+        candidates, key=lambda candidate: sum(end in candidate[1].casefold() for end in ends)
+    )
+    return _place(context, chunk_id)
+
+
+def _place(context: Context, chunk_id: str) -> Place:
+    """Find a chunk in this load, else in the store; `Rejected` when it is in neither."""
+    uuid = chunk_uuid(context.namespace, chunk_id)
+    staged = context.staging.chunk(chunk_id)
+    if staged is not None:
+        return Place(uuid, staged.doc_id, staged.text, staged.acl)
+    index = context.stores.search_index
+    stored = index.get([uuid], context.scope, READ_S).chunks.get(uuid)
+    if stored is None:
+        raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
+    open_to_all = Scope(namespace=context.namespace, groups=())
+    public = uuid in index.get([uuid], open_to_all, READ_S).chunks
+    # The index does not tell who may see a guarded chunk, so its facts stay unsearchable.
+    return Place(uuid, stored.doc_id, stored.text, () if public else None)

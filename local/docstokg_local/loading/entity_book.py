@@ -1,0 +1,139 @@
+"""Who is named in a load: lists and ontologies first, then titles and the ends of triples."""
+
+from collections.abc import Iterable, Sequence
+from itertools import batched
+
+from docstokg.contracts.records import EntityRecord
+from docstokg_local.loading.context import READ_S, ROW_BATCH, Context
+from docstokg_local.loading.given import GivenEntity
+from docstokg_local.loading.naming import Aliases, NamedEntity, Names
+
+REDIRECTS = 4
+
+
+class EntityBook:
+    """Every entity of a load, and which of them are written."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._named: dict[str, NamedEntity] = {}
+        self._written: set[str] = set()
+        self.names = Names()
+        self.aliases = self._name_everything()
+
+    def _name_everything(self) -> Aliases:
+        context = self._context
+        aliases = Aliases(context.stores.graph_writer.aliases(context.namespace))
+        for entity in context.staging.entities():
+            leads_to = self._current(entity)
+            aliases.put(entity.id, entity.name, entity.synonyms, leads_to=leads_to)
+        self.names.add(aliases.of_curies())
+        for surface, kind, synonym in context.staging.names():
+            identity = self.names.named(surface)
+            if identity.startswith("ent:"):
+                named = self._named.setdefault(
+                    identity, NamedEntity(identity, surface, kind or None)
+                )
+                if synonym:
+                    named.synonyms.add(synonym)
+        for identities in batched(sorted(self._named), ROW_BATCH, strict=False):
+            self._merge_stored(identities)
+        for named in self._named.values():
+            aliases.put(named.id, named.name, sorted(named.synonyms))
+        return aliases
+
+    def _merge_stored(self, identities: Sequence[str]) -> None:
+        """Let an entity keep the type and the names that earlier loads gave it."""
+        graph, scope = self._context.stores.knowledge_graph, self._context.scope
+        for stored in graph.entities(identities, scope, READ_S):
+            mine = self._named[stored.id]
+            mine.type = mine.type or stored.type
+        for identity, names in graph.names(identities, scope, READ_S).items():
+            self._named[identity].synonyms.update(names[1:])
+
+    def _current(self, entity: GivenEntity) -> str:
+        """Follow `replaced_by` through this load's entities, so that old names find new terms."""
+        identity = entity.id
+        for _ in range(REDIRECTS):
+            if not entity.obsolete or entity.replaced_by is None:
+                break
+            replacement = self._context.staging.entity(entity.replaced_by)
+            if replacement is None:
+                break
+            identity, entity = replacement.id, replacement
+        return identity
+
+    def write_listed(self) -> None:
+        """Write the entities of lists and ontologies."""
+        context = self._context
+        with context.progress.stage("entities", context.staging.count("entity")) as advance:
+            for batch in batched(context.staging.entities(), ROW_BATCH, strict=False):
+                vectors = self._vectors([(entity.name, entity.embedding) for entity in batch])
+                context.stores.graph_writer.put_entities(
+                    [
+                        EntityRecord(
+                            id=entity.id,
+                            namespace=context.namespace,
+                            name=entity.name,
+                            type=entity.type,
+                            synonyms=entity.synonyms,
+                            definition=entity.definition,
+                            obsolete=entity.obsolete,
+                            replaced_by=entity.replaced_by,
+                            vector=vector,
+                        )
+                        for entity, vector in zip(batch, vectors, strict=True)
+                    ]
+                )
+                context.report.entities += len(batch)
+                advance(len(batch))
+
+    def write_named(self, identities: Iterable[str]) -> None:
+        """Write the entities of this load's texts that are needed now and not yet there."""
+        context = self._context
+        wanted = set(identities) - self._written
+        needed = sorted(identity for identity in wanted if identity in self._named)
+        for batch in batched(needed, ROW_BATCH, strict=False):
+            rows = [self._named[identity] for identity in batch]
+            vectors = self._vectors([(row.name, None) for row in rows])
+            context.stores.graph_writer.put_entities(
+                [
+                    EntityRecord(
+                        id=row.id,
+                        namespace=context.namespace,
+                        name=row.name,
+                        type=row.type,
+                        synonyms=tuple(sorted(row.synonyms)),
+                        listed=False,
+                        vector=vector,
+                    )
+                    for row, vector in zip(rows, vectors, strict=True)
+                ]
+            )
+            self._written.update(batch)
+            context.report.entities += len(batch)
+
+    def display_names(self, identities: Iterable[str]) -> dict[str, str]:
+        """Give the name of each entity, its id where nobody named it."""
+        found, missing = {}, []
+        for identity in sorted(identities):
+            named = self._named.get(identity)
+            listed = None if named else self._context.staging.entity(identity)
+            name = named.name if named else listed.name if listed else None
+            if name is None:
+                missing.append(identity)
+            found[identity] = name or identity
+        if missing:
+            graph = self._context.stores.knowledge_graph
+            stored = graph.names(missing, self._context.scope, READ_S)
+            found.update((identity, names[0]) for identity, names in stored.items() if names)
+        return found
+
+    def _vectors(self, names: Sequence[tuple[str, bytes | None]]) -> list[bytes | None]:
+        vectors = [given for _, given in names]
+        missing = [i for i, given in enumerate(vectors) if given is None]
+        if self._context.dense is not None and missing:
+            made = self._context.dense.embed([names[i][0] for i in missing], None)
+            for i, vector in zip(missing, made, strict=True):
+                vectors[i] = vector
+        return vectors

@@ -1,0 +1,53 @@
+"""Which entities a chunk mentions: those it was given, or those whose names the linker finds."""
+
+from collections.abc import Iterable
+
+from docstokg.contracts.records import MentionRecord
+from docstokg.domain.linking import Linker, Match
+from docstokg_local.loading.given import GivenChunk
+from docstokg_local.loading.naming import Names
+from docstokg_local.loading.reading import title_names
+
+MOST_HOMONYMS = 8
+"""A name of more entities than this says nothing about any of them."""
+
+Places = dict[str, tuple[int, int] | None]
+
+
+def mentions_of(
+    chunk: GivenChunk, uuid: str, linker: Linker, names: Names, stated: Iterable[str]
+) -> list[MentionRecord]:
+    """List what a chunk mentions, each entity once, by id.
+
+    Its title, its headings and the ends of the edges it states are mentioned too, without a
+    place where their names do not stand in the text.
+    """
+    places: Places = {}
+    if chunk.mentions is None:
+        places = linked(linker.find(chunk.text))
+    else:
+        for given in chunk.mentions:
+            places.setdefault(names.resolve(given.entity), (given.start, given.end))
+    for name in title_names(chunk):
+        places.setdefault(names.named(name), None)
+    for end in stated:
+        places.setdefault(end, None)
+    return [
+        MentionRecord(
+            uuid=uuid,
+            entity=entity,
+            start=place[0] if place else None,
+            end=place[1] if place else None,
+        )
+        for entity, place in sorted(places.items())
+    ]
+
+
+def linked(matches: Iterable[Match]) -> Places:
+    """Give each entity found its first place; names inside longer names are left out."""
+    places: Places = {}
+    for match in matches:
+        if not match.nested and len(match.entity_ids) <= MOST_HOMONYMS:
+            for identity in match.entity_ids:
+                places.setdefault(identity, (match.start, match.end))
+    return places

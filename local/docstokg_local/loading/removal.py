@@ -1,0 +1,48 @@
+"""What leaves both stores: the graph first, so that a removal cut short can be done again."""
+
+from collections.abc import Sequence
+
+from ulid import ULID
+
+from docstokg_local.loading.context import Context, Stores
+from docstokg_local.loading.records import chunk_uuid
+
+
+def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
+    """Remove chunks with what only they state (None: the whole namespace); count the chunks.
+
+    The index remembers which chunks there are, so it forgets last.
+    """
+    stores.graph_writer.delete(namespace, uuids)
+    return stores.index_writer.delete(namespace, uuids)
+
+
+def remove_stale(context: Context, every_document: bool) -> None:
+    """Remove what documents read whole (or every document of the load) no longer hold."""
+    documents = context.staging.documents(every=every_document)
+    with context.progress.stage("replaced documents", len(documents)) as advance:
+        for doc_id in documents:
+            stored = set(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
+            kept = {chunk_uuid(context.namespace, i) for i in context.staging.chunk_ids(doc_id)}
+            if stale := sorted(stored - kept):
+                context.report.removed += remove(context.stores, context.namespace, stale)
+            advance(1)
+
+
+def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
+    """Remove one document's chunks with what only they support; count the chunks."""
+    uuids = stores.index_writer.doc_uuids(namespace, doc_id)
+    return _delete(stores, namespace, uuids) if uuids else 0
+
+
+def delete_namespace(stores: Stores, namespace: str) -> int:
+    """Remove everything of a namespace; count the chunks."""
+    return _delete(stores, namespace, None)
+
+
+def _delete(stores: Stores, namespace: str, uuids: tuple[str, ...] | None) -> int:
+    stores.index_writer.open_load(str(ULID()), None, None, None)
+    count = remove(stores, namespace, uuids)
+    stores.graph_writer.close_load()
+    stores.index_writer.close_load()
+    return count
