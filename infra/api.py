@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,7 @@ from infra import templates
 from infra.functions import Function, _retention
 from infra.nag import acknowledge
 from infra.settings import Environment
+from infra.specs import ROOT
 from infra.workflow import Workflow
 
 # 29 s is the limit of a new account's REST API; it must fire last (docs/deploy.md).
@@ -45,9 +47,11 @@ ROUTES: tuple[Route, ...] = (
     Route("/v1/health", "GET", "health", "function", open=True),
 )
 
+OPENAPI = ROOT / "docs" / "openapi.json"
+CONTRACT = "/openapi.json"
 OPEN = (
-    "Open on purpose: health says states and times only, and an unknown path or method answers "
-    "404 or 405 without reaching anything."
+    "Open on purpose: the contract is public, health says states and times only, and an unknown "
+    "path or method answers 404 or 405 without reaching anything."
 )
 NOT_COGNITO = (
     "Callers are authenticated by {how}; namespaces and groups travel in its claims, which a "
@@ -187,6 +191,7 @@ class Api(Construct):
         self.routes = tuple(r for r in ROUTES if r.target == "workflow" or r.name in functions)
         for route in self.routes:
             self._add(route)
+        self._contract()
         self._unrouted()
         self._problems()
         if environment.metering is not None:
@@ -302,6 +307,28 @@ class Api(Construct):
 
     def _resource(self, path: str) -> apigateway.Resource:
         return self.api.root.resource_for_path(path)
+
+    def _contract(self) -> None:
+        """GET /openapi.json, cut to the routes that exist here."""
+        if not OPENAPI.is_file():
+            return
+        document = json.loads(OPENAPI.read_text(encoding="utf-8"))
+        here = {route.path for route in self.routes} | {CONTRACT}
+        document["paths"] = {p: v for p, v in document["paths"].items() if p in here}
+        document.pop("servers", None)
+        resource = self._resource(CONTRACT)
+        method = resource.add_method(
+            "GET",
+            apigateway.MockIntegration(
+                passthrough_behavior=apigateway.PassthroughBehavior.WHEN_NO_MATCH,
+                request_templates={"application/json": '{"statusCode": 200}'},
+                integration_responses=[_mapped("200", None, templates.static_json(document))],
+            ),
+            authorization_type=apigateway.AuthorizationType.NONE,
+            method_responses=[apigateway.MethodResponse(status_code="200")],
+        )
+        acknowledge(method, {"AwsSolutions-APIG4": OPEN})
+        self._answer_nothing(resource, 405, "Method Not Allowed", "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
         """405 for a wrong method, 404 for a path we do not know, before any authentication."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -60,6 +61,13 @@ def response_unrouted(status: int, title: str, code: str, detail: str) -> str:
     return _fill(
         _read("response_unrouted"), STATUS=str(status), TITLE=title, CODE=code, DETAIL=detail
     )
+
+
+def static_json(document: object) -> str:
+    """A JSON document as a template that prints it: `$` and `#` mean nothing special any more."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    escaped = re.sub(r"[$#]", lambda found: "${dollar}" if found[0] == "$" else "${hash}", text)
+    return f"#set($dollar = '$')\n#set($hash = '#')\n{escaped}"
 
 
 def gateway_problem(status: int, title: str, code: str, detail: str) -> str:

@@ -12,11 +12,13 @@ from infra import templates
 from infra.settings import ENVIRONMENTS, environment
 from infra.specs import SPECS, built
 from tests.infra.conftest import ROOT, Template
+from tests.infra.gateway import render_response
 
 pytestmark = pytest.mark.xdist_group("synth")
 
 ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
 TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
+CONTRACT = ROOT / "docs" / "openapi.json"
 BUILT = {spec.name for spec in built()}
 
 
@@ -45,6 +47,7 @@ def test_only_built_routes_exist(template: Template) -> None:
     expected |= {(f"/v1/{name}", "POST") for name in {"traverse", "check"} & BUILT}
     expected |= {("/mcp", "POST")} if "mcp" in BUILT else set()
     expected |= {("/v1/health", "GET")} if "health" in BUILT else set()
+    expected |= {("/openapi.json", "GET")} if CONTRACT.is_file() else set()
     found = set(paths(template))
     assert {key for key in found if key[1] != "ANY"} == expected
     assert {path for path, method in found if method == "ANY"} == {
@@ -58,9 +61,9 @@ def test_every_route_but_health_needs_a_credential(template: Template, request: 
     name = request.node.callspec.params["template"]
     kind = {"jwt": "CUSTOM", "iam": "AWS_IAM"}[environment(name).auth]
     for (path, method), properties in paths(template).items():
-        if method == "ANY" or path == "/v1/health":
+        if method == "ANY" or path in ("/v1/health", "/openapi.json"):
             assert properties["AuthorizationType"] == "NONE"
-            if method == "ANY":
+            if path != "/v1/health":
                 assert properties["Integration"]["Type"] == "MOCK"
         else:
             assert properties["AuthorizationType"] == kind
@@ -70,7 +73,7 @@ def test_every_route_but_health_needs_a_credential(template: Template, request: 
 
 def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> None:
     for (path, method), properties in paths(template).items():
-        if method == "ANY":
+        if method == "ANY" or path == "/openapi.json":
             continue
         integration = properties["Integration"]
         assert integration["Type"] == "AWS", path
@@ -86,6 +89,17 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
         assert [r.get("SelectionPattern") is None for r in responses] == [True, False]
         if method == "POST":
             assert integration["PassthroughBehavior"] == "NEVER"
+
+
+def test_the_contract_is_served_with_only_the_routes_that_exist(template: Template) -> None:
+    if not CONTRACT.is_file():
+        pytest.skip("docs/openapi.json is not written yet")
+    found = paths(template)
+    responses = found["/openapi.json", "GET"]["Integration"]["IntegrationResponses"]
+    answer = render_response(responses[0]["ResponseTemplates"]["application/json"], {})
+    source = json.loads(CONTRACT.read_text("utf-8"))
+    assert answer.json["components"] == source["components"]
+    assert {(path, "ANY") for path in answer.json["paths"]} <= set(found)
 
 
 def test_timeouts_fire_from_the_inside_out(template: Template, request: Any) -> None:

@@ -219,3 +219,11 @@ def test_unknown_paths_and_gateway_answers_are_problems() -> None:
     assert answer.json["status"] == answer.status == 405
     text = templates.gateway_problem(413, "Content Too Large", "body_too_large", "Too large.")
     assert json.loads(text.replace("$context.requestId", "r"))["code"] == "body_too_large"
+
+
+@given(st.recursive(any_text | st.integers(), lambda inner: st.dictionaries(any_text, inner)))
+@settings(max_examples=40, deadline=None)
+def test_any_document_can_be_served(document: object) -> None:
+    assert render_response(templates.static_json({"d": document}), {}).json == {"d": document}
+    special = {"$ref": "#/components/x", "#if": "${a}", "$!x": "##"}
+    assert render_response(templates.static_json(special), {}).json == special

@@ -1,0 +1,351 @@
+"""The AWS adapters against moto, real sockets that misbehave, and real keys."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from docstokg.adapters.appconfig_flags import AppConfigFlags
+from docstokg.adapters.aws import AwsService
+from docstokg.adapters.dynamodb_cache import DynamoDbCache
+from docstokg.adapters.jwt_tokens import JwksTokens
+from docstokg.adapters.secrets import read_secrets
+from docstokg.adapters.sqs_trace import SqsTrace
+from docstokg.contracts.state import Caller, TraceMessage
+from docstokg.errors import (
+    DocsToKGError,
+    Misconfigured,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring, with_secrets
+from functions.authorize.authorize import Unauthorized, authorize
+from functions.record.record import record, remove_expired
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+REGION = "eu-central-1"
+ARN = "arn:aws:execute-api:eu-central-1:111122223333:abc/live/POST/v1/answer"
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    import boto3
+    from moto import mock_aws
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    with mock_aws():
+        yield boto3.session.Session(region_name=REGION)
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A service that accepts and never answers."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    listener = socket.create_server(("127.0.0.1", 0))
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    listener.close()
+
+
+@pytest.fixture
+def table(aws: Any) -> str:
+    aws.client("dynamodb").create_table(
+        TableName="cache",
+        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return "cache"
+
+
+def test_a_cached_body_comes_back_until_its_time_is_over(table: str) -> None:
+    cache = DynamoDbCache(table, REGION)
+    body = json.dumps({"answer": "It's \U0001f600"}, ensure_ascii=False)
+    assert cache.get("k", 2) is None
+    cache.put("k", "hash", body, 60, 2)
+    assert cache.get("k", 2) == ("hash", body)
+    cache.put("k", "other", body, 0, 2)
+    assert cache.get("k", 2) is None
+
+
+def test_a_missing_table_is_a_wrong_setting(aws: Any) -> None:
+    with pytest.raises(Misconfigured, match="ResourceNotFoundException"):
+        DynamoDbCache("nowhere", REGION).get("k", 2)
+
+
+def test_a_silent_service_costs_only_the_time_given(silent: str) -> None:
+    cache = DynamoDbCache("cache", service=AwsService("dynamodb", REGION, silent))
+    with pytest.raises(Timeout):
+        cache.get("k", 0.05)
+
+
+def test_nobody_listening_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    service = AwsService("sqs", REGION, f"http://127.0.0.1:{port}")
+    with pytest.raises(Unavailable):
+        SqsTrace("http://127.0.0.1/1/q", service).send(TRACE, 3)
+
+
+TRACE = TraceMessage(
+    request_id="r1",
+    session="s",
+    namespace="default",
+    query_hash="h",
+    created_ms=1,
+    retrieved=({"uuid": "u1", "rank": 1, "score": 0.5},),
+    supported_by=(1,),
+)
+
+
+def test_a_trace_arrives_as_it_was(aws: Any) -> None:
+    client = aws.client("sqs")
+    url = client.create_queue(QueueName="traces")["QueueUrl"]
+    SqsTrace(url).send(TRACE, 2)
+    (message,) = client.receive_message(QueueUrl=url)["Messages"]
+    assert TraceMessage.model_validate_json(message["Body"]) == TRACE
+
+
+def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
+    client = aws.client("secretsmanager")
+    for name, value in {
+        "graph": {"graph_user": "reader", "graph_password": "p"},
+        "model": {"llm_api_key": "k"},
+        "foreign": {"max_timeout_s": "60"},
+        "number": {"graph_password": 7},
+    }.items():
+        client.create_secret(Name=name, SecretString=json.dumps(value))
+    client.create_secret(Name="text", SecretString="hunter2")
+    settings = with_secrets(Settings(secrets="graph, model"))
+    assert (settings.graph_user, settings.graph_password) == ("reader", "p")
+    assert settings.llm_api_key == "k"
+    for name in ("foreign", "number", "text", "absent"):
+        with pytest.raises(DocsToKGError) as caught:
+            with_secrets(Settings(secrets=name))
+        assert "hunter2" not in str(caught.value)
+        assert caught.value.__cause__ is None or "hunter2" not in str(caught.value.__cause__)
+    assert read_secrets([], ["graph_password"]) == {}
+
+
+class Agent:
+    """A server on loopback whose next answer a test decides."""
+
+    def __init__(self) -> None:
+        self.answer: tuple[int, bytes] = (200, b"{}")
+        self.paths: list[str] = []
+        self.delay_s = 0.0
+        agent = self
+
+        class Requests(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                agent.paths.append(self.path)
+                time.sleep(agent.delay_s)
+                status, body = agent.answer
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    made = Agent()
+    yield made
+    made.close()
+
+
+def test_flags_are_read_kept_and_read_again(agent: Agent) -> None:
+    agent.answer = (200, json.dumps({"KG_ENABLED": False, "KG_BOOST_VALUE": 0.2}).encode())
+    flags = AppConfigFlags("app/env/flags", host="127.0.0.1", port=agent.port, keep_s=60)
+    assert flags.current(2) == {"KG_ENABLED": False, "KG_BOOST_VALUE": 0.2}
+    assert flags.current(2)["KG_ENABLED"] is False
+    assert agent.paths == ["/applications/app/environments/env/configurations/flags"]
+    eager = AppConfigFlags("app/env/flags", host="127.0.0.1", port=agent.port, keep_s=0)
+    eager.current(2)
+    eager.current(2)
+    assert len(agent.paths) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [((500, b""), Unavailable), ((200, b"<html>"), WrongAnswer), ((200, b'["a"]'), WrongAnswer)],
+)
+def test_an_agent_that_talks_nonsense(
+    agent: Agent, answer: tuple[int, bytes], error: type[DocsToKGError]
+) -> None:
+    agent.answer = answer
+    with pytest.raises(error):
+        AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port).current(2)
+
+
+def test_an_agent_that_hangs_costs_only_the_time_given(agent: Agent) -> None:
+    agent.delay_s = 0.5
+    with pytest.raises(Timeout):
+        AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port).current(0.05)
+
+
+def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Agent) -> None:
+    agent.answer = (200, json.dumps({"KG_2HOP_ENABLED": False, "UNKNOWN": True}).encode())
+    flags = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
+    wiring = Wiring(Settings(appconfig="a/e/p"), made={"flags": flags})
+    assert wiring.current_settings().kg_2hop_enabled is False
+    agent.answer = (500, b"")
+    assert wiring.current_settings().kg_2hop_enabled is False
+    fresh = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
+    unknowing = Wiring(Settings(appconfig="a/e/p"), made={"flags": fresh})
+    assert unknowing.current_settings().kg_2hop_enabled is True
+
+
+RSA = rsa.generate_private_key(65537, 2048)
+OTHER = rsa.generate_private_key(65537, 2048)
+CURVE = ec.generate_private_key(ec.SECP256R1())
+ISSUER = "https://login.test/"
+Sign = Callable[..., str]
+
+
+@pytest.fixture
+def keys(agent: Agent) -> JwksTokens:
+    rsa_key = jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True)
+    curve_key = jwt.algorithms.ECAlgorithm.to_jwk(CURVE.public_key(), as_dict=True)
+    published = [rsa_key | {"kid": "1", "use": "sig"}, curve_key | {"kid": "2", "use": "sig"}]
+    agent.answer = (200, json.dumps({"keys": published}).encode())
+    return JwksTokens(ISSUER, "docstokg", f"http://127.0.0.1:{agent.port}/jwks")
+
+
+def token(key: Any = RSA, kid: str = "1", algorithm: str = "RS256", **changes: Any) -> str:
+    claims: dict[str, Any] = {
+        "iss": ISSUER,
+        "aud": "docstokg",
+        "sub": "o'neil",
+        "exp": time.time() + 60,
+        "namespaces": ["default"],
+        "groups": ["staff"],
+    }
+    claims |= changes
+    claims = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": kid})
+
+
+@pytest.mark.parametrize(("key", "kid", "algorithm"), [(RSA, "1", "RS256"), (CURVE, "2", "ES256")])
+def test_a_valid_token_names_its_caller(
+    keys: JwksTokens, key: Any, kid: str, algorithm: str
+) -> None:
+    caller = keys.caller(token(key, kid, algorithm))
+    assert caller == Caller(sub="o'neil", namespaces=("default",), groups=("staff",))
+    no_rights = keys.caller(token(key, kid, algorithm, namespaces=None, groups=None))
+    assert no_rights == Caller(sub="o'neil")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda: token(exp=time.time() - 3600),
+        lambda: token(exp=None),
+        lambda: token(iss="https://other.test/"),
+        lambda: token(aud="another"),
+        lambda: token(sub=None),
+        lambda: token(OTHER),
+        lambda: token(kid="unknown"),
+        lambda: token(namespaces="default"),
+        lambda: token(groups=[1]),
+        lambda: token("public key as a shared secret, of 32 bytes", algorithm="HS256"),
+        lambda: jwt.encode({"sub": "x"}, None, algorithm="none", headers={"kid": "1"}),
+        lambda: "not.a.token",
+        lambda: "",
+    ],
+)
+def test_a_token_that_is_not_good_is_nobody(keys: JwksTokens, forged: Callable[[], str]) -> None:
+    assert keys.caller(forged()) is None
+    with pytest.raises(Unauthorized, match=r"^Unauthorized$"):
+        authorize({"methodArn": ARN, "headers": {"Authorization": forged()}}, keys.caller)
+
+
+def test_without_the_issuers_keys_nobody_is_let_in_and_nobody_is_called_a_liar() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    tokens = JwksTokens(ISSUER, "docstokg", f"http://127.0.0.1:{port}/jwks")
+    with pytest.raises(Unavailable):
+        authorize(
+            {"methodArn": ARN, "headers": {"authorization": f"Bearer {token()}"}}, tokens.caller
+        )
+
+
+def test_the_policy_covers_the_stage_and_carries_the_caller(keys: JwksTokens) -> None:
+    answer = authorize(
+        {"methodArn": ARN, "headers": {"AUTHORIZATION": f"bearer {token()}"}}, keys.caller
+    )
+    assert answer["principalId"] == "o'neil"
+    (statement,) = answer["policyDocument"]["Statement"]
+    assert statement["Resource"] == "arn:aws:execute-api:eu-central-1:111122223333:abc/live/*"
+    assert "'" not in answer["context"]["caller"]
+    for headers in ({}, None, {"Authorization": token()}, {"Authorization": "Bearer "}):
+        with pytest.raises(Unauthorized):
+            authorize({"methodArn": ARN, "headers": headers}, keys.caller)
+
+
+class Remembered:
+    """A TraceStore in memory that refuses what a test names."""
+
+    def __init__(self, refuse: str = "", error: type[DocsToKGError] = WrongAnswer) -> None:
+        self.rows: dict[str, TraceMessage] = {}
+        self._refuse, self._error = refuse, error
+
+    def write(self, messages: Any, timeout_s: float) -> None:
+        if any(message.request_id == self._refuse for message in messages):
+            raise self._error("refused")
+        self.rows |= {message.request_id: message for message in messages}
+
+    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+        old = [key for key, row in self.rows.items() if row.created_ms < epoch_ms]
+        for key in old:
+            del self.rows[key]
+        return len(old)
+
+
+def records(*names: str) -> list[dict[str, str]]:
+    return [
+        {
+            "messageId": f"m-{name}",
+            "body": TRACE.model_copy(update={"request_id": name}).model_dump_json(),
+        }
+        for name in names
+    ]
+
+
+def test_only_failed_messages_go_back() -> None:
+    telemetry = Wiring(Settings()).telemetry
+    store = Remembered(refuse="b")
+    answer = record([*records("a", "b", "c"), {"messageId": "bad", "body": "{"}], store, telemetry)
+    assert {f["itemIdentifier"] for f in answer["batchItemFailures"]} == {"m-b", "bad"}
+    assert set(store.rows) == {"a", "c"}
+    down = Remembered(refuse="b", error=Unavailable)
+    answer = record(records("a", "b", "c"), down, telemetry)
+    assert len(answer["batchItemFailures"]) == 3
+    assert remove_expired(30, store, telemetry) == {"removed": 2}
