@@ -87,6 +87,7 @@ def chunks(
 
 
 def percentiles(values: list[float]) -> dict[str, float]:
+    """Give median and 95th percentile."""
     ordered = sorted(values)
     return {
         "p50": round(statistics.median(ordered), 1),

@@ -181,13 +181,15 @@ class SqliteIndexWriter:
                     files.discard()
                     raise
                 keep.add(files.name)
+            for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
+                counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                _note(db, kind, str(counted))
             _note(db, "dirty", None)
             _note(db, "unfinished", None)
-        with self._reading() as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        size = self._path.stat().st_size
+        self._checkpoint()
         with self._transaction() as db:
-            _note(db, "bytes", str(size))
+            _note(db, "bytes", str(self._path.stat().st_size))
+        self._checkpoint()
         remove_other_generations(self._path, keep)
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
@@ -243,6 +245,11 @@ class SqliteIndexWriter:
         except Unavailable:
             return False
         return True
+
+    def _checkpoint(self) -> None:
+        """Move the log into the file: only then is its size the size it must have."""
+        with self._reading() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
