@@ -34,7 +34,7 @@ STEPS = (
     ("total", "total"),
 )
 SNIPPET_SHOWN = 320
-PIPE_WIDTH = 120
+PIPE_WIDTH = 140
 
 
 def screen() -> Console:

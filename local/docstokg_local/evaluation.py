@@ -1,6 +1,5 @@
 """`docstokg eval`: what retrieval is worth, measured through the same door a client uses."""
 
-import json
 import math
 import subprocess
 from collections.abc import Callable, Sequence
@@ -250,6 +249,7 @@ def commit() -> str | None:
 
 def show_report(report: Report) -> None:
     """Print a table of all runs."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from docstokg_local.display import screen
@@ -258,11 +258,12 @@ def show_report(report: Report) -> None:
     table = Table(
         title=f"{report['set']}: {report['n']} questions, namespace {report['namespace']}",
         title_justify="left",
+        box=SIMPLE_HEAD if out.is_terminal else None,
     )
-    table.add_column("run")
+    table.add_column("run", no_wrap=True)
     columns = (*METRICS, "citations", "errors", "degraded", "p50 ms", "p95 ms")
     for name in columns:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for run in report["runs"]:
         total = run["latency_ms"].get("total", {"p50": 0.0, "p95": 0.0})
         table.add_row(
@@ -275,8 +276,3 @@ def show_report(report: Report) -> None:
             f"{total['p95']:.1f}",
         )
     out.print(table)
-
-
-def report_text(report: Report) -> str:
-    """Write a report as JSON."""
-    return json.dumps(report, indent=2) + "\n"
