@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -21,11 +22,13 @@ from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_local import openapi
 from docstokg_local.authentication import Authentication
+from docstokg_local.mcp_stdio import local_mcp
 from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.workflow import LocalWorkflow
 from functions.check import handler as check
 from functions.health import handler as health
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -53,6 +56,8 @@ def application(
     authentication = Authentication(settings)
     workflow = LocalWorkflow(wiring)
     check_health = health.build(wiring)
+    check_draft = check.build(wiring)
+    tools = local_mcp(wiring, workflow, check_draft)
     document = openapi.document()
 
     def asked(route: str) -> Endpoint:
@@ -69,8 +74,10 @@ def application(
 
         return endpoint
 
-    def called(route: str, function: Handler) -> Endpoint:
+    def called(route: str, function: Handler, *, foreign_pages: bool = True) -> Endpoint:
         async def endpoint(request: Request) -> Response:
+            if settings.auth == "off" and not foreign_pages:
+                _refuse_foreign_page(request)
             envelope = {
                 "route": route,
                 "request_id": request.state.request_id,
@@ -96,7 +103,8 @@ def application(
         routes=[
             Route("/v1/answer", asked("answer"), methods=["POST"]),
             Route("/v1/search", asked("search"), methods=["POST"]),
-            Route("/v1/check", called("check", check.build(wiring)), methods=["POST"]),
+            Route("/v1/check", called("check", check_draft), methods=["POST"]),
+            Route("/mcp", called("mcp", tools, foreign_pages=False), methods=["POST"]),
             Route("/v1/health", get_health, methods=["GET"]),
             Route("/openapi.json", get_openapi, methods=["GET"]),
             Route("/metrics", get_metrics, methods=["GET"]),
@@ -139,6 +147,20 @@ def _caller(request: Request, authentication: Authentication) -> Caller:
             {"WWW-Authenticate": "ApiKey"},
         )
     return caller
+
+
+def _refuse_foreign_page(request: Request) -> None:
+    """A page of another site must not reach the tools through the user's browser (MCP demands it).
+
+    Where keys are needed such a page has none, so that it is only refused where they are not.
+    """
+    origin = request.headers.get("origin")
+    try:
+        foreign = origin is not None and urlsplit(origin).hostname not in LOOPBACK
+    except ValueError:
+        foreign = True
+    if foreign:
+        raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
 async def _json_body(request: Request) -> bytes:

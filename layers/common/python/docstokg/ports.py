@@ -22,6 +22,7 @@ from docstokg.contracts.records import (
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 from docstokg.contracts.state import Caller, Envelope, Reply, TraceMessage
+from docstokg.contracts.tools import RouteEnvelope
 
 
 class SearchIndex(Protocol):
@@ -276,4 +277,12 @@ class Workflow(Protocol):
 
     def run(self, envelope: Envelope) -> Reply:
         """Run one execution to its reply."""
+        ...
+
+
+class RouteFunction(Protocol):
+    """The function behind a route that is no workflow, wherever it runs."""
+
+    def run(self, envelope: RouteEnvelope) -> Reply:
+        """Run it once to its reply."""
         ...

@@ -86,6 +86,8 @@ class Settings(Contract):
     secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
     metrics: Literal["off", "emf"] = Field("off", description="emf writes CloudWatch metrics")
     environment: str = Field("local", description="dimension of the metrics")
+    workflow_arn: str | None = Field(None, description="the state machine; for the MCP function")
+    check_function_arn: str | None = Field(None, description="/v1/check; for the MCP function")
     trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
     jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
     jwt_audience: str | None = None

@@ -17,11 +17,13 @@ from docstokg.ports import (
     LanguageModel,
     Reranker,
     ResponseCache,
+    RouteFunction,
     SearchIndex,
     SparseEncoder,
     TokenVerifier,
     TraceSink,
     TraceStore,
+    Workflow,
 )
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
 
@@ -31,6 +33,7 @@ EXTRACTIVE = "extractive"
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
 WARM_TIME_S = 6.0
+CALL_MARGIN_S = 2.0
 
 
 class Wiring:
@@ -55,6 +58,11 @@ class Wiring:
             if name not in self._made:
                 self._made[name] = make()
             return cast(Made, self._made[name])
+
+    def give(self, name: str, port: object) -> None:
+        """Use a port made elsewhere, by factory name: a laptop's own workflow and functions."""
+        with self._lock:
+            self._made[name] = port
 
     def search_index(self) -> SearchIndex:
         """Give the index that `index_url` names."""
@@ -110,7 +118,9 @@ class Wiring:
             return SqliteGraph(path)
         from docstokg.adapters.neo4j import Neo4jGraph
 
-        return Neo4jGraph(**self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms)
+        graph = Neo4jGraph(**self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms)
+        graph.prepare()  # plans are looked at when the process starts, never in a request
+        return graph
 
     def graph_writer(self) -> GraphWriter:
         """Give the loading side of the graph."""
@@ -257,6 +267,33 @@ class Wiring:
 
         given = self._neo4j()
         return Neo4jTraces(given["url"], given["user"], given["password"], given["database"])
+
+    def workflow(self) -> Workflow:
+        """Give the state machine that `workflow_arn` names, for a function that starts it."""
+        return self._once("workflow", self._workflow)
+
+    def _workflow(self) -> Workflow:
+        if self.settings.workflow_arn is None:
+            raise Misconfigured("DOCSTOKG_WORKFLOW_ARN is needed")
+        from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
+
+        return StepFunctionsWorkflow(self.settings.workflow_arn, self._call_time_s())
+
+    def check_function(self) -> RouteFunction | None:
+        """Give the function of `/v1/check`, or None where it is not deployed."""
+        return self._once(
+            "check_function", lambda: self._route_function(self.settings.check_function_arn)
+        )
+
+    def _route_function(self, arn: str | None) -> RouteFunction | None:
+        if arn is None:
+            return None
+        from docstokg.adapters.lambda_invoke import LambdaRouteFunction
+
+        return LambdaRouteFunction(arn, self._call_time_s())
+
+    def _call_time_s(self) -> float:
+        return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
         """Give the settings under the flags in force; the last known ones while they are gone."""

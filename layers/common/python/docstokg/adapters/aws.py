@@ -59,8 +59,18 @@ WRONG_SETTING = frozenset(
 class AwsService:
     """One service of one region, made on first use, called within a total deadline."""
 
-    def __init__(self, name: str, region: str | None = None, endpoint: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        region: str | None = None,
+        endpoint: str | None = None,
+        read_timeout_s: float | None = None,
+    ) -> None:
+        """`read_timeout_s`: for a service whose one answer may take longer than SOCKET allows."""
         self.name = name
+        self._config = (
+            SOCKET if read_timeout_s is None else SOCKET.merge(Config(read_timeout=read_timeout_s))
+        )
         self._region = region
         self._endpoint = endpoint
         self._client: Any = None
@@ -91,7 +101,7 @@ class AwsService:
                     self.name,
                     region_name=self._region,
                     endpoint_url=self._endpoint,
-                    config=SOCKET,
+                    config=self._config,
                 )
             return self._client
 

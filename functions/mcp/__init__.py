@@ -1,0 +1,1 @@
+"""The product as tools of the Model Context Protocol."""

@@ -1,0 +1,23 @@
+"""Entry point of `POST /mcp`."""
+
+from typing import Any
+
+from docstokg.contracts.tools import RouteEnvelope
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.mcp.protocol import answer
+from functions.mcp.tools import offered_tools
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler over the routes that are there: in this process, or deployed beside it."""
+    tools = offered_tools(wiring.workflow(), wiring.check_function())
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        reply = answer(RouteEnvelope.model_validate(event), tools=tools, telemetry=wiring.telemetry)
+        return reply.model_dump(mode="json")
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

@@ -1,0 +1,165 @@
+"""A result of any size in pages of an exact size, none of which repeats or loses anything."""
+
+import json
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Path = tuple[str | int, ...]
+Leaf = tuple[Path, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a page begins: the leaf in document order, and the code point within its text."""
+
+    leaf: int = 0
+    character: int = 0
+
+
+START = Position()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page as JSON text; `after` is where the next one begins, None when this is the last."""
+
+    text: str
+    after: Position | None = None
+
+
+class PageTooSmall(ValueError):
+    """The limit has no room for even one leaf with its place in the document."""
+
+
+def page_of(
+    document: dict[str, Any],
+    start: Position,
+    max_bytes: int | None,
+    cursor_of: Callable[[Position], str | None],
+) -> Page:
+    """Give the page that begins at `start` and has at most `max_bytes` bytes of UTF-8.
+
+    A page is the document with only this page's leaves, plus `truncated` (more follows),
+    `next_cursor` and, after the first page, `continues_at`: the JSON pointer (RFC 6901) of its
+    first leaf in the whole document. An element of a top-level list, or any other top-level value,
+    is never split unless it is too big for a page of its own; then it is split between leaves,
+    and only a text too big for a page within itself, between code points. `PageTooSmall` when not
+    even one code point fits.
+    """
+    rest = list(leaves(document))[start.leaf :]
+    if start.character and rest:
+        path, text = rest[0]
+        rest[0] = (path, text[start.character :])
+    pointer = json_pointer(rest[0][0]) if start != START and rest else None
+
+    def written(pieces: Sequence[Leaf], after: Position | None) -> str:
+        head: dict[str, Any] = {"truncated": after is not None}
+        head["next_cursor"] = None if after is None else cursor_of(after)
+        if pointer is not None:
+            head["continues_at"] = pointer
+        return dump(rebuilt(head, pieces))
+
+    def fits(text: str) -> bool:
+        return max_bytes is None or len(text.encode("utf-8")) <= max_bytes
+
+    def first(count: int) -> str:
+        return written(rest[:count], Position(start.leaf + count))
+
+    if max_bytes is None or _least_bytes(rest) <= max_bytes:
+        whole = written(rest, None)
+        if fits(whole):
+            return Page(whole)
+    ends = _unit_ends(rest)
+    most = bisect_left(ends, True, key=lambda end: end == len(rest) or not fits(first(end)))
+    if most == 0:
+        ends = list(range(1, ends[0] + 1))
+        most = bisect_left(ends, True, key=lambda end: end == len(rest) or not fits(first(end)))
+    if most:
+        count = ends[most - 1]
+        return Page(first(count), Position(start.leaf + count))
+    return _cut(rest[0], start, fits, written)
+
+
+def _cut(
+    leaf: Leaf,
+    start: Position,
+    fits: Callable[[str], bool],
+    written: Callable[[Sequence[Leaf], Position | None], str],
+) -> Page:
+    """Give as much of one text as fits, at least a code point and never all of it."""
+    path, text = leaf
+    if not isinstance(text, str):
+        raise PageTooSmall(json_pointer(path))
+
+    def part(length: int) -> tuple[str, Position]:
+        after = Position(start.leaf, start.character + length)
+        return written([(path, text[:length])], after), after
+
+    lengths = range(1, len(text))
+    most = bisect_left(lengths, True, key=lambda length: not fits(part(length)[0]))
+    if most == 0:
+        raise PageTooSmall(json_pointer(path))
+    return Page(*part(lengths[most - 1]))
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
+    """Yield what has nothing below it, in document order: scalars and empty containers."""
+    if isinstance(value, dict) and value:
+        for key, below in value.items():
+            yield from leaves(below, (*path, key))
+    elif isinstance(value, list) and value:
+        for place, below in enumerate(value):
+            yield from leaves(below, (*path, place))
+    elif path:
+        yield path, value
+
+
+def rebuilt(head: dict[str, Any], pieces: Sequence[Leaf]) -> dict[str, Any]:
+    """Put leaves back into their shape, after `head`; lists hold only what is there."""
+    made: dict[Path, Any] = {(): dict(head)}
+
+    def put(parent: Path, key: str | int, value: Any) -> None:
+        if isinstance(key, int):
+            made[parent].append(value)
+        else:
+            made[parent][key] = value
+
+    for path, value in pieces:
+        for depth in range(1, len(path)):
+            if path[:depth] not in made:
+                made[path[:depth]] = [] if isinstance(path[depth], int) else {}
+                put(path[: depth - 1], path[depth - 1], made[path[:depth]])
+        put(path[:-1], path[-1], value)
+    whole: dict[str, Any] = made[()]
+    return whole
+
+
+def dump(value: Any) -> str:
+    """Write compact JSON; a lone surrogate, which UTF-8 cannot hold, becomes a question mark."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def json_pointer(path: Path) -> str:
+    """Write a path as RFC 6901 has it."""
+    return "".join(
+        f"/{part}" if isinstance(part, int) else "/" + part.replace("~", "~0").replace("/", "~1")
+        for part in path
+    )
+
+
+def _unit_ends(rest: Sequence[Leaf]) -> list[int]:
+    """Give the count of leaves up to the end of each unit that pages keep whole."""
+    keys = [path[: 2 if len(path) > 1 and isinstance(path[1], int) else 1] for path, _ in rest]
+    return [
+        place
+        for place in range(1, len(keys) + 1)
+        if place == len(keys) or keys[place] != keys[place - 1]
+    ]
+
+
+def _least_bytes(rest: Sequence[Leaf]) -> int:
+    """A lower bound of the page's size that costs no building: its texts alone."""
+    return sum(len(value.encode("utf-8", "replace")) for _, value in rest if isinstance(value, str))

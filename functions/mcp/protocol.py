@@ -1,0 +1,217 @@
+"""The Model Context Protocol, one message at a time: no session, no stream, nothing remembered.
+
+Both generations of the protocol are served from the message alone: a request that names its
+version in `params._meta` (2026-07-28 on) needs no handshake; any other one is of the generation
+of `initialize`, which is answered and forgotten.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    CallToolRequestParams,
+    CallToolResult,
+    DiscoverResult,
+    EmptyResult,
+    Implementation,
+    InitializeRequestParams,
+    InitializeResult,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    ListToolsResult,
+    PaginatedRequestParams,
+    Result,
+    ServerCapabilities,
+    TextContent,
+    ToolAnnotations,
+    ToolsCapability,
+)
+from mcp_types import Tool as ListedTool
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    KNOWN_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+from pydantic import ValidationError
+
+from docstokg import __version__
+from docstokg.contracts.state import Caller, Reply
+from docstokg.contracts.tools import RouteEnvelope
+from docstokg.observability import Telemetry
+from docstokg.usecases.intake import decode_body
+from functions.mcp.paging import dump
+from functions.mcp.tools import Tool, call_tool
+
+SERVER = Implementation(name="docstokg", title="DocsToKG RAG", version=__version__)
+CAPABILITIES = ServerCapabilities(tools=ToolsCapability(list_changed=False))
+INSTRUCTIONS = (
+    "Evidence from a corpus and its knowledge graph. Search or answer first, cite by rank, and "
+    "check a draft before you rely on it. Set max_response_tokens to get results in pages."
+)
+LIST_FRESH_MS = 300_000
+# What only the later generation knows; strict peers of the earlier one refuse it.
+LATER_FIELDS = ("resultType", "ttlMs", "cacheScope")
+STATUS = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    UNSUPPORTED_PROTOCOL_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+}
+JSON_TYPE = {"Content-Type": "application/json"}
+
+
+class Refused(Exception):
+    """A message that is answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: what it is called, what it says, who asks, and the id of this exchange."""
+
+    method: str
+    params: dict[str, Any]
+    caller: Caller
+    request_id: str
+    modern: bool
+
+
+def answer(envelope: RouteEnvelope, *, tools: tuple[Tool, ...], telemetry: Telemetry) -> Reply:
+    """Answer one JSON-RPC message: 200 with a result or an error, 202 for a notification.
+
+    400 and 404 with a JSON-RPC error for what is no request or, where the protocol says so, for a
+    request that cannot be served; 413 as a problem before anything is read.
+    """
+    body = decode_body(envelope.body_b64, envelope.request_id)
+    if isinstance(body, Reply):
+        return body
+    try:
+        decoded = json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return _error(Refused(PARSE_ERROR, "Parse error"), None, 400)
+    try:
+        if isinstance(decoded, dict) and "id" not in decoded:
+            JSONRPCNotification.model_validate(decoded)
+            # Nothing runs across requests, so there is nothing a notification could act on.
+            return Reply(statusCode=202, body="", headers=JSON_TYPE)
+        request = JSONRPCRequest.model_validate(decoded)
+    except ValidationError:
+        message = "The body must be one JSON-RPC request or notification"
+        return _error(Refused(INVALID_REQUEST, message), None, 400)
+    params = request.params or {}
+    meta = params.get("_meta")
+    modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+    asked = Asked(request.method, params, envelope.caller, envelope.request_id, modern)
+    try:
+        if isinstance(meta, dict) and modern:
+            _check_version(meta)
+        result = _result(asked, tools, telemetry)
+    except Refused as exc:
+        return _error(exc, request.id, STATUS[exc.code] if modern else 200)
+    except ValidationError as exc:
+        wrong = [".".join(map(str, error["loc"])) for error in exc.errors()]
+        refused = Refused(INVALID_PARAMS, "Invalid params", wrong)
+        return _error(refused, request.id, 400 if modern else 200)
+    return _reply({"jsonrpc": "2.0", "id": request.id, "result": _shaped(result, modern)})
+
+
+def _result(asked: Asked, tools: tuple[Tool, ...], telemetry: Telemetry) -> Result:
+    if asked.method == "tools/call":
+        return _called(asked, tools, telemetry)
+    if asked.method == "tools/list":
+        PaginatedRequestParams.model_validate(asked.params)
+        return ListToolsResult(tools=[_listed(tool) for tool in tools], ttl_ms=LIST_FRESH_MS)
+    if asked.method == "ping":
+        return EmptyResult(result_type="complete")
+    if asked.method == "server/discover" and asked.modern:
+        return DiscoverResult(
+            supported_versions=list(KNOWN_PROTOCOL_VERSIONS),
+            capabilities=CAPABILITIES,
+            instructions=INSTRUCTIONS,
+            ttl_ms=LIST_FRESH_MS,
+        )
+    if asked.method == "initialize" and not asked.modern:
+        wanted = InitializeRequestParams.model_validate(asked.params).protocol_version
+        known = wanted in HANDSHAKE_PROTOCOL_VERSIONS
+        return InitializeResult(
+            protocol_version=wanted if known else LATEST_HANDSHAKE_VERSION,
+            capabilities=CAPABILITIES,
+            server_info=SERVER,
+            instructions=INSTRUCTIONS,
+        )
+    raise Refused(METHOD_NOT_FOUND, "Method not found")
+
+
+def _called(asked: Asked, tools: tuple[Tool, ...], telemetry: Telemetry) -> CallToolResult:
+    params = CallToolRequestParams.model_validate(asked.params)
+    found = next((tool for tool in tools if tool.name == params.name), None)
+    if found is None:
+        names = [tool.name for tool in tools]
+        raise Refused(INVALID_PARAMS, "Unknown tool", {"tools": names})
+    outcome = call_tool(
+        found,
+        params.arguments or {},
+        caller=asked.caller,
+        request_id=asked.request_id,
+        telemetry=telemetry,
+    )
+    content = TextContent(type="text", text=outcome.text)
+    return CallToolResult(content=[content], is_error=outcome.failed)
+
+
+def _listed(tool: Tool) -> ListedTool:
+    return ListedTool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema(),
+        annotations=ToolAnnotations(
+            title=tool.title, read_only_hint=True, idempotent_hint=True, open_world_hint=False
+        ),
+    )
+
+
+def _check_version(meta: dict[str, Any]) -> None:
+    version = meta[PROTOCOL_VERSION_META_KEY]
+    if not isinstance(version, str) or CLIENT_CAPABILITIES_META_KEY not in meta:
+        message = (
+            f"params._meta needs {PROTOCOL_VERSION_META_KEY!r} and {CLIENT_CAPABILITIES_META_KEY!r}"
+        )
+        raise Refused(INVALID_PARAMS, message)
+    if version not in MODERN_PROTOCOL_VERSIONS:
+        data = {"supported": list(KNOWN_PROTOCOL_VERSIONS), "requested": version}
+        raise Refused(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
+
+
+def _shaped(result: Result, modern: bool) -> dict[str, Any]:
+    """Give the result as its generation of the protocol writes it."""
+    dumped: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if not modern:
+        return {key: value for key, value in dumped.items() if key not in LATER_FIELDS}
+    info = SERVER.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return {**dumped, "_meta": {SERVER_INFO_META_KEY: info}}
+
+
+def _error(refused: Refused, message_id: int | str | None, status: int) -> Reply:
+    error: dict[str, Any] = {"code": refused.code, "message": refused.message}
+    if refused.data is not None:
+        error["data"] = refused.data
+    return _reply({"jsonrpc": "2.0", "id": message_id, "error": error}, status)
+
+
+def _reply(message: dict[str, Any], status: int = 200) -> Reply:
+    return Reply(statusCode=status, body=dump(message), headers=JSON_TYPE)

@@ -1,0 +1,204 @@
+"""The tools: each is a route of the HTTP API, called by the same handler with the same body."""
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from docstokg.contracts.check import CheckRequest
+from docstokg.contracts.request import RAGRequest, Route, SearchRequest
+from docstokg.contracts.response import FieldProblem
+from docstokg.contracts.state import Caller, Envelope, Reply
+from docstokg.contracts.tools import MIN_RESPONSE_TOKENS, Paging, RouteEnvelope
+from docstokg.errors import DocsToKGError, InvalidCursor, QuotaExceeded, Timeout, Unavailable
+from docstokg.observability import Telemetry
+from docstokg.ports import RouteFunction, Workflow
+from docstokg.usecases.intake import invalid, parse
+from docstokg.usecases.problems import problem_reply
+from functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest, run_name
+from functions.mcp.paging import START, PageTooSmall, Position, page_of
+
+BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: its contract, and the route that answers it.
+
+    `facts`: the parts of the response that must not have changed when a next page is asked for.
+    `stored`: the route can keep its response under a `cache_key`, so that pages are of one run.
+    """
+
+    name: str
+    title: str
+    description: str
+    request: type[BaseModel]
+    run: Callable[[RouteEnvelope], Reply]
+    facts: tuple[str, ...]
+    stored: bool = False
+
+    def input_schema(self) -> dict[str, Any]:
+        """Give the JSON schema of the arguments: the route's own, and how to page."""
+        schema = self.request.model_json_schema(mode="validation")
+        paging = Paging.model_json_schema(mode="validation")["properties"]
+        del schema["title"], schema["description"]
+        return {**schema, "properties": schema["properties"] | paging}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The text a tool call gives: a page of the response, or a problem."""
+
+    text: str
+    failed: bool
+
+
+def offered_tools(workflow: Workflow, check: RouteFunction | None) -> tuple[Tool, ...]:
+    """List the tools whose route is there."""
+
+    def asked(route: Route) -> Callable[[RouteEnvelope], Reply]:
+        return lambda given: workflow.run(
+            Envelope(
+                route=route,
+                request_id=given.request_id,
+                caller=given.caller,
+                body_b64=given.body_b64,
+            )
+        )
+
+    tools = [
+        Tool(
+            "search_documentation",
+            "Search documentation",
+            "Find passages that answer a question: hybrid search widened and re-ranked through "
+            "the knowledge graph. Each citation has the exact span of its source, a score in "
+            "[0, 1] and, when the graph brought it, the path from the question to it.",
+            SearchRequest,
+            asked("search"),
+            ("citations", "graph"),
+            stored=True,
+        ),
+        Tool(
+            "answer_with_citations",
+            "Answer with citations",
+            "Answer a question from the documentation. With synthesis.enabled (it needs "
+            "budget.max_tokens_gen > 0) the answer is written by a model and every claim carries "
+            "a marker [n] that means the citation of rank n; `grounding` says which sentences "
+            "their sources support. Without it, the same evidence and no answer.",
+            RAGRequest,
+            asked("answer"),
+            ("answer", "citations", "grounding", "graph"),
+            stored=True,
+        ),
+    ]
+    if check is not None:
+        tools.append(
+            Tool(
+                "check_grounding",
+                "Check grounding",
+                "Check any draft text, sentence by sentence, against given citations or what is "
+                "found for it, and its ids, labels and stated relations against the ontology. "
+                "No model is called.",
+                CheckRequest,
+                check.run,
+                ("grounding", "consistency"),
+            )
+        )
+    return tuple(tools)
+
+
+def call_tool(
+    tool: Tool, arguments: dict[str, Any], *, caller: Caller, request_id: str, telemetry: Telemetry
+) -> Outcome:
+    """Run the tool's route and give the asked page of its response, or its problem.
+
+    The text never has more than `max_response_tokens` tokens of four bytes, problems included.
+    """
+    paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
+    asked = {name: value for name, value in arguments.items() if name not in paged}
+    max_bytes = _max_bytes(paged.get("max_response_tokens"))
+    paging, errors = parse(_bytes(paged), Paging)
+    if paging is None:
+        errors += parse(_bytes(asked), tool.request)[1]
+        return _failed(invalid(errors, request_id), max_bytes)
+    request = request_digest(tool.name, asked, caller.sub)
+    cursor = None
+    if paging.response_cursor is not None:
+        try:
+            cursor = cursor_from(paging.response_cursor, request)
+        except InvalidCursor as exc:
+            where = FieldProblem(path="$.response_cursor", code="invalid_cursor", message=str(exc))
+            return _failed(invalid([where], request_id), max_bytes)
+    run = run_name(request_id) if cursor is None else cursor.run
+    if tool.stored and asked.get("cache_key") is None and max_bytes is not None:
+        # The pages of one response are cut from one run, where the cache can keep it.
+        asked["cache_key"] = f"pages:{run.hex()}"
+    reply = _reply(tool, asked, caller, request_id, telemetry)
+    if reply.statusCode != 200:
+        return _failed(reply, max_bytes)
+    document = json.loads(reply.body)
+    facts = facts_digest(document, tool.facts)
+    if cursor is not None and cursor.facts != facts:
+        detail = "What was found has changed since the page before; ask again without the cursor."
+        return _failed(problem_reply(409, "result_changed", detail, request_id), max_bytes)
+    try:
+        page = page_of(
+            document,
+            START if cursor is None else cursor.position,
+            max_bytes,
+            lambda position: str(Cursor(request, facts, run, position)),
+        )
+    except PageTooSmall as exc:
+        detail = f"max_response_tokens has no room for {exc}."
+        return _failed(problem_reply(400, "page_too_small", detail, request_id), max_bytes)
+    return Outcome(page.text, failed=False)
+
+
+def _max_bytes(limit: object) -> int | None:
+    """Give the limit that even a problem has to keep: whatever else is wrong with the request."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < MIN_RESPONSE_TOKENS:
+        return None
+    return limit * BYTES_PER_TOKEN
+
+
+def _reply(
+    tool: Tool, asked: dict[str, Any], caller: Caller, request_id: str, telemetry: Telemetry
+) -> Reply:
+    envelope = RouteEnvelope(
+        route=tool.name,
+        request_id=request_id,
+        caller=caller,
+        body_b64=base64.b64encode(_bytes(asked)).decode(),
+    )
+    try:
+        return tool.run(envelope)
+    except DocsToKGError as exc:
+        telemetry.log("ERROR", "tool_failed", request_id=request_id, tool=tool.name, error=str(exc))
+        if isinstance(exc, QuotaExceeded):
+            return problem_reply(429, "too_many_requests", "Try again later.", request_id)
+        if isinstance(exc, Timeout):
+            return problem_reply(504, "workflow_timeout", "It ran out of time.", request_id)
+        if isinstance(exc, Unavailable):
+            return problem_reply(503, "unavailable", "The service cannot be reached.", request_id)
+        detail = "The request could not be completed."
+        return problem_reply(500, "internal_error", detail, request_id)
+
+
+def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
+    """Give the problem whole, or as much of it as may be said."""
+    if max_bytes is None or len(reply.body.encode("utf-8")) <= max_bytes:
+        return Outcome(reply.body, failed=True)
+    problem = json.loads(reply.body)
+    return Outcome(page_of(problem, START, max_bytes, _no_cursor).text, failed=True)
+
+
+def _no_cursor(_: Position) -> None:
+    return None
+
+
+def _bytes(value: dict[str, Any]) -> bytes:
+    """Write JSON as the client would have; what is no Unicode stays so, for the route to refuse."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -1,0 +1,41 @@
+"""The state machine in AWS, for a function that starts it itself instead of API Gateway."""
+
+from docstokg.adapters.aws import AwsService
+from docstokg.contracts.state import Envelope, Reply
+from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
+
+
+class StepFunctionsWorkflow:
+    """The Workflow port on a synchronous Express execution."""
+
+    def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
+        """`arn`: of the state machine or its alias; `timeout_s`: beyond the machine's own."""
+        self._arn, self._timeout_s = arn, timeout_s
+        self._service = service or AwsService(
+            "stepfunctions", region_of(arn), read_timeout_s=timeout_s
+        )
+
+    def run(self, envelope: Envelope) -> Reply:
+        """Run one execution to its reply; `Timeout` and `Unavailable` when it has none."""
+        given = envelope.model_dump_json()
+        execution = self._service.call(
+            lambda client: client.start_sync_execution(stateMachineArn=self._arn, input=given),
+            self._timeout_s,
+        )
+        if execution["status"] == "TIMED_OUT":
+            raise Timeout("the workflow ran out of time")
+        if execution["status"] != "SUCCEEDED":
+            # The cause may hold a stack trace: it stays in the execution's own log.
+            raise Unavailable("the workflow failed")
+        try:
+            return Reply.model_validate_json(execution["output"])
+        except ValueError as exc:
+            raise WrongAnswer("the workflow gave no reply") from exc
+
+
+def region_of(arn: str) -> str:
+    """Give the region of `arn:PARTITION:SERVICE:REGION:ACCOUNT:...`."""
+    parts = arn.split(":")
+    if len(parts) < 6 or parts[0] != "arn":
+        raise Misconfigured(f"{arn!r} is no ARN")
+    return parts[3]

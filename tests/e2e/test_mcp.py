@@ -1,0 +1,337 @@
+"""MCP by its official client: over HTTP against a real server, and over a pipe to a process."""
+
+import json
+import math
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import uvicorn
+from jsonschema import Draft202012Validator
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from docstokg.observability import Telemetry
+from docstokg.wiring import Wiring
+from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.server import application
+
+ROOT = Path(__file__).resolve().parents[2]
+QUESTION = "What are seizures in children?"
+TOOLS = {"search_documentation", "answer_with_citations", "check_grounding"}
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def serving(models, small_store, cache_dir):
+    """Start real servers on free ports; each is stopped when the module ends."""
+    from docstokg.settings import Settings
+
+    started = []
+
+    def start(**more) -> str:
+        url = f"sqlite:///{small_store}"
+        settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **more)
+        sink = PrometheusSink()
+        wiring = Wiring(settings, Telemetry(sink, lambda line: None), models)
+        held = socket.socket()
+        held.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(
+            application(settings, wiring, sink), log_level="error", access_log=False
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
+        thread.start()
+        started.append((server, thread, held, wiring))
+        return f"http://127.0.0.1:{held.getsockname()[1]}/mcp"
+
+    yield start
+    for server, thread, held, wiring in started:
+        server.should_exit = True
+        thread.join(10)
+        held.close()
+        wiring.close()
+
+
+@pytest.fixture(scope="module")
+def url(serving) -> Iterator[str]:
+    return serving()
+
+
+def text_of(result) -> str:
+    (block,) = result.content
+    assert block.type == "text"
+    assert result.structured_content is None
+    return block.text
+
+
+def tokens(text: str) -> int:
+    return math.ceil(len(text.encode("utf-8")) / 4)
+
+
+async def good(client: Client, tool: str, **arguments) -> dict:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    return json.loads(text_of(result))
+
+
+async def bad(client: Client, tool: str, **arguments) -> dict:
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    return json.loads(text_of(result))
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
+async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
+    async with Client(url, mode=mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == TOOLS
+    for tool in tools.values():
+        schema = tool.input_schema
+        Draft202012Validator.check_schema(schema)
+        assert schema["additionalProperties"] is False
+        assert {"max_response_tokens", "response_cursor"} <= set(schema["properties"])
+        assert tool.annotations is not None and tool.annotations.read_only_hint is True
+    search = Draft202012Validator(tools["search_documentation"].input_schema)
+    assert search.is_valid({"query": "abc", "top_k": 3, "max_response_tokens": 500})
+    for wrong in (
+        {"query": "ab"},
+        {"query": "abc", "top_k": 0},
+        {"query": "abc", "synthesis": {"enabled": True}},
+        {"query": "abc", "budget": {"max_tokens_gen": 3}},
+        {"query": "abc", "max_response_tokens": 99},
+        {"top_k": 3},
+    ):
+        assert not search.is_valid(wrong), wrong
+    answer = Draft202012Validator(tools["answer_with_citations"].input_schema)
+    assert answer.is_valid({"query": "abc", "synthesis": {"enabled": True}})
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_tool_answers_as_its_route_does(url, mode) -> None:
+    async with Client(url, mode=mode) as client:
+        body = await good(client, "search_documentation", query=QUESTION)
+    async with httpx2.AsyncClient() as http:
+        route = url.replace("/mcp", "/v1/search")
+        same = (await http.post(route, json={"query": QUESTION})).json()
+    assert body["truncated"] is False
+    assert body["next_cursor"] is None
+    for citation in [*body["citations"], *same["citations"]]:
+        del citation["provenance"]["retrieved_at"]
+    assert body["citations"] == same["citations"] != []
+    assert set(same) <= set(body)
+
+
+async def test_an_answer_and_its_check(url) -> None:
+    async with Client(url) as client:
+        body = await good(
+            client,
+            "answer_with_citations",
+            query="What are seizures?",
+            budget={"max_tokens_gen": 200},
+            synthesis={"enabled": True, "model": "extractive"},
+        )
+        checked = await good(
+            client,
+            "check_grounding",
+            text=body["answer"],
+            citations=[{"rank": c["rank"], "uuid": c["uuid"]} for c in body["citations"]],
+        )
+    assert "[1]" in body["answer"]
+    assert checked["grounding"]["grounded"] is True
+
+
+async def test_pages_have_the_asked_size_and_join_to_the_whole(url) -> None:
+    asked = {"query": QUESTION, "top_k": 7}
+    async with Client(url) as client:
+        whole = await good(client, "search_documentation", **asked)
+        seen, cursor, pages = [], None, 0
+        while True:
+            more = {} if cursor is None else {"response_cursor": cursor}
+            result = await client.call_tool(
+                "search_documentation", {**asked, "max_response_tokens": 400, **more}
+            )
+            text = text_of(result)
+            assert not result.is_error, text
+            assert tokens(text) <= 400
+            page = json.loads(text)
+            assert page["truncated"] is (page["next_cursor"] is not None)
+            # A citation is never split where a page can hold it.
+            seen += page.get("citations", [])
+            pages += 1
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+    for citation in [*seen, *whole["citations"]]:
+        del citation["provenance"]["retrieved_at"]
+    assert pages > 2
+    assert seen == whole["citations"]
+
+
+async def test_every_size_is_kept_by_results_and_by_problems(url) -> None:
+    async with Client(url) as client:
+        for limit in (100, 101, 137, 250, 1000, 3001):
+            for arguments in (
+                {"query": QUESTION, "verbosity": "full"},
+                {"query": "\U0001f600" * 60 + " fever"},
+                {"query": "abc", **{f"unknown {n} \U0001f600": n for n in range(40)}},
+                {"query": "x"},
+            ):
+                result = await client.call_tool(
+                    "search_documentation", {**arguments, "max_response_tokens": limit}
+                )
+                text = text_of(result)
+                assert tokens(text) <= limit
+                assert "truncated" in json.loads(text) or result.is_error
+
+
+async def test_the_same_cursor_gives_the_same_page(url) -> None:
+    asked = {"query": QUESTION, "max_response_tokens": 300}
+    async with Client(url) as client:
+        first = await good(client, "search_documentation", **asked)
+        again = [
+            await good(
+                client, "search_documentation", **asked, response_cursor=first["next_cursor"]
+            )
+            for _ in range(2)
+        ]
+    assert again[0] == again[1]
+    assert again[0]["continues_at"].startswith("/citations/")
+
+
+async def test_problems_are_tool_errors(url) -> None:
+    async with Client(url) as client:
+        problem = await bad(client, "search_documentation", query="x", top_k=0, nonsense=1)
+        assert problem["status"] == 400
+        assert {error["path"] for error in problem["errors"]} == {
+            "$.query",
+            "$.top_k",
+            "$.nonsense",
+        }
+        problem = await bad(
+            client, "search_documentation", query="x", max_response_tokens=1, response_cursor=3
+        )
+        assert {error["path"] for error in problem["errors"]} == {
+            "$.query",
+            "$.max_response_tokens",
+            "$.response_cursor",
+        }
+        first = await good(client, "search_documentation", query=QUESTION, max_response_tokens=200)
+        cursor = first["next_cursor"]
+        for tool, query, given in (
+            ("search_documentation", "another question", cursor),
+            ("answer_with_citations", QUESTION, cursor),
+            ("search_documentation", QUESTION, "AAAA"),
+            ("search_documentation", QUESTION, "!"),
+        ):
+            problem = await bad(
+                client, tool, query=query, max_response_tokens=200, response_cursor=given
+            )
+            assert problem["errors"][0]["path"] == "$.response_cursor"
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("traverse_the_moon", {})
+        assert refused.value.error.code == -32602
+
+
+async def test_a_key_is_needed_where_keys_are(serving, tmp_path) -> None:
+    keys = tmp_path / "keys.json"
+    guest = {"sub": "g", "namespaces": ["open"], "groups": []}
+    keys.write_text(json.dumps({"guest-key": guest}))
+    url = serving(auth="keys", keys_file=str(keys))
+
+    @asynccontextmanager
+    async def with_key(key: str):
+        async with httpx2.AsyncClient(headers={"X-Api-Key": key}) as http:
+            yield streamable_http_client(url, http_client=http)
+
+    async with with_key("guest-key") as transport, Client(transport) as client:
+        problem = await bad(client, "search_documentation", query=QUESTION)
+        assert (problem["status"], problem["code"]) == (403, "namespace_not_granted")
+        await good(client, "search_documentation", query=QUESTION, namespace="open")
+    with pytest.raises(Exception) as refused:
+        async with with_key("unknown") as transport, Client(transport):
+            pass
+    assert refused.value is not None
+    async with httpx2.AsyncClient() as http:
+        assert (await http.post(url, json={})).status_code == 401
+
+
+async def test_what_is_no_message_of_the_protocol(url) -> None:
+    async with httpx2.AsyncClient() as http:
+
+        async def post(content: bytes, status: int, **headers) -> dict:
+            kind = {"content-type": "application/json", **headers}
+            response = await http.post(url, content=content, headers=kind)
+            assert response.status_code == status, response.text
+            return response.json() if response.content else {}
+
+        assert (await post(b"{", 400))["error"]["code"] == -32700
+        assert (await post(b"[" * 50_000, 400))["error"]["code"] == -32700
+        assert (await post(b"\xff", 400))["error"]["code"] == -32700
+        for odd in (b"[]", b"3", b'{"id": 1}', b'{"jsonrpc":"2.0","id":null,"method":"ping"}'):
+            assert (await post(odd, 400))["error"]["code"] == -32600
+        unknown = {"jsonrpc": "2.0", "id": "a", "method": "no/such"}
+        assert (await post(json.dumps(unknown).encode(), 200))["error"]["code"] == -32601
+        ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+        assert await post(json.dumps(ping).encode(), 200) == {
+            "jsonrpc": "2.0",
+            "id": 7,
+            "result": {},
+        }
+        later = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}}
+        later["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {}
+        refused = await post(json.dumps({**ping, "params": later}).encode(), 400)
+        assert refused["error"]["code"] == -32022
+        assert "2026-07-28" in refused["error"]["data"]["supported"]
+        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert await post(json.dumps(note).encode(), 202) == {}
+        assert (await post(b" " * 70_000, 413))["code"] == "body_too_large"
+        ping_bytes = json.dumps(ping).encode()
+        for origin in ("https://evil.example", "null", "http://["):
+            assert (await post(ping_bytes, 403, origin=origin))["code"] == "foreign_origin"
+        await post(ping_bytes, 200, origin="http://localhost:3000")
+        assert (await http.get(url)).status_code == 405
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> None:
+    store = f"sqlite:///{small_store}"
+    path = os.pathsep.join(str(ROOT / part) for part in (".", "layers/common/python", "local"))
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-c", "from docstokg_local.cli import main; main()", "mcp", "--index", store],
+        env={
+            "PYTHONPATH": path,
+            "DOCSTOKG_CACHE_DIR": str(cache_dir),
+            "PATH": os.defpath,
+            "HOME": str(tmp_path),
+        },
+    )
+    async with Client(server, mode=mode) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
+        whole = await good(client, "search_documentation", query=QUESTION)
+        first = await good(client, "search_documentation", query=QUESTION, max_response_tokens=300)
+        assert first["truncated"] is True
+        assert "seizure" in {citation["chunk_id"] for citation in whole["citations"]}
+        rest = await good(
+            client,
+            "search_documentation",
+            query=QUESTION,
+            max_response_tokens=60_000,
+            response_cursor=first["next_cursor"],
+        )
+        cited = [c["chunk_id"] for c in [*first.get("citations", []), *rest["citations"]]]
+        assert cited == [c["chunk_id"] for c in whole["citations"]]
+        problem = await bad(client, "check_grounding", text="", namespace="UPPER")
+        assert {error["path"] for error in problem["errors"]} == {"$.text", "$.namespace"}

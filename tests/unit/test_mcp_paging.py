@@ -1,0 +1,127 @@
+"""Pages of any JSON document join to the document, and each keeps its size."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docstokg.errors import InvalidCursor
+from functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest
+from functions.mcp.paging import START, Position, leaves, page_of
+
+KEYS = st.text("abc/~é", min_size=1, max_size=4)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-999, 999) | st.text(max_size=400),
+    lambda below: st.lists(below, max_size=6) | st.dictionaries(KEYS, below, max_size=4),
+    max_leaves=25,
+)
+DOCUMENTS = st.dictionaries(st.sampled_from(["first", "second", "third"]), VALUES, max_size=3)
+RUN = b"r" * 16
+
+
+def shown(position: Position) -> str:
+    return str(Cursor(b"q" * 8, b"f" * 8, RUN, position))
+
+
+def pages_of(document: dict, max_bytes: int) -> list[dict]:
+    pages, at = [], START
+    while at is not None:
+        page = page_of(document, at, max_bytes, shown)
+        assert len(page.text.encode("utf-8")) <= max_bytes
+        assert page.after is None or page.after != at
+        pages.append(json.loads(page.text))
+        assert pages[-1].pop("truncated") is (page.after is not None)
+        cursor = pages[-1].pop("next_cursor")
+        assert cursor == (None if page.after is None else shown(page.after))
+        at = page.after
+    return pages
+
+
+def joined(pages: list[dict]) -> dict:
+    """Join pages by what they say of themselves, as a client would."""
+    whole: dict = {}
+    for page in pages:
+        pointer = page.pop("continues_at", None)
+        path = [] if pointer is None else pointer.split("/")[1:]
+        merge(whole, page, [part.replace("~1", "/").replace("~0", "~") for part in path])
+    return whole
+
+
+def merge(known, more, path: list[str]):
+    if isinstance(known, dict):
+        for key, value in more.items():
+            if path and key == path[0] and key in known:
+                known[key] = merge(known[key], value, path[1:])
+            else:
+                known[key] = value
+        return known
+    if isinstance(known, list):
+        if path and int(path[0]) < len(known):
+            known[-1] = merge(known[-1], more[0], path[1:])
+            more = more[1:]
+        return known + more
+    return known + more
+
+
+@settings(deadline=None, max_examples=200)
+@given(DOCUMENTS, st.integers(400, 3000))
+def test_pages_join_to_the_document(document, max_bytes) -> None:
+    assert joined(pages_of(document, max_bytes)) == document
+
+
+def test_elements_stay_whole_while_a_page_can_hold_them() -> None:
+    document = {"rows": [{"id": n, "text": "x" * 150} for n in range(20)], "last": "end"}
+    for page in pages_of(document, 700):
+        for row in page.get("rows", []):
+            assert set(row) == {"id", "text"}
+
+
+def test_a_text_too_long_for_a_page_is_cut_between_code_points() -> None:
+    document = {"answer": "\U0001f600é" * 600, "rows": []}
+    pages = pages_of(document, 400)
+    assert "".join(page.get("answer", "") for page in pages) == document["answer"]
+    assert all("�" not in page.get("answer", "") for page in pages)
+
+
+def test_without_a_limit_there_is_one_page() -> None:
+    document = {"rows": [{"a": []}, {}, None], "x": {}}
+    page = page_of(document, START, None, shown)
+    assert page.after is None
+    assert json.loads(page.text) == {"truncated": False, "next_cursor": None, **document}
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.binary(min_size=8, max_size=8))
+def test_a_cursor_comes_back_as_it_was(leaf, character, request) -> None:
+    cursor = Cursor(request, b"f" * 8, RUN, Position(leaf, character))
+    assert len(str(cursor)) == 55
+    assert cursor_from(str(cursor), request) == cursor
+    with pytest.raises(InvalidCursor):
+        cursor_from(str(cursor), bytes(8) if request != bytes(8) else b"x" * 8)
+
+
+@given(st.text(max_size=130))
+def test_no_text_breaks_the_reader(text) -> None:
+    with pytest.raises(InvalidCursor):
+        cursor_from(text, b"q" * 8)
+
+
+def test_requests_differ_by_tool_caller_and_arguments_but_not_by_order() -> None:
+    one = request_digest("t", {"a": 1, "b": [1, 2]}, "me")
+    assert one == request_digest("t", {"b": [1, 2], "a": 1}, "me")
+    others = [
+        request_digest("u", {"a": 1, "b": [1, 2]}, "me"),
+        request_digest("t", {"a": 1, "b": [2, 1]}, "me"),
+        request_digest("t", {"a": 1, "b": [1, 2]}, "you"),
+        request_digest("t", {"a": True, "b": [1, 2]}, "me"),
+    ]
+    assert len({one, *others}) == 5
+
+
+def test_facts_forget_when_they_were_read() -> None:
+    body = {"citations": [{"uuid": "u", "provenance": {"retrieved_at": "now", "run_id": "r"}}]}
+    later = json.loads(json.dumps(body).replace("now", "later"))
+    other = json.loads(json.dumps(body).replace('"u"', '"v"'))
+    assert facts_digest(body, ["citations"]) == facts_digest(later, ["citations"])
+    assert facts_digest(body, ["citations"]) != facts_digest(other, ["citations"])
+    assert next(leaves(body))[0] == ("citations", 0, "uuid")
