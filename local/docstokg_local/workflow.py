@@ -35,6 +35,7 @@ class LocalWorkflow:
             name: module.build(wiring) for name, module in STEPS.items()
         }
         timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
+        wiring.warm()
         self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
 
     def run(self, envelope: Envelope) -> Reply:

@@ -36,7 +36,7 @@ def test_a_question_becomes_cited_evidence(small_store, client_for) -> None:
     )
     body = response.json()
     assert response.status_code == 200
-    assert body["citations"][0]["chunk_id"] == "seizure"
+    assert "seizure" in [citation["chunk_id"] for citation in body["citations"][:2]]
     assert [c["rank"] for c in body["citations"]] == list(range(1, body["results_count"] + 1))
     for citation in body["citations"]:
         proven(citation)
