@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.evaluation import read_questions
-from docstokg_local.loading.pipeline import LoadOptions, Stores, load
+from docstokg_local.loading.context import LoadOptions, Stores
+from docstokg_local.loading.pipeline import load
 from docstokg_local.loading.rejects import RejectLog
 from functions.expand.expand import explore, measured
 from functions.retrieve import handler as retrieve_step
@@ -71,7 +72,7 @@ def main() -> None:
     names = [name for name in chosen.sets.split(",") if (chosen.data / name).is_dir()]
     cases: list[Case] = []
     for name in names:
-        found = cases_of(name, chosen.data, chosen.work, chosen.limit)
+        found = remembered(name, chosen.data, chosen.work, chosen.limit)
         cases += found
         print(f"{name}: {len(found)} questions", file=sys.stderr, flush=True)
     report(cases, names)
@@ -88,6 +89,24 @@ def main() -> None:
             "fitted_on": {name: sum(case.name == name for case in cases) for name in names},
         }
         GATE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def remembered(name: str, data: Path, work: Path, limit: int) -> list[Case]:
+    """Read what an earlier run measured from WORK/SET.LIMIT.json, else measure and keep it."""
+    file = work / f"{name}.{limit}.json"
+    if not file.exists():
+        found = cases_of(name, data, work, limit)
+        file.write_text(json.dumps([asdict(case) for case in found]), encoding="utf-8")
+    return [
+        Case(
+            row["name"],
+            tuple(row["off"]),
+            tuple(tuple(values) for values in row["on"]),
+            tuple(tuple(values) for values in row["signals"]),
+            row["ms"],
+        )
+        for row in json.loads(file.read_text(encoding="utf-8"))
+    ]
 
 
 def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:

@@ -1,0 +1,1 @@
+"""Walk the knowledge graph from given nodes."""

@@ -1,0 +1,52 @@
+"""Entry point of `POST /v1/traverse`, and of verbosity graph inside the workflow (mode graph)."""
+
+import time
+from typing import Any
+
+from docstokg.contracts.request import RAGRequest
+from docstokg.contracts.state import Grounded, Plan
+from docstokg.contracts.traverse import TraverseEnvelope
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.traverse.call_budget import CallBudget
+from functions.traverse.traverse import traverse, view_of_citations
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler with its clients; both modes share one budget per caller."""
+    graph = wiring.knowledge_graph()
+    index = wiring.search_index()
+    embedder = wiring.embedder()
+    budget = CallBudget(wiring.settings.graph_budget_per_minute)
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        if event.get("mode") == "graph":
+            view, degraded, warnings = view_of_citations(
+                RAGRequest.model_validate(event["request"]),
+                Plan.model_validate(event["plan"]),
+                Grounded.model_validate(event["grounded"]),
+                graph=graph,
+                index=index,
+                embedder=embedder,
+                budget=budget,
+                telemetry=wiring.telemetry,
+                clock=time.time,
+            )
+            shown = None if view is None else view.model_dump(mode="json")
+            return {"graph": shown, "degraded": list(degraded), "warnings": list(warnings)}
+        reply = traverse(
+            TraverseEnvelope.model_validate(event),
+            graph=graph,
+            index=index,
+            embedder=embedder,
+            budget=budget,
+            telemetry=wiring.telemetry,
+            enabled=wiring.current_settings().feature_traversal_tool,
+            now_s=time.time(),
+        )
+        return reply.model_dump(mode="json")
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

@@ -1,0 +1,55 @@
+"""Which nodes of a walk are worth expanding: similar to the question, new, and not falling off."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from docstokg.domain.vectors import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """A layer after the gate: ids to expand, best first; those pruned; the best score."""
+
+    expand: tuple[str, ...]
+    pruned: tuple[str, ...]
+    best: float
+
+
+def score_layer(
+    query: Floats, vectors: Mapping[str, Floats], collected: Floats | None, novelty_penalty: float
+) -> dict[str, float]:
+    """Score candidates: cosine(query, node) - penalty * max(0, max cosine(node, collected)).
+
+    Vectors are unit rows of one dimension; `collected` holds what earlier layers kept, shape
+    (n, dimension), or None for nothing.
+    """
+    names = sorted(vectors)
+    if not names:
+        return {}
+    rows = np.stack([vectors[name] for name in names])
+    scores = rows @ query
+    if collected is not None and len(collected):
+        scores = scores - novelty_penalty * np.maximum(0.0, (rows @ collected.T).max(axis=1))
+    return {name: float(score) for name, score in zip(names, scores, strict=True)}
+
+
+def gate_layer(
+    scores: Mapping[str, float], best_before: float | None, top_k: int, delta_threshold: float
+) -> Gated:
+    """Choose what to expand: the layer's `top_k` that score >= best_before - delta_threshold.
+
+    `best_before`: the best score of the layer before, None for the first. Ties by id.
+    """
+    ranked = sorted(scores, key=lambda name: (-scores[name], name))
+    floor = float("-inf") if best_before is None else best_before - delta_threshold
+    expand = tuple(name for name in ranked[:top_k] if scores[name] >= floor)
+    kept = set(expand)
+    pruned = tuple(name for name in ranked if name not in kept)
+    return Gated(expand, pruned, scores[ranked[0]] if ranked else float("-inf"))
+
+
+def share_of(remaining: int, layers_left: int) -> int:
+    """Give how many nodes a layer may keep so that the deeper layers find room: rounded up."""
+    return -(-max(0, remaining) // max(1, layers_left))

@@ -1,0 +1,338 @@
+"""A walk keeps its caps, sees only what its caller may, and says what it did not follow."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
+from docstokg.contracts.records import (
+    ChunkRecord,
+    MentionRecord,
+    Scope,
+)
+from docstokg.contracts.state import Caller
+from docstokg.contracts.traverse import Frontier, TraverseEnvelope
+from docstokg.domain.vectors import pack
+from docstokg.errors import DocsToKGError, Timeout, Unavailable
+from docstokg.observability import Telemetry
+from functions.traverse.call_budget import CallBudget
+from functions.traverse.traverse import traverse
+from functions.traverse.walk import Walk, Walked, walk_graph
+from tests.contract.fakes import MemoryIndex
+from tests.contract.graph_fake import MemoryGraph
+from tests.contract.test_knowledge_graph import chunk, entity, number, relation
+
+DIMENSION = 64
+ME = Caller(sub="me", namespaces=("*",), groups=("*",))
+QUERY = "seizures of children"
+TEXTS = {
+    "a": ("d1", "Seizures of children", ("neurology",), ()),
+    "b": ("d1", "Seizures and fever", ("neurology",), ()),
+    "c": ("d2", "Concrete bridges", ("roads",), ()),
+    "s": ("d3", "Secret seizures of children", ("neurology",), ("staff",)),
+}
+
+
+class WordVectors:
+    """Bags of hashed words as vectors: texts that share words are similar."""
+
+    model = "words"
+    dimension = DIMENSION
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        found = []
+        for text in texts:
+            vector = np.zeros(DIMENSION, dtype=np.float32)
+            for word in text.casefold().split():
+                vector[hashlib.sha256(word.encode()).digest()[0] % DIMENSION] += 1
+            found.append(pack(vector))
+        return tuple(found)
+
+
+def stores() -> tuple[MemoryGraph, MemoryIndex]:
+    graph, index = MemoryGraph(), MemoryIndex()
+    graph.put_chunks([chunk(name, row[0], acl=row[3]) for name, row in TEXTS.items()])
+    graph.put_entities(
+        [
+            entity("HP:1", "Seizures", "Phenotype"),
+            entity("HP:2", "Fever", "Phenotype"),
+            entity("HP:3", "Concrete", "Material"),
+            *(entity(f"X:{i}", f"Seizures kind {i}", "Phenotype") for i in range(30)),
+        ]
+    )
+    graph.put_relations(
+        [
+            relation("HP:2", "may_cause", "HP:1", evidence="b"),
+            relation("HP:1", "unlike", "HP:3"),
+            *(relation(f"X:{i}", "is_a", "HP:1") for i in range(30)),
+        ]
+    )
+    named = {"a": ["HP:1"], "b": ["HP:1", "HP:2"], "c": ["HP:3"], "s": ["HP:1", "HP:3"]}
+    graph.put_mentions(
+        "default",
+        {
+            number(name): [MentionRecord(uuid=number(name), entity=one) for one in ends]
+            for name, ends in named.items()
+        },
+    )
+    index.open_load("run", "words", DIMENSION, None)
+    records = []
+    for name, (doc_id, title, topics, acl) in TEXTS.items():
+        (vector,) = WordVectors().embed([title], None)
+        record = ChunkRecord(
+            uuid=number(name),
+            chunk_id=name,
+            namespace="default",
+            doc_id=doc_id,
+            text=title,
+            title=title,
+            text_sha256="0" * 64,
+            topics=topics,
+            acl=acl,
+            vector=vector,
+            run_id="run",
+        )
+        records.append((record, "print"))
+    index.put(records)
+    index.close_load()
+    return graph, index
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[MemoryGraph, MemoryIndex]:
+    return stores()
+
+
+def walked(both: tuple[MemoryGraph, MemoryIndex], *seeds: str, **more: Any) -> Walked:
+    asked: dict[str, Any] = {
+        "query": QUERY,
+        "scope": Scope(namespace="default"),
+        "seeds": seeds,
+        "direction": "both",
+        "max_depth": 2,
+        "soft_depth": 2,
+        "max_nodes": 60,
+        "frontier": Frontier(delta_threshold=2.0),
+        **more,
+    }
+    return walk_graph(
+        Walk(**asked),
+        graph=both[0],
+        index=both[1],
+        embedder=WordVectors(),
+        telemetry=Telemetry(write=lambda line: None),
+        time_s=30.0,
+    )
+
+
+def edges(found: Walked) -> set[tuple[str, str, str]]:
+    return {(edge.src, edge.type, edge.dst) for edge in found.view()[1]}
+
+
+def test_all_labels_and_edges_are_walked_with_paths_from_the_seed(
+    both: tuple[MemoryGraph, MemoryIndex],
+) -> None:
+    found = walked(both, "hp:1")
+    nodes, walked_edges = found.view()
+    assert {node.label for node in nodes} == {"Entity", "Chunk", "Document", "Topic"}
+    assert ("HP:2", "may_cause", "HP:1") in edges(found)
+    assert (number("a"), "MENTIONS", "HP:1") in edges(found)
+    assert ("doc:d1", "HAS_CHUNK", number("a")) in edges(found)
+    assert (number("a"), "HAS_TOPIC", "topic:neurology") in edges(found)
+    assert all(edge.path[0] == "HP:1" and edge.path[-1] == edge.dst for edge in walked_edges)
+    assert found.depth_reached == 2
+    assert walked(both, "hp:1").view() == found.view()
+
+
+def test_direction_and_allow_lists(both: tuple[MemoryGraph, MemoryIndex]) -> None:
+    out = walked(both, "HP:1", direction="out", max_depth=1)
+    assert set(out.nodes) == {"HP:1", "HP:3"}
+    inward = walked(both, "HP:1", direction="in", max_depth=1)
+    assert {"HP:2", number("a")} <= set(inward.nodes)
+    assert "HP:3" not in inward.nodes
+    mentions = walked(both, "HP:1", relations=("mentions",), max_depth=1)
+    assert {kind for _, kind, _ in edges(mentions)} == {"MENTIONS"}
+    by_type = walked(both, "HP:1", relations=("may_cause",), max_depth=1)
+    assert set(by_type.nodes) == {"HP:1", "HP:2"}
+    related = walked(both, "HP:1", relations=("related_to",), max_depth=1)
+    assert {"HP:2", "HP:3"} <= set(related.nodes)
+    labels = walked(both, "HP:1", labels=("Entity",))
+    assert {node.label for node in labels.view()[0]} == {"Entity"}
+    kinds = walked(both, "HP:1", entities=("material",), max_depth=1)
+    assert "HP:3" in kinds.nodes
+    assert "HP:2" not in kinds.nodes
+
+
+def test_hubs_are_sampled_and_caps_hold(both: tuple[MemoryGraph, MemoryIndex]) -> None:
+    found = walked(both, "HP:1", max_depth=1)
+    assert sum(name.startswith("X:") for name in found.nodes) < 21
+    assert found.skipped > 0
+    few = walked(both, "HP:1", max_nodes=5)
+    assert len(few.nodes) <= 5
+
+
+def test_the_gate_expands_less_than_breadth_first(both: tuple[MemoryGraph, MemoryIndex]) -> None:
+    gated = walked(both, "HP:1", frontier=Frontier(top_k=3), max_depth=3)
+    plain = walked(both, "HP:1", frontier=Frontier(top_k=3), max_depth=3, gated=False)
+    assert gated.expanded < plain.expanded
+    assert gated.pruned > 0
+
+
+def test_documents_topics_and_chunks_are_seeds(both: tuple[MemoryGraph, MemoryIndex]) -> None:
+    found = walked(both, "doc:d1", "topic:roads", number("c"), "doc:none", "nothing", max_depth=1)
+    assert {"doc:d1", "topic:roads", number("c"), number("a"), number("b")} <= set(found.nodes)
+    assert found.unknown == ("doc:none", "nothing")
+
+
+def test_closed_chunks_stay_closed(both: tuple[MemoryGraph, MemoryIndex]) -> None:
+    everybody = walked(both, "HP:1")
+    assert number("s") in everybody.nodes
+    stranger = Scope(namespace="default", groups=())
+    closed = walked(both, "HP:1", "doc:d3", number("s"), scope=stranger)
+    assert not {number("s"), "doc:d3"} & set(closed.nodes)
+    assert set(closed.unknown) == {"doc:d3", number("s")}
+    routed = walked(both, "HP:1", scope=Scope(namespace="default", filter={"topic": ("roads",)}))
+    assert {node.id for node in routed.view()[0] if node.label == "Chunk"} <= {number("c")}
+
+
+class Broken(MemoryGraph):
+    """Fails after the seeds were read."""
+
+    def __init__(self, error: DocsToKGError, *, at_once: bool) -> None:
+        super().__init__()
+        source = stores()[0]
+        self.__dict__.update(source.__dict__)
+        self._error, self._at_once = error, at_once
+
+    def entities(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceEntity, ...]:
+        if self._at_once:
+            raise self._error
+        return super().entities(ids, scope, timeout_s)
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        raise self._error
+
+
+def ask(
+    body: dict[str, Any],
+    *,
+    graph: MemoryGraph | None = None,
+    caller: Caller = ME,
+    budget: CallBudget | None = None,
+    enabled: bool = True,
+) -> tuple[int, dict[str, Any], dict[str, str]]:
+    made = stores()
+    reply = traverse(
+        TraverseEnvelope(
+            route="traverse",
+            request_id="r",
+            caller=caller,
+            body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
+        ),
+        graph=graph or made[0],
+        index=made[1],
+        embedder=WordVectors(),
+        budget=budget or CallBudget(100),
+        telemetry=Telemetry(write=lambda line: None),
+        enabled=enabled,
+        now_s=1000.0,
+    )
+    return reply.statusCode, json.loads(reply.body), reply.headers
+
+
+def test_the_server_caps_win_and_are_explained() -> None:
+    status, body, _ = ask(
+        {"seed_ids": ["HP:1"], "query": QUERY, "max_depth": 99, "max_nodes": 5000}
+    )
+    assert status == 200
+    assert (body["explain"]["caps"]["max_depth"], body["explain"]["caps"]["max_nodes"]) == (5, 200)
+    assert body["explain"]["scoring"]["embedding"] == "words"
+    assert len(body["nodes"]) <= 200
+    assert body["cursor"] is None
+
+
+def test_pages_follow_each_other_and_foreign_cursors_are_refused() -> None:
+    asked = {"seed_ids": ["HP:1"], "query": QUERY, "max_nodes": 4}
+    seen: list[str] = []
+    cursor = None
+    while True:
+        status, body, _ = ask({**asked, "cursor": cursor} if cursor else asked)
+        assert status == 200
+        assert len(body["nodes"]) <= 4
+        seen += [node["id"] for node in body["nodes"]]
+        cursor = body["cursor"]
+        if cursor is None:
+            break
+    whole = ask({**asked, "max_nodes": 200})[1]["nodes"]
+    assert seen == [node["id"] for node in whole]
+    _, first, _ = ask(asked)
+    for foreign in (first["cursor"], "AAAA", "not base64!", "bnVsbA"):
+        status, body, _ = ask({**asked, "query": "something else", "cursor": foreign})
+        assert status == 400
+        assert body["errors"][0]["path"] == "$.cursor"
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"seed_ids": [], "query": QUERY}, "$.seed_ids"),
+        ({"query": QUERY}, "$.seed_ids"),
+        ({"seed_ids": ["a"], "query": "x"}, "$.query"),
+        ({"seed_ids": ["a"], "query": QUERY, "extra": 1}, "$.extra"),
+        ({"seed_ids": ["a"], "query": QUERY, "direction": "up"}, "$.direction"),
+        (
+            {"seed_ids": ["a"], "query": QUERY, "label_whitelist": ["Secret"]},
+            "$.label_whitelist[0]",
+        ),
+        ({"seed_ids": ["a"], "query": QUERY, "frontier": {"top_k": 0}}, "$.frontier.top_k"),
+    ],
+)
+def test_bad_requests_say_where(body: dict[str, Any], path: str) -> None:
+    status, problem, _ = ask(body)
+    assert status == 400
+    assert path in [error["path"] for error in problem["errors"]]
+
+
+def test_refusals() -> None:
+    body = {"seed_ids": ["HP:1"], "query": QUERY}
+    assert ask(body, enabled=False)[0] == 404
+    outsider = Caller(sub="x", namespaces=("other",), groups=())
+    assert ask(body, caller=outsider)[0] == 403
+    budget = CallBudget(2)
+    assert [ask(body, budget=budget)[0] for _ in range(3)] == [200, 200, 429]
+    status, problem, headers = ask(body, budget=budget)
+    assert (status, problem["code"], headers["Retry-After"]) == (429, "graph_budget_exceeded", "60")
+    other = ME.model_copy(update={"sub": "other"})
+    assert ask(body, budget=budget, caller=other)[0] == 200
+
+
+def test_a_budget_refills_with_time() -> None:
+    budget = CallBudget(2)
+    assert [budget.spend("a", now) for now in (0.0, 10.0)] == [0.0, 0.0]
+    assert budget.spend("a", 20.0) == pytest.approx(40.0)
+    assert budget.spend("a", 60.0) == 0.0
+
+
+def test_a_graph_that_fails_is_503_or_a_partial_walk() -> None:
+    body = {"seed_ids": ["HP:1"], "query": QUERY}
+    status, problem, _ = ask(body, graph=Broken(Timeout("slow"), at_once=True))
+    assert (status, problem["code"]) == (503, "kg_timeout")
+    status, answer, _ = ask(body, graph=Broken(Unavailable("gone"), at_once=False))
+    assert status == 200
+    assert [node["id"] for node in answer["nodes"]] == ["HP:1"]
+    assert answer["explain"]["degraded_reasons"] == ["kg_unavailable"]
+
+
+def test_unknown_seeds_are_a_warning() -> None:
+    status, body, _ = ask({"seed_ids": ["no:1"], "query": QUERY})
+    assert (status, body["nodes"], body["edges"]) == (200, [], [])
+    assert "no:1" in body["warnings"][0]
