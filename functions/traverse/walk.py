@@ -308,8 +308,9 @@ class _Walker:
         for item in part.entities:
             self._titles.setdefault(item.id, item.name)
             self._kinds[item.id] = item.type
+        heaviest = sorted(part.relations, key=lambda relation: -relation.weight)
         return [
-            *((r.source, r.type, r.target) for r in part.relations),
+            *((r.source, r.type, r.target) for r in heaviest),
             *((m.uuid, "MENTIONS", m.entity_id) for m in part.mentions),
         ]
 

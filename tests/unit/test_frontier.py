@@ -17,8 +17,8 @@ def test_a_node_is_expanded_iff_it_is_among_the_best_and_does_not_fall_off(
 ) -> None:
     gated = gate_layer(scores, before, top_k, delta)
     ranked = sorted(scores, key=lambda name: (-scores[name], name))
-    for name in scores:
-        good = before is None or scores[name] >= before - delta
+    for name, score in scores.items():
+        good = before is None or score >= before - delta
         assert (name in gated.expand) is (name in ranked[:top_k] and good)
     assert sorted([*gated.expand, *gated.pruned]) == sorted(scores)
     assert list(gated.expand) == [name for name in ranked if name in gated.expand]
@@ -36,7 +36,7 @@ def test_scores_follow_the_formula(
     collected = np.stack([unpack(pack(row)) for row in kept])
     scores = score_layer(query, vectors, collected, penalty)
     for name, vector in vectors.items():
-        near = max(0.0, max(float(vector @ row) for row in collected))
+        near = max(0.0, *(float(vector @ row) for row in collected))
         assert scores[name] == pytest.approx(float(vector @ query) - penalty * near, abs=1e-5)
     alone = score_layer(query, vectors, None, penalty)
     assert all(scores[name] <= alone[name] + 1e-6 for name in vectors)

@@ -67,7 +67,7 @@ def stores() -> tuple[MemoryGraph, MemoryIndex]:
     )
     graph.put_relations(
         [
-            relation("HP:2", "may_cause", "HP:1", evidence="b"),
+            relation("HP:2", "may_cause", "HP:1", evidence="b", weight=2.0),
             relation("HP:1", "unlike", "HP:3"),
             *(relation(f"X:{i}", "is_a", "HP:1") for i in range(30)),
         ]
