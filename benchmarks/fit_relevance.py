@@ -32,7 +32,7 @@ SCOPE = Scope(namespace="default")
 
 def questions(name: str) -> list[str]:
     """Take a fixed sample of a set's questions."""
-    lines = (DATA / name / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (DATA / name / "questions.jsonl").read_text(encoding="utf-8").strip().split("\n")
     texts = [json.loads(line)["question"] for line in lines]
     return random.Random(7).sample(texts, min(QUESTIONS, len(texts)))  # noqa: S311
 
