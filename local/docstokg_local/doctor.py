@@ -5,9 +5,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from docstokg import __version__
 from docstokg.errors import DocsToKGError
 from docstokg.settings import SECRETS, Settings, variable
 from docstokg.wiring import EXTRACTIVE, Wiring, sqlite_path
@@ -158,7 +158,7 @@ def show(wiring: Wiring) -> bool:
     out = screen()
     found = examine(wiring)
     marks = {"good": "[green]ok     [/]", "missing": "[red]missing[/]", "off": "[dim]off    [/]"}
-    out.print(f"docstokg {product_version()}, Python {sys.version.split()[0]}", style="bold")
+    out.print(f"docstokg {__version__}, Python {sys.version.split()[0]}", style="bold")
     for diagnosis in found:
         out.print(f"{marks[diagnosis.state]} {diagnosis.part:<16} {escape(diagnosis.said)}")
         if diagnosis.remedy:
@@ -202,11 +202,3 @@ def _namespaces(wiring: Wiring) -> list[str]:
         *wiring.knowledge_graph().info(REACH_S).namespaces,
     }
     return sorted(found) or ["default"]
-
-
-def product_version() -> str:
-    """Give the installed version."""
-    try:
-        return version("docstokg")
-    except PackageNotFoundError:
-        return "(not installed)"

@@ -9,10 +9,14 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from docstokg.contracts.records import Scope
-from docstokg.contracts.response import Citation, RAGResponse, Span
+from docstokg.contracts.response import Citation, Grounding, RAGResponse, Span
+from docstokg.contracts.state import Block
 from docstokg.domain.citations import find_markers
+from docstokg.domain.grounding import statements
+from docstokg.domain.sentences import Span as Place
 from docstokg.errors import LoadError
 from docstokg.ports import SearchIndex
+from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
 from docstokg_local.loading.documents import read_document
 from docstokg_local.loading.reading import stage
@@ -245,26 +249,44 @@ def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> I
     grounding = response.grounding
     if grounding is None:
         return
+    factual = {s.span: s for s in statements(response.answer) if s.factual}
+    reported = {(sentence.start, sentence.end) for sentence in grounding.sentences}
+    if reported != set(factual):
+        yield Finding("$.grounding.sentences", "are not the sentences of the answer")
+        return
     by_rank = {citation.rank: citation for citation in response.citations}
+    again = {(s.start, s.end): s for s in _judged_again(response, chunks).sentences}
     for place, sentence in enumerate(grounding.sentences):
         where = f"$.grounding.sentences[{place}]"
-        if not 0 <= sentence.start < sentence.end <= len(response.answer):
-            yield Finding(where, "is no stretch of the answer")
-            continue
-        named = {
-            rank
-            for marker in find_markers(response.answer)
-            if marker.kind == "citation" and sentence.start <= marker.start < sentence.end
-            for rank in marker.ranks
-        }
-        if named != set(sentence.citations):
+        span = Place(sentence.start, sentence.end)
+        if set(factual[span].ranks) != set(sentence.citations):
             yield Finding(f"{where}.citations", "are not the markers in the sentence")
+        if sentence.verdict == "supported" and again[span].verdict == "unsupported":
+            reasons = ", ".join(again[span].reasons)
+            yield Finding(f"{where}.verdict", f"says supported, the sources do not: {reasons}")
         if sentence.span is not None:
             allowed = {by_rank[rank].uuid for rank in sentence.citations if rank in by_rank}
             if sentence.span.uuid not in allowed:
                 yield Finding(f"{where}.span", "is in no chunk that the sentence cites")
             elif not _inside(sentence.span, chunks):
                 yield Finding(f"{where}.span", "is no stretch of its source")
+
+
+def _judged_again(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Grounding:
+    """Judge every sentence against the whole chunks it cites, by words alone."""
+    blocks = [
+        Block(
+            rank=citation.rank,
+            uuid=citation.uuid,
+            text=chunk.text,
+            char_start=chunk.char_start or 0,
+            document_name=chunk.document_name or chunk.doc_id,
+            relevance=0,
+        )
+        for citation in response.citations
+        if (chunk := chunks.get(citation.uuid)) is not None
+    ]
+    return ground_text(response.answer, blocks)
 
 
 def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:

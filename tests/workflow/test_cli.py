@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from docstokg_local.cli import app, run
 
+QUESTION = "How much do anticonvulsants reduce the frequency of seizures?"
 Cli = Callable[..., tuple[int, str, str]]
 
 
@@ -38,7 +39,7 @@ def cli(
 @pytest.fixture
 def answered(cli: Cli, tmp_path: Path) -> Path:
     """A response with an answer, as a file."""
-    code, out, err = cli("ask", "What are seizures?", "--synthesize", "extractive", "--json")
+    code, out, err = cli("ask", QUESTION, "--synthesize", "extractive", "--json")
     assert (code, err) == (0, "")
     path = tmp_path / "response.json"
     path.write_text(out, encoding="utf-8")
@@ -54,7 +55,7 @@ def test_ask_prints_a_readable_answer_without_colours_in_a_pipe(cli: Cli):
 
 def test_ask_json_is_the_response(answered: Path):
     response = json.loads(answered.read_text())
-    assert response["query"] == "What are seizures?"
+    assert response["query"] == QUESTION
     assert response["results_count"] == len(response["citations"]) > 0
     assert re.search(r"\[\d+\]", response["answer"])
 
@@ -182,6 +183,15 @@ def moved_marker(response: dict[str, Any]) -> None:
     response["answer"] = re.sub(r"\[\d+\]", f"[{number}]", response["answer"])
 
 
+def other_number(response: dict[str, Any]) -> None:
+    response["answer"] = response["answer"].replace("50 percent", "70 percent")
+    assert "70" in response["answer"]
+
+
+def longer_answer(response: dict[str, Any]) -> None:
+    response["answer"] = "Bridges cause asthma [1]. " + response["answer"]
+
+
 def renumbered(response: dict[str, Any]) -> None:
     response["citations"][0]["rank"] = 7
 
@@ -217,8 +227,8 @@ def other_namespace(response: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "tamper",
     [shifted, other_hash, other_snippet, other_source, other_chunk, swapped_uuid, forged_marker,
-     moved_marker, renumbered, dropped, doubled, other_base, unflagged, other_section,
-     other_namespace],
+     moved_marker, other_number, longer_answer, renumbered, dropped, doubled,
+     other_base, unflagged, other_section, other_namespace],
 )  # fmt: skip
 def test_verify_finds_every_tampering(
     cli: Cli, answered: Path, tamper: Callable[[dict[str, Any]], None]
