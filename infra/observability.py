@@ -128,7 +128,7 @@ class Observability(Construct):
         )
         alarm.add_alarm_action(actions.SnsAction(self._topic))
         alarm.add_ok_action(actions.SnsAction(self._topic))
-        self.alarms[construct_id] = alarm
+        self.alarms[_dashed(construct_id)] = alarm
         return alarm
 
     def _edge_alarms(self) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PYTHON = "3.13"
 SIZE_LIMIT_MB = 240
+# What must not fire while traffic shifts; when it does, the alias goes back.
+ROLLBACK_ALARMS = ("api5xx", "workflow-failed", "workflow-timed-out", "degraded")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,10 @@ from infra.functions import Functions
 from infra.network import Network
 from infra.observability import Alerts, Observability
 from infra.settings import Environment
+from infra.specs import ROLLBACK_ALARMS
 from infra.state import State
 from infra.traces import TraceQueue, TraceRecording
 from infra.workflow import Workflow
-
-# What must not fire while traffic shifts; when it does, the alias goes back.
-ROLLBACK = ("Api5xx", "WorkflowFailed", "WorkflowTimedOut", "Degraded")
 
 
 class DocsToKGStack(cdk.Stack):
@@ -97,7 +95,7 @@ class DocsToKGStack(cdk.Stack):
             dead_letters=dead_letters,
             topic=alerts.topic,
         )
-        workflow.shift_traffic([observability.alarms[name] for name in ROLLBACK])
+        workflow.shift_traffic([observability.alarms[name] for name in ROLLBACK_ALARMS])
         api.api.deployment_stage.node.add_dependency(workflow.alias)
         if environment.waf_requests_per_5_minutes is not None:
             Firewall(

@@ -1,0 +1,96 @@
+"""Moves the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
+
+A deployment preference shifts by itself in equal steps; this is for 10 %, 50 %, 100 % at one's own
+pace, and for going back. It touches the alias only, so a running request never mixes versions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from infra.settings import Environment, environment
+from infra.specs import ROLLBACK_ALARMS
+
+Weights = list[dict[str, Any]]
+
+
+def weights(versions: Sequence[str], percent: int) -> Weights:
+    """Route `percent` to the newest version and the rest to the one before.
+
+    `versions`: ARNs, newest first. 100 names one version only, 0 goes back to the one before.
+    """
+    if not 0 <= percent <= 100:
+        raise ValueError("PERCENT is 0..100")
+    if not versions:
+        raise ValueError("no version is published yet: deploy first")
+    if percent == 100:
+        return [{"stateMachineVersionArn": versions[0], "weight": 100}]
+    if len(versions) < 2:
+        raise ValueError("there is only one version, so nothing to share traffic with")
+    if percent == 0:
+        return [{"stateMachineVersionArn": versions[1], "weight": 100}]
+    return [
+        {"stateMachineVersionArn": versions[0], "weight": percent},
+        {"stateMachineVersionArn": versions[1], "weight": 100 - percent},
+    ]
+
+
+def firing(alarms: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> list[str]:
+    """Names of the wanted alarms that fire, or that are not there to be asked."""
+    states = {str(alarm["AlarmName"]): alarm["StateValue"] for alarm in alarms}
+    return sorted(name for name in wanted if states.get(name, "MISSING") in ("ALARM", "MISSING"))
+
+
+def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
+    """Shift the alias; ValueError while a rollback alarm fires, unless traffic goes back."""
+    ours: Environment = environment(name)
+    alarms = [f"docstokg-{ours.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
+    if percent > 0:
+        found = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
+        if bad := firing(found, alarms):
+            raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
+    machine = _machine(states, f"docstokg-{ours.name}")
+    listed = states.list_state_machine_versions(stateMachineArn=machine, maxResults=10)
+    versions = [v["stateMachineVersionArn"] for v in listed["stateMachineVersions"]]
+    routing = weights(versions, percent)
+    states.update_state_machine_alias(
+        stateMachineAliasArn=f"{machine}:live", routingConfiguration=routing
+    )
+    return routing
+
+
+def _machine(states: Any, name: str) -> str:
+    for page in states.get_paginator("list_state_machines").paginate():
+        for machine in page["stateMachines"]:
+            if machine["name"] == name:
+                return str(machine["stateMachineArn"])
+    raise ValueError(f"there is no state machine {name} in this account and region")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """`python -m infra.promote ENV PERCENT`."""
+    import boto3
+
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("environment")
+    parser.add_argument("percent", type=int)
+    options = parser.parse_args(arguments)
+    session = boto3.session.Session(region_name=environment(options.environment).region)
+    try:
+        routing = promote(
+            options.environment,
+            options.percent,
+            session.client("stepfunctions"),
+            session.client("cloudwatch"),
+        )
+    except ValueError as exc:
+        raise SystemExit(str(exc)) from exc
+    for share in routing:
+        sys.stdout.write(f"{share['weight']:>3} %  {share['stateMachineVersionArn']}\n")
+
+
+if __name__ == "__main__":
+    main()

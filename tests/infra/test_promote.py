@@ -1,0 +1,110 @@
+"""Traffic goes where it was sent, by the API's own model, and not while an alarm fires."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.promote import firing, promote, weights
+from infra.specs import ROLLBACK_ALARMS
+
+MACHINE = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-prod"
+OLD, NEW = f"{MACHINE}:1", f"{MACHINE}:2"
+
+
+@given(st.integers(1, 99))
+def test_shares_add_up_and_the_newest_gets_what_was_asked(percent: int) -> None:
+    newest, before = weights([NEW, OLD], percent)
+    assert newest == {"stateMachineVersionArn": NEW, "weight": percent}
+    assert before == {"stateMachineVersionArn": OLD, "weight": 100 - percent}
+
+
+def test_the_ends_name_one_version() -> None:
+    assert weights([NEW, OLD], 100) == [{"stateMachineVersionArn": NEW, "weight": 100}]
+    assert weights([NEW, OLD], 0) == [{"stateMachineVersionArn": OLD, "weight": 100}]
+    for versions, percent in (([], 100), ([NEW], 50), ([NEW, OLD], 101), ([NEW, OLD], -1)):
+        with pytest.raises(ValueError):
+            weights(versions, percent)
+
+
+def alarm(name: str, state: str) -> dict[str, str]:
+    return {"AlarmName": name, "StateValue": state}
+
+
+def test_an_alarm_that_is_not_there_counts_as_firing() -> None:
+    found = [alarm("a", "OK"), alarm("b", "ALARM"), alarm("c", "INSUFFICIENT_DATA")]
+    assert firing(found, ["a", "b", "c", "d"]) == ["b", "d"]
+
+
+@pytest.fixture
+def stubs() -> Iterator[tuple[Any, Any]]:
+    """The real clients with stubbed answers: every call is checked against the service's model."""
+    import boto3
+    from botocore.stub import Stubber
+
+    session = boto3.session.Session("x", "x", region_name="eu-central-1")
+    states, cloudwatch = session.client("stepfunctions"), session.client("cloudwatch")
+    with Stubber(states) as s, Stubber(cloudwatch) as c:
+        states.stub, cloudwatch.stub = s, c
+        yield states, cloudwatch
+        s.assert_no_pending_responses()
+        c.assert_no_pending_responses()
+
+
+def expect(states: Any, cloudwatch: Any, state: str) -> None:
+    names = [f"docstokg-prod-{name}" for name in ROLLBACK_ALARMS]
+    cloudwatch.stub.add_response(
+        "describe_alarms",
+        {"MetricAlarms": [alarm(name, state) for name in names]},
+        {"AlarmNames": names},
+    )
+    if state == "ALARM":
+        return
+    then(states)
+
+
+def then(states: Any) -> None:
+    machine = {
+        "stateMachineArn": MACHINE,
+        "name": "docstokg-prod",
+        "type": "EXPRESS",
+        "creationDate": 0,
+    }
+    states.stub.add_response("list_state_machines", {"stateMachines": [machine]}, {})
+    states.stub.add_response(
+        "list_state_machine_versions",
+        {
+            "stateMachineVersions": [
+                {"stateMachineVersionArn": arn, "creationDate": 0} for arn in (NEW, OLD)
+            ]
+        },
+        {"stateMachineArn": MACHINE, "maxResults": 10},
+    )
+
+
+def test_traffic_shifts_at_the_alias(stubs: tuple[Any, Any]) -> None:
+    states, cloudwatch = stubs
+    expect(states, cloudwatch, "OK")
+    routing = weights([NEW, OLD], 10)
+    states.stub.add_response(
+        "update_state_machine_alias",
+        {"updateDate": 0},
+        {"stateMachineAliasArn": f"{MACHINE}:live", "routingConfiguration": routing},
+    )
+    assert promote("prod", 10, states, cloudwatch) == routing
+
+
+def test_nothing_shifts_while_an_alarm_fires(stubs: tuple[Any, Any]) -> None:
+    states, cloudwatch = stubs
+    expect(states, cloudwatch, "ALARM")
+    with pytest.raises(ValueError, match="docstokg-prod-api5xx"):
+        promote("prod", 50, states, cloudwatch)
+
+
+def test_going_back_asks_no_alarm(stubs: tuple[Any, Any]) -> None:
+    states, cloudwatch = stubs
+    then(states)
+    states.stub.add_response("update_state_machine_alias", {"updateDate": 0})
+    assert promote("prod", 0, states, cloudwatch) == weights([NEW, OLD], 0)

@@ -1,0 +1,65 @@
+"""Every byte deployed was pinned by hash, and no release known to be poisoned is among it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.specs import SPECS
+from tests.infra.conftest import ROOT
+
+LOCKS = sorted([ROOT / "requirements.lock", *(ROOT / "requirements").glob("*.lock")])
+# Releases that carried a credential stealer (2026-03-24 and 2026-10-21), and names that fake ours.
+DENIED = {
+    ("litellm", "1.82.7"),
+    ("litellm", "1.82.8"),
+    ("litellm", "1.107.0"),
+    ("litellm-core", "1.82.7"),
+    ("litellm-core", "1.82.8"),
+    ("litellm-core", "1.107.0"),
+}
+DENIED_NAMES = {"litellm", "torch", "python-jwt", "jwt", "opensearchpy", "awslambda-ric"}
+PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)")
+
+
+def entries(lock: Path) -> list[str]:
+    text = lock.read_text("utf-8")
+    return [entry for entry in re.split(r"\n(?=[A-Za-z0-9])", text) if entry.strip()]
+
+
+def pins(lock: Path) -> dict[str, str]:
+    found = [PIN.match(entry) for entry in entries(lock)]
+    assert all(found), lock
+    return {pin[1]: pin[2] for pin in found if pin}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_every_entry_is_one_version_with_hashes_and_no_host(lock: Path) -> None:
+    assert "://" not in lock.read_text("utf-8")
+    assert "--index" not in lock.read_text("utf-8")
+    for entry in entries(lock):
+        assert PIN.match(entry), entry
+        assert re.findall(r"--hash=sha256:[0-9a-f]{64}", entry), entry[:60]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_nothing_denied_is_pinned(lock: Path) -> None:
+    found = pins(lock)
+    assert not set(found.items()) & DENIED
+    # litellm-core has the same module as litellm without its proxy: only one may be installed.
+    assert not set(found) & DENIED_NAMES
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in SPECS])
+def test_a_functions_lock_is_a_part_of_the_whole(name: str) -> None:
+    whole = pins(ROOT / "requirements.lock")
+    for package, version in pins(ROOT / "requirements" / f"{name}.lock").items():
+        assert whole[package] == version
+
+
+def test_only_synthesize_brings_a_model_client() -> None:
+    for spec in SPECS:
+        found = pins(ROOT / "requirements" / f"{spec.name}.lock")
+        assert ("litellm-core" in found) == (spec.name == "synthesize"), spec.name
+        if spec.name == "validate":
+            assert not {"boto3", "numpy", "neo4j", "opensearch-py"} & set(found)
