@@ -568,16 +568,15 @@ def test_the_embedded_index_agrees_with_the_fake(
         ChannelQuery(channel="splade", size=size, weights=weights),
         ChannelQuery(channel="dense", size=size, vector=axis(0, 1, 2)),
     ]
-    answers = []
+    answers: list[list[Any]] = []
+    scores: list[list[float]] = []
     for make in (in_memory, in_sqlite):
         with make(tmp_path_factory.mktemp("agree")) as made:
             fill(made, *records)
-            answers.append(
-                [
-                    [(hit.uuid, round(hit.score, 4), hit.vector) for hit in result.hits]
-                    for result in made.index.search(queries, scope, PATIENT_S)
-                ]
-            )
+            results = made.index.search(queries, scope, PATIENT_S)
+            answers.append([[(hit.uuid, hit.vector) for hit in found.hits] for found in results])
+            scores.append([hit.score for found in results for hit in found.hits])
             read = made.index.get([record.uuid for record in records], scope, PATIENT_S)
             answers[-1].append(sorted(read.chunks))
     assert answers[0] == answers[1]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)

@@ -132,6 +132,19 @@ def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
     index.close()
 
 
+def test_asking_the_writer_makes_no_file_either(tmp_path: Path) -> None:
+    writer = SqliteIndexWriter(tmp_path / "nothing.sqlite")
+    for call in (
+        lambda: writer.known("ns", ["x"]),
+        lambda: writer.doc_uuids("ns", "d"),
+        lambda: writer.delete("ns", None),
+        lambda: list(writer.digest_rows("ns")),
+    ):
+        with pytest.raises(Unavailable, match="docstokg load"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_empty_file_is_no_index(tmp_path: Path) -> None:
     (tmp_path / "empty.sqlite").touch()
     index = SqliteIndex(tmp_path / "empty.sqlite")
@@ -364,6 +377,7 @@ def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> No
         cwd=ROOT,
     )
     assert index.info(PATIENT_S).chunks == CHUNKS
+    assert index.info(PATIENT_S).namespaces == ("ns",)
     query = ChannelQuery(channel="dense", size=1, vector=record(CHUNKS - 1).vector)
     (found,) = index.search([query], SCOPE, PATIENT_S)
     assert found.hits[0].uuid == record(CHUNKS - 1).uuid

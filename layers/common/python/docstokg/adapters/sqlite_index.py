@@ -351,6 +351,10 @@ class SqliteIndex:
             noted: Mapping[str, str] = dict(
                 db.execute("SELECT key, value FROM index_meta").fetchall()
             )
+            names = db.execute(
+                "SELECT n.name FROM index_namespaces n "
+                "WHERE EXISTS (SELECT 1 FROM index_rows WHERE ns = n.id) ORDER BY n.name"
+            ).fetchall()
             chunks, facts = noted.get("chunks"), noted.get("facts")
             if chunks is None or facts is None or "dirty" in noted:
                 # Counting takes milliseconds, and every question asks: finished loads note it.
@@ -365,6 +369,7 @@ class SqliteIndex:
             chunks=int(chunks),
             facts=int(facts),
             unfinished_load="unfinished" in noted,
+            namespaces=tuple(row[0] for row in names),
         )
 
 

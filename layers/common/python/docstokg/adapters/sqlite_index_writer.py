@@ -29,6 +29,7 @@ from docstokg.adapters.sqlite_index_schema import (
     translated,
     words_table,
 )
+from docstokg.adapters.sqlite_index_session import HOW
 from docstokg.contracts.records import ChunkRecord, FactRecord
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
@@ -41,7 +42,7 @@ Acls = dict[str | None, int]
 
 
 class SqliteIndexWriter:
-    """An `IndexWriter`; the file, its folder and the tables are made by the first use."""
+    """An `IndexWriter`; the file, its folder and the tables are made by `open_load`."""
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
@@ -56,6 +57,8 @@ class SqliteIndexWriter:
         sparse_model: str | None,
     ) -> None:
         """Note the load and the spaces it writes; `Misconfigured` when they are other ones."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch()
         with self._transaction() as db:
             noted = _noted(db)
             empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
@@ -253,7 +256,6 @@ class SqliteIndexWriter:
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
                 self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
@@ -285,6 +287,9 @@ class SqliteIndexWriter:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection; only `open_load` makes a file, the rest needs one."""
+        if self._connection is None and not self._path.exists():
+            raise Unavailable(f"there is no index at {self._path}: {HOW}")
         try:
             yield self._db()
         except sqlite3.Error as exc:
