@@ -29,6 +29,12 @@ def run_demo(wiring: Wiring, full: bool) -> bool:
     out, err = screen(), notes()
     err.print("reading the Human Phenotype Ontology", style="dim")
     corpus = write_corpus(wiring.cache_folder(), full)
+    if full:
+        err.print(
+            "encoding all of it takes hours on a small machine; a run that is stopped goes on "
+            "where it was",
+            style="dim",
+        )
     with RejectLog() as rejects:
         report = load(
             [corpus], LoadOptions("default"), stores_of(wiring), rejects, TerminalProgress()

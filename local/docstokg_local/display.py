@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import (
     BarColumn,
@@ -35,6 +36,7 @@ STEPS = (
 )
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
+INDENT = 5
 
 
 def screen() -> Console:
@@ -122,7 +124,9 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
         out.print(f"question: {escape(response['query'])}", style="bold")
     if response["answer"]:
         out.print()
-        out.print(Text(response["answer"]))
+        answer = Text(response["answer"])
+        answer.highlight_regex(r"\[\d+\]", "bold cyan")
+        out.print(answer)
         grounding = response.get("grounding")
         line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
         if grounding:
@@ -158,17 +162,22 @@ def _show_citation(out: Console, citation: dict[str, Any]) -> None:
         f"score {citation['score']:.2f}  {source}"
     )
     span = f"{citation['char_start']}..{citation['char_end']} of the {citation['offset_base']}"
-    out.print(
-        f"     {escape(citation['chunk_id'])}, characters {span}, "
-        f"sha256 {citation['text_sha256'][:12]}",
-        style="dim",
-    )
+    place = f"{citation['chunk_id']}, characters {span}, sha256 {citation['text_sha256'][:12]}"
+    _indented(out, Text(place, style="dim"))
     snippet = " ".join(citation["snippet"].split())
     if len(snippet) > SNIPPET_SHOWN:
         snippet = snippet[: SNIPPET_SHOWN - 3] + "..."
-    out.print(f"     {escape(snippet)}")
+    _indented(out, Text(snippet))
     if path := path_line(citation):
-        out.print(f"     [magenta]graph:[/] {escape(path)}")
+        _indented(out, Text.assemble(("graph: ", "magenta"), path))
+
+
+def _indented(out: Console, text: Text) -> None:
+    """Print below a heading: wrapped lines stay indented on a terminal, one line in a pipe."""
+    if out.is_terminal:
+        out.print(Padding(text, (0, 0, 0, INDENT)))
+    else:
+        out.print(" " * INDENT, text, sep="")
 
 
 def path_line(citation: dict[str, Any]) -> str:
