@@ -33,7 +33,7 @@ from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.visibility import facets
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.loading..py import LoadOptions
+from docstokg_local.loading.context import LoadOptions
 from docstokg_local.loading.pipeline import load
 from docstokg_local.loading.rejects import RejectLog
 from docstokg_local.loading.stores import stores_of

@@ -133,21 +133,15 @@ def load_folder(folder: Path, store: Path, cache_dir: Path, *, embed: bool = Tru
     """Load a folder into one embedded store, as `docstokg load` does."""
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from docstokg_local.loading.pipeline import LoadOptions, Stores, load
+    from docstokg_local.loading.context import LoadOptions
+    from docstokg_local.loading.pipeline import load
     from docstokg_local.loading.rejects import RejectLog
+    from docstokg_local.loading.stores import stores_of
 
     url = f"sqlite:///{store}"
     wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **settings))
-    stores = Stores(
-        search_index=wiring.search_index(),
-        index_writer=wiring.index_writer(),
-        knowledge_graph=wiring.knowledge_graph(),
-        graph_writer=wiring.graph_writer(),
-        embedder=wiring.embedder() if embed else None,
-        sparse_encoder=wiring.sparse_encoder() if embed else None,
-    )
     try:
-        return load([folder], LoadOptions(embed=embed), stores, RejectLog(None))
+        return load([folder], LoadOptions(embed=embed), stores_of(wiring, embed), RejectLog(None))
     finally:
         wiring.close()
 
