@@ -49,6 +49,39 @@ _POSTS: dict[str, tuple[str, str, str, type[BaseModel], type[BaseModel]]] = {
 }
 
 
+_JSON_RPC: dict[str, Any] = {
+    "JsonRpcRequest": {
+        "title": "JsonRpcRequest",
+        "description": "One message of the Model Context Protocol; without `id` a notification.",
+        "type": "object",
+        "required": ["jsonrpc", "method"],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer"]},
+            "method": {"type": "string", "examples": ["tools/list", "tools/call"]},
+            "params": {"type": "object"},
+        },
+    },
+    "JsonRpcResponse": {
+        "title": "JsonRpcResponse",
+        "description": "The result of a request, or the error it met in the protocol itself.",
+        "type": "object",
+        "required": ["jsonrpc", "id"],
+        "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer", "null"]},
+            "result": {"type": "object"},
+            "error": {
+                "type": "object",
+                "required": ["code", "message"],
+                "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
 def document() -> dict[str, Any]:
     """Build the document of the routes this version serves."""
     models: dict[type[BaseModel], JsonSchemaMode] = {
@@ -65,6 +98,7 @@ def document() -> dict[str, Any]:
     paths: dict[str, Any] = {
         path: {"post": _post(*described)} for path, described in _POSTS.items()
     }
+    paths["/mcp"] = {"post": _mcp()}
     paths["/v1/health"] = {
         "get": {
             "operationId": "health",
@@ -101,7 +135,7 @@ def document() -> dict[str, Any]:
         "security": [{"key": []}, {}],
         "paths": paths,
         "components": {
-            "schemas": schemas["$defs"],
+            "schemas": schemas["$defs"] | _JSON_RPC,
             "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"}},
         },
     }
@@ -113,13 +147,7 @@ def _post(
     responses: dict[str, Any] = {
         "200": _json(given.__name__, "Also when degraded; see diagnostics")
     }
-    for status, text in _PROBLEMS.items():
-        responses[str(status)] = {
-            "description": text,
-            "content": {
-                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
-            },
-        }
+    responses |= {str(status): _problem(text) for status, text in _PROBLEMS.items()}
     return {
         "operationId": operation,
         "summary": summary,
@@ -131,6 +159,43 @@ def _post(
             },
         },
         "responses": responses,
+    }
+
+
+def _mcp() -> dict[str, Any]:
+    """Describe the one route whose errors are JSON-RPC's, because its clients expect them there."""
+    own = {
+        "200": "A result, or an error of the protocol; a tool's problem is a result with isError",
+        "400": "No request of the protocol, or one it refuses",
+        "404": "No such method",
+    }
+    problems = {status: _PROBLEMS[status] for status in (401, 413, 415, 500, 504)}
+    problems[403] = "A page of another site asked, without a key."
+    return {
+        "operationId": "mcp",
+        "summary": "The tools of the Model Context Protocol (streamable HTTP, stateless)",
+        "description": "One JSON-RPC message in, one out; `tools/list` gives the tools and their "
+        "schemas. See docs/mcp.md.",
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/JsonRpcRequest"}}
+            },
+        },
+        "responses": {
+            **{status: _json("JsonRpcResponse", text) for status, text in own.items()},
+            "202": {"description": "A notification was accepted"},
+            **{str(status): _problem(text) for status, text in sorted(problems.items())},
+        },
+    }
+
+
+def _problem(text: str) -> dict[str, Any]:
+    return {
+        "description": text,
+        "content": {
+            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+        },
     }
 
 

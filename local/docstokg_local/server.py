@@ -111,6 +111,8 @@ def application(
         ],
         exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _crashed},
     )
+    # The contract has no second spelling of a path; API Gateway has none either.
+    app.router.redirect_slashes = False
     app.add_middleware(RequestIds)
     return app
 

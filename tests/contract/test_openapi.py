@@ -1,0 +1,259 @@
+"""The published contract is the generated one, is what is served, and holds for any input."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from openapi_spec_validator import validate as validate_openapi
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from docstokg.contracts.response import Problem
+from docstokg.contracts.state import Caller
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Handler, Wiring
+from docstokg_local import openapi
+from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.server import application, document_text
+from functions.check import handler as check_step
+from functions.validate import handler as validate_step
+
+PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
+NOT_IN_THE_CONTRACT = {"/metrics", "/"}
+POSTS = sorted(path for path, item in openapi.document()["paths"].items() if "post" in item)
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+UNHURRIED = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@pytest.fixture(scope="module")
+def app(small_store, cache_dir, models):
+    """The real application over the small store, once for the module."""
+    url = f"sqlite:///{small_store}"
+    chosen = Settings(
+        index_url=url, graph_url=url, cache_dir=str(cache_dir), models=("extractive",)
+    )
+    sink = PrometheusSink()
+    wiring = Wiring(chosen, Telemetry(sink, lambda line: None), models)
+    yield application(chosen, wiring, sink)
+    wiring.close()
+
+
+@pytest.fixture(scope="module")
+def client(app):
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+def test_the_published_document_is_the_generated_one() -> None:
+    assert PUBLISHED.read_text(encoding="utf-8") == document_text(), "run `make openapi`"
+    validate_openapi(json.loads(document_text()))
+
+
+def test_the_served_document_is_the_published_one(client) -> None:
+    assert client.get("/openapi.json").json() == json.loads(PUBLISHED.read_text("utf-8"))
+
+
+def test_what_is_served_is_what_is_published(app) -> None:
+    published = {
+        (path, method.upper())
+        for path, item in openapi.document()["paths"].items()
+        for method in item
+    }
+    served = {
+        (route.path, method)
+        for route in app.routes
+        if route.path not in NOT_IN_THE_CONTRACT
+        for method in route.methods - {"HEAD"}
+    }
+    assert served == published
+
+
+@given(
+    path=st.sampled_from(
+        ["/v2/answer", "/v1", "/v1/answer/", "/V1/answer", "/docs", "/v1/answer/x"]
+    )
+    | st.text("abc/._-%20", min_size=1, max_size=20).map("/x".__add__),
+    method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
+)
+@settings(UNHURRIED, max_examples=40)
+def test_every_other_path_is_404(client, path, method) -> None:
+    response = client.request(method, path, follow_redirects=False)
+    assert response.status_code == 404
+    assert response.headers["content-type"] == "application/problem+json"
+    assert Problem.model_validate_json(response.content).code == "not_found"
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+def test_every_other_method_is_405(client, path, method) -> None:
+    response = client.request(method, path)
+    assert response.status_code == 405
+    assert response.headers["allow"] == "POST"
+    assert Problem.model_validate_json(response.content).code == "method_not_allowed"
+
+
+@pytest.fixture(scope="module")
+def schema(app):
+    return schemathesis.openapi.from_asgi("/openapi.json", app)
+
+
+@pytest.mark.parametrize("path", [*POSTS, "/v1/health", "/openapi.json"])
+def test_any_request_the_contract_allows_is_answered_by_it(schema, path) -> None:
+    operation = schema[path]["POST" if path in POSTS else "GET"]
+
+    @given(case=operation.as_strategy())
+    @settings(UNHURRIED, max_examples=20 if path in POSTS else 1)
+    def holds(case: schemathesis.Case) -> None:
+        case.validate_response(case.call(), checks=CHECKS)
+
+    holds()
+
+
+@pytest.mark.parametrize("path", [path for path in POSTS if path != "/mcp"])
+def test_any_request_the_contract_forbids_is_refused_by_it(schema, path) -> None:
+    operation = schema[path]["POST"]
+
+    @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    @settings(UNHURRIED, max_examples=20)
+    def holds(case: schemathesis.Case) -> None:
+        response = case.call()
+        case.validate_response(response, checks=CHECKS)
+        assert response.status_code in (400, 413, 415), case
+
+    holds()
+
+
+# Values that break the rule of one place, whatever else the request holds.
+NO_TEXT = st.sampled_from([None, 3, 3.5, True, [], {}])
+NO_INTEGER = st.sampled_from(["3", 3.5, True, [], {}])
+NO_BOOLEAN = st.sampled_from(["true", 0, 1, None, []])
+WRONG: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
+    ("query",): NO_TEXT | st.sampled_from(["", "ab", "  a ", "x" * 4097, "abc\0def"]),
+    ("top_k",): NO_INTEGER | st.sampled_from([0, -1, 101, None]),
+    ("namespace",): NO_TEXT | st.sampled_from(["", "UPPER", "-a", "a" * 64, "a b", "ä"]),
+    ("verbosity",): NO_TEXT | st.sampled_from(["", "loud"]),
+    ("diagnostics",): NO_BOOLEAN,
+    ("cache_key",): st.sampled_from([3, True, "", "k" * 129, []]),
+    ("filter",): st.sampled_from([3, "x", [], {f"k{n}": 1 for n in range(21)}]),
+    ("budget", "max_chunks"): NO_INTEGER | st.sampled_from([0, 101, None]),
+    ("budget", "max_tokens_context"): NO_INTEGER | st.sampled_from([255, 32001]),
+    ("budget", "timeout_s"): st.sampled_from(["1", None, True, 0.5, 61]),
+    ("kg_expansion", "enabled"): NO_BOOLEAN,
+    ("kg_expansion", "hops"): NO_INTEGER | st.sampled_from([0, 4]),
+    ("kg_expansion", "limit"): NO_INTEGER | st.sampled_from([-1, 101]),
+    ("kg_expansion", "seeds"): st.sampled_from(["HP:1", 3, None, ["x"] * 51]),
+    ("kg_expansion", "route"): NO_BOOLEAN,
+    ("providers", "embedding"): NO_TEXT | st.just("cohere"),
+    ("providers", "reranker"): NO_TEXT | st.just("hf"),
+    ("nonsense",): st.integers() | st.text(max_size=5) | st.none(),
+    ("budget", "nonsense"): st.integers(),
+}
+ONLY_ANSWER: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
+    ("budget", "max_tokens_gen"): NO_INTEGER | st.sampled_from([-1, 4097]),
+    ("synthesis", "enabled"): NO_BOOLEAN,
+    ("synthesis", "temperature"): st.sampled_from(["1", -0.1, 2.1, None]),
+    ("synthesis", "model"): NO_TEXT | st.sampled_from(["", "gpt-9"]),
+    ("synthesis", "system_prompt"): st.sampled_from([3, "x" * 2001, []]),
+}
+
+
+@st.composite
+def malformed(draw: st.DrawFn) -> tuple[str, bytes, set[str]]:
+    """Give a route, a body that breaks one rule to six, and the paths that have to be named."""
+    route = draw(st.sampled_from(["answer", "search"]))
+    wrong = WRONG | (ONLY_ANSWER if route == "answer" else {})
+    places = draw(st.lists(st.sampled_from(sorted(wrong)), min_size=1, max_size=6, unique=True))
+    body: dict[str, Any] = {"query": "What is it?"}
+    for place in places:
+        *above, last = place
+        holder = body
+        for name in above:
+            holder = holder.setdefault(name, {})
+        holder[last] = draw(wrong[place])
+    return route, json.dumps(body).encode(), {"$." + ".".join(place) for place in places}
+
+
+NO_REQUEST = (
+    st.binary(max_size=60)
+    | st.sampled_from([b"", b"null", b"[]", b"3", b'"text"', b"{", b'{"query": "abc"', b"[" * 9999])
+    | st.sampled_from([b'{"query": "abc", "top_k": NaN}', b'{"query": "\\ud800abc"}', b"\xff{}"])
+)
+
+
+@pytest.fixture(scope="module")
+def steps(small_store) -> dict[str, Handler]:
+    url = f"sqlite:///{small_store}"
+    chosen = Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none")
+    wiring = Wiring(chosen, Telemetry(write=lambda line: None))
+    yield {"validate": validate_step.build(wiring), "check": check_step.build(wiring)}
+    wiring.close()
+
+
+CALLER = Caller(sub="s", namespaces=("*",), groups=("*",)).model_dump(mode="json")
+
+
+def refusal(steps: dict[str, Handler], route: str, body: bytes) -> dict[str, Any]:
+    """Give the problem that the route's own first function answers."""
+    envelope = {
+        "route": route,
+        "request_id": "r",
+        "caller": CALLER,
+        "body_b64": base64.b64encode(body).decode(),
+    }
+    if route == "check":
+        reply = steps["check"](envelope, None)
+    else:
+        reply = steps["validate"]({"envelope": envelope}, None)["reply"]
+    assert reply is not None, body
+    assert reply["statusCode"] == 400
+    assert reply["headers"]["Content-Type"] == "application/problem+json"
+    return json.loads(reply["body"])
+
+
+@given(malformed())
+@settings(UNHURRIED, max_examples=1000)
+def test_a_thousand_malformed_requests_are_told_all_their_errors(steps, made) -> None:
+    route, body, paths = made
+    problem = refusal(steps, route, body)
+    assert {error["path"] for error in problem["errors"]} >= paths
+    assert Problem.model_validate(problem).code == "invalid_request"
+
+
+@given(st.sampled_from(["answer", "search", "check"]), NO_REQUEST)
+@settings(UNHURRIED, max_examples=300)
+def test_what_is_no_request_at_all_is_refused(steps, route, body) -> None:
+    assume(not body.lstrip().startswith(b'{"query": "abc"}'))
+    assert refusal(steps, route, body)["errors"]
+
+
+@given(malformed())
+@settings(UNHURRIED, max_examples=40)
+def test_malformed_requests_over_http(client, made) -> None:
+    route, body, paths = made
+    response = client.post(
+        f"/v1/{route}", content=body, headers={"content-type": "application/json"}
+    )
+    assert response.status_code == 400
+    assert {error["path"] for error in response.json()["errors"]} >= paths
