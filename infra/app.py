@@ -11,9 +11,10 @@ import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from infra.settings import environment
+from infra.specs import ROOT
 from infra.stack import DocsToKGStack
 
-BUNDLES = Path(__file__).parent.parent / "build" / "aarch64"
+BUNDLES = ROOT / "build" / "aarch64"
 
 
 def build(name: str, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
@@ -38,13 +39,15 @@ def main(arguments: list[str] | None = None) -> None:
     """`python -m infra.app [ENV...] [--out FOLDER] [--sources]`; the CLI passes `-c env=NAME`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("environments", nargs="*")
-    parser.add_argument("--out", type=Path, help="a folder per environment is made below it")
+    parser.add_argument("--out", type=Path, help="a folder per environment goes below it")
     parser.add_argument("--sources", action="store_true", help="ignore built bundles")
     options = parser.parse_args(arguments)
     names = options.environments or [cdk.App().node.try_get_context("env") or "dev"]
     bundles = BUNDLES if BUNDLES.is_dir() and not options.sources else None
     for name in names:
-        out = options.out / name if options.out else None
+        # The CLI gives no name on the command line, and a folder of its own.
+        folder = options.out or (ROOT / "cdk.out" if options.environments else None)
+        out = folder / name if folder else None
         build(name, out=out, bundles=bundles).synth()
         if out is not None:
             text = (out / f"docstokg-{name}.template.json").read_text(encoding="utf-8")

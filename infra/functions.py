@@ -132,6 +132,11 @@ class Function(Construct):
             },
         )
 
+    def let_invoke(self, other: Function, variable: str) -> None:
+        """Let this function call another one at its alias, whose ARN it reads from `variable`."""
+        self.function.add_environment(variable, other.live.function_arn)
+        other.live.grant_invoke(self.role)
+
     @property
     def version_arn(self) -> str:
         """ARN of the version published with this very code and configuration."""

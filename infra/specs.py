@@ -41,7 +41,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("ground", 1769, 5, "index"),
     _spec("synthesize", 1769, 28, "model", "circuit"),
     _spec("respond", 1769, 5, "index", "embedder", "cache", "trace"),
-    _spec("traverse", 1769, 10, "index", "graph", "embedder", "circuit"),
+    _spec("traverse", 1769, 10, "index", "graph", "embedder", "circuit", "flags"),
     _spec("check", 1769, 27, "index", "graph", "embedder"),
     _spec("mcp", 1024, 28, "workflow"),
     _spec("health", 512, 6, "index", "graph"),

@@ -76,6 +76,10 @@ class DocsToKGStack(cdk.Stack):
             security_group=group,
         ).by_name
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
+        if "mcp" in functions:
+            workflow.let_start(functions["mcp"])
+            if "check" in functions:
+                functions["mcp"].let_invoke(functions["check"], "DOCSTOKG_CHECK_FUNCTION_ARN")
         api = Api(
             self, "Api", environment=environment, workflow=workflow, functions=functions, key=key
         )

@@ -101,6 +101,13 @@ class Workflow(Construct):
         self.version.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
         self.alias_arn = f"{self.machine.state_machine_arn}:live"
 
+    def let_start(self, function: Function) -> None:
+        """Let a function run executions through the alias, as the gateway does."""
+        function.function.add_environment("DOCSTOKG_WORKFLOW_ARN", self.alias_arn)
+        function.role.add_to_policy(
+            iam.PolicyStatement(actions=["states:StartSyncExecution"], resources=[self.alias_arn])
+        )
+
     def shift_traffic(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
         """Point the alias at the new version as the environment says, back when an alarm fires."""
         gradual = self._environment.gradual
