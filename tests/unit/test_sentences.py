@@ -49,3 +49,7 @@ def test_borders(text: str, expected: list[str] | None) -> None:
 
 def test_unclosed_brackets_do_not_swallow_the_text() -> None:
     assert len(sentences("(" * 3000 + "One. Two. Three.")) == 3
+
+
+def test_stops_alone_are_no_sentences() -> None:
+    assert len(sentences("One. " + ". " * 5000)) == 1

@@ -7,10 +7,11 @@ from typing import Final
 
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
+from docstokg.domain.citations import strip_markers
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.verdicts import Weights, sentence_scores
-from docstokg.domain.wording import content_stems, read
+from docstokg.domain.wording import content_stems, fold, read, visible
 
 MOST_SENTENCES: Final = 3
 _LONGEST_SENTENCE: Final = 600
@@ -27,7 +28,7 @@ _TO_THE_READER: Final = re.compile(
     r"|\b(?:system|assistant|user)\s*(?:prompt|message)?\s*:"
     r"|\b(?:reply|respond|answer|say|output|print|repeat|write) "
     r"(?:only|exactly|with|the (?:word|phrase))\b"
-    r"|<<<|>>>|<\|",
+    r"|<<<|>>>|<\||<[a-z!/]|\]\s*\(|\bjavascript:",
     re.IGNORECASE,
 )
 
@@ -88,8 +89,11 @@ def _written(choices: Sequence[_Choice], max_tokens: int) -> str:
     for choice in choices:
         if len(taken) == MOST_SENTENCES or choice.score < _LEAST_OF_BEST * choices[0].score:
             break
-        cost = tokens(_cited(choice)) + 1
-        if cost <= left and not any(_alike(choice.stems, other.stems) for other in taken):
+        text = _cited(choice)
+        cost = tokens(text) + 1
+        if cost > left or len(sentence_spans(text)) != 1:
+            continue
+        if not any(_alike(choice.stems, other.stems) for other in taken):
             taken.append(choice)
             left -= cost
     taken.sort(key=lambda choice: (choice.rank, choice.place))
@@ -98,7 +102,9 @@ def _written(choices: Sequence[_Choice], max_tokens: int) -> str:
 
 def _cited(choice: _Choice) -> str:
     """Put the marker before the final stop, as in `text [1].`, on one line."""
-    plain = _BRACKETED.sub(r"(\1)", " ".join(choice.text.replace("`", "'").split()))
+    # The source's own reference numbers would read as markers of ours.
+    seen = " ".join(strip_markers(visible(choice.text).replace("`", "'")).split())
+    plain = _BRACKETED.sub(r"(\1)", seen)
     plain = plain.lstrip("#>*-\u2022| ").strip()
     body = plain.rstrip(".!?\u2026\u3002")
     stop = plain[len(body) :] or "."
@@ -111,7 +117,7 @@ def _is_statement(text: str) -> bool:
         len(plain) <= _LONGEST_SENTENCE
         and len(plain.split()) >= _SHORTEST_WORDS
         and not plain.endswith(("?", ":"))
-        and not _TO_THE_READER.search(plain)
+        and not _TO_THE_READER.search(fold(plain))
     )
 
 

@@ -58,9 +58,14 @@ def sentence_spans(text: str) -> tuple[Span, ...]:
         piece = text[begin:cut]
         start = begin + len(piece) - len(piece.lstrip())
         end = begin + len(piece.rstrip())
-        if start < end:
-            spans.append(Span(start, end))
         begin = cut
+        if start >= end:
+            continue
+        if spans and not any(map(str.isalnum, piece)):
+            # Stops and rules without a word say nothing of their own.
+            spans[-1] = Span(spans[-1].start, end)
+        else:
+            spans.append(Span(start, end))
     return tuple(spans)
 
 

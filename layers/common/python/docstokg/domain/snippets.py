@@ -1,6 +1,7 @@
 """Which stretch of a chunk to show for a question: contiguous, exact, cut at sentence borders."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from docstokg.domain.wording import content_stems
@@ -41,21 +42,26 @@ def best_window(
     if not spans:
         return (0, 0)
     hits = _hits(text, spans, found)
-    best: tuple[tuple[float, float, int], int, int] | None = None
+    best: tuple[tuple[int, int, int], int, int] | None = None
+    # The run slides: a text of a thousand one-word sentences must not cost their square.
+    run: Counter[str] = Counter()
+    words = last = 0
     for first in range(len(spans)):
-        if spans[first][1] - spans[first][0] > limit:
-            window, seen = _cut(text, spans[first], found, limit), hits[first]
-            last_end = window[1]
-            worth = _worth([seen], first)
-            if best is None or worth > best[0]:
-                best = (worth, window[0], last_end)
-            continue
-        last = first
-        while last + 1 < len(spans) and spans[last + 1][1] - spans[first][0] <= limit:
+        while last < len(spans) and spans[last][1] - spans[first][0] <= limit:
+            words += sum(word not in run for word in hits[last])
+            run.update(hits[last])
             last += 1
-        worth = _worth(hits[first : last + 1], first)
+        if last == first:
+            window = _cut(text, spans[first], found, limit)
+            worth = (len(hits[first]), sum(hits[first].values()), -first)
+            last += 1
+        else:
+            window = (spans[first][0], spans[last - 1][1])
+            worth = (words, run.total() if run else 0, -first)
+            run -= Counter(hits[first])
+            words = len(run)
         if best is None or worth > best[0]:
-            best = (worth, spans[first][0], spans[last][1])
+            best = (worth, *window)
     assert best is not None
     return _stripped(text, best[1], best[2])
 
@@ -74,13 +80,6 @@ def _hits(text: str, spans: Spans, found: re.Pattern[str] | None) -> list[dict[s
             word = match.group().casefold()
             hits[at][word] = hits[at].get(word, 0) + 1
     return hits
-
-
-def _worth(hits: Sequence[dict[str, int]], first: int) -> tuple[float, float, int]:
-    words: set[str] = set()
-    for seen in hits:
-        words |= seen.keys()
-    return (float(len(words)), float(sum(sum(seen.values()) for seen in hits)), -first)
 
 
 def _cut(

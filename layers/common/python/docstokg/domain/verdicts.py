@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from docstokg.contracts.response import Verdict
 from docstokg.domain import consistency
+from docstokg.domain.citations import strip_markers
 from docstokg.domain.folding import variant
 from docstokg.domain.sentences import Span, sentence_spans
 from docstokg.domain.wording import OPPOSITES, Quantity, Wording, fold, read
@@ -353,6 +354,7 @@ def dense_features(cosines: Sequence[float]) -> dict[str, float]:
 
 DENSE_NAMES: Final = tuple(dense_features([0.0]))
 _FATAL: Final = frozenset[Reason]({"number_not_in_source", "id_not_in_source", "id_label_mismatch"})
+_BRACKETS: Final = str.maketrans("[]{}`\u2018\u2019", "()()'''")
 _CLOSE_COVERAGE: Final = 0.6
 
 
@@ -415,10 +417,16 @@ def _pair_held(identifier: str, label: str, headed: Sequence[str]) -> bool:
 
 
 def _is_quoted(claim: str, passages: Sequence[Passage]) -> bool:
-    plain = " ".join(fold(claim).split()).strip(" .!?\"'\u201c\u201d\u2026")
+    plain = _quotable(claim).strip(" .!?\"'\u201c\u201d\u2026")
     return len(plain) > 0 and any(
-        f" {plain}" in f" {' '.join(fold(passage.text).split())}" for passage in passages
+        f" {plain}" in f" {_quotable(passage.text)}" for passage in passages
     )
+
+
+def _quotable(text: str) -> str:
+    """Return text as quotations are compared: no markers, one kind of bracket and of quote."""
+    folded = fold(strip_markers(text)).translate(_BRACKETS)
+    return " ".join(folded.split())
 
 
 def _evidence(passage: Passage, span: Span, score: float) -> Evidence:

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 _WORD: Final = re.compile(r"[^\W_]+")
 _ID: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
 _NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
@@ -181,9 +185,14 @@ _UP_STEMS: Final = frozenset(map(stem, _UP_WORDS))
 _DOWN_STEMS: Final = frozenset(map(stem, _DOWN_WORDS))
 
 
+def visible(text: str) -> str:
+    """Return `text` without characters nobody sees: zero width, direction, tags, controls."""
+    return _INVISIBLE.sub("", text)
+
+
 def fold(text: str) -> str:
-    """Return `text` in NFKC, case folded."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    """Return `text` in NFKC, case folded, without invisible characters."""
+    return unicodedata.normalize("NFKC", visible(text)).casefold()
 
 
 def content_stems(text: str) -> tuple[str, ...]:

@@ -76,6 +76,9 @@ def check_answer(
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
     cited = markers.check_markers(text, given).cited
     report = grounding.report(judged, cited=cited, given=given, invalid=checked.invalid)
+    if not cited:
+        # An answer that is all code or all questions claims nothing, and stands on nothing.
+        report = report.model_copy(update={"grounded": False})
     if any(verdict.verdict == "unsupported" for verdict in judged):
         warnings.append(notices.UNSUPPORTED)
     if cited and report.coverage < grounding.MIN_COVERAGE:
