@@ -1,4 +1,4 @@
-"""Fit the relevance table: which cosine, or which share of words, separates what a corpus can answer.
+"""Fit the relevance table: which cosine or share of words tells what a corpus can answer.
 
 For every pair of loaded development sets, the questions of the one are put to the corpus of the
 other. A question's value is the best one among its first 20 chunks, since abstention asks whether
@@ -34,7 +34,7 @@ def questions(name: str) -> list[str]:
     """Take a fixed sample of a set's questions."""
     lines = (DATA / name / "questions.jsonl").read_text(encoding="utf-8").strip().split("\n")
     texts = [json.loads(line)["question"] for line in lines]
-    return random.Random(7).sample(texts, min(QUESTIONS, len(texts)))  # noqa: S311
+    return random.Random(7).sample(texts, min(QUESTIONS, len(texts)))
 
 
 def values(wiring: Wiring, texts: list[str]) -> list[tuple[float, float]]:

@@ -40,8 +40,8 @@ CORPUS = {
             "doc_id": "d-seizure",
             "title": "Seizure",
             "section": "Definition",
-            "text": "Seizures are sudden, uncontrolled electrical events in the brain (HP:0001250). "
-            "A seizure may follow a high fever in young children. "
+            "text": "Seizures are sudden, uncontrolled electrical events in the brain "
+            "(HP:0001250). A seizure may follow a high fever in young children. "
             "Anticonvulsants reduce the frequency of seizures by 50 percent.",
             "topics": ["neurology"],
             "metadata": {"year": 2020, "tags": ["brain", "acute"]},
@@ -59,8 +59,8 @@ CORPUS = {
             "id": "scn1a",
             "doc_id": "d-scn1a",
             "title": "SCN1A",
-            "text": "SCN1A encodes the alpha subunit of a sodium channel. Loss of function disturbs "
-            "inhibitory neurons.",
+            "text": "SCN1A encodes the alpha subunit of a sodium channel. Loss of function "
+            "disturbs inhibitory neurons.",
             "metadata": {"year": 2019},
         },
         {

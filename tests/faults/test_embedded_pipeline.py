@@ -1,4 +1,4 @@
-"""Break what is embedded for real: files, locks, models; the caller still gets the best there is."""
+"""Break what is embedded for real: files, locks, models; the caller gets the best there is."""
 
 import shutil
 import sqlite3

@@ -16,7 +16,7 @@ def textbook(relevance, rows, count):
             similar = 0.0
             for j in picked:
                 if rows[i] is not None and rows[j] is not None:
-                    similar = max(similar, max(0.0, (float(rows[i] @ rows[j]) - 0.7) / 0.3))
+                    similar = max(similar, 0.0, (float(rows[i] @ rows[j]) - 0.7) / 0.3)
             return 0.7 * relevance[i] / best - 0.3 * similar
 
         left = [i for i in range(len(relevance)) if i not in picked]
