@@ -31,7 +31,9 @@ def quantise(vector: bytes) -> bytes:
 
 def matrix(compact: Sequence[bytes]) -> Floats:
     """Stack compact vectors of one length into unit rows, shape (n, dimension)."""
-    rows = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
-    rows = rows.reshape(len(compact), -1) if compact else rows.reshape(0, 0)
+    if not compact:
+        return np.zeros((0, 0), dtype=np.float32)
+    stacked = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
+    rows = stacked.reshape(len(compact), -1)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
