@@ -1,6 +1,6 @@
 """Fit the gate of graph expansion on the development sets, and say what it gives and costs.
 
-usage: fit_gate.py [--data FOLDER] [--work FOLDER] [--limit N] [--sets A,B] [--write]
+usage: python -P benchmarks/fit_gate.py [--data FOLDER] [--work FOLDER] [--limit N] [--sets A,B] [--write]
 
 Loads each set into WORK/SET.sqlite (once), asks every question through validate and retrieve, and
 ranks it with and without the graph for each candidate blend. Every printed figure of the gate
@@ -40,9 +40,12 @@ from functions.validate import handler as validate_step
 
 HERE = Path(__file__).resolve().parent
 GATE = HERE.parent / "layers/common/python/docstokg/domain/gate_fit.json"
-SETS = ("musique100", "pubmedqa", "scifact_train", "medquad_rare")
+SETS = ("musique100", "musique100-titles", "pubmedqa", "scifact_train", "medquad_rare")
+"""Folders of the data; `-titles` loads the passages only, so that titles are the whole graph."""
+
 BLENDS = (Blend(1.0, 3.0), Blend(1.5, 4.0), Blend(2.0, 5.0), Blend(4.0, 4.0))
 FOLDS = 5
+TITLES = "-titles"
 TOP_K = 20
 LIMIT = 32
 RIDGE = 1.0
@@ -69,7 +72,8 @@ def main() -> None:
     options.add_argument("--sets", default=",".join(SETS))
     options.add_argument("--write", action="store_true")
     chosen = options.parse_args()
-    names = [name for name in chosen.sets.split(",") if (chosen.data / name).is_dir()]
+    asked = chosen.sets.split(",")
+    names = [n for n in asked if (chosen.data / n.removesuffix(TITLES)).is_dir()]
     cases: list[Case] = []
     for name in names:
         found = remembered(name, chosen.data, chosen.work, chosen.limit)
@@ -112,6 +116,7 @@ def remembered(name: str, data: Path, work: Path, limit: int) -> list[Case]:
 def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:
     """Ask the questions of one set both ways."""
     work.mkdir(parents=True, exist_ok=True)
+    folder, plain = data / name.removesuffix(TITLES), name.endswith(TITLES)
     store = work / f"{name}.sqlite"
     url = f"sqlite:///{store}"
     environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
@@ -125,11 +130,13 @@ def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:
             embedder=wiring.embedder(),
             sparse_encoder=wiring.sparse_encoder(),
         )
-        load([data / name], LoadOptions(), stores, RejectLog(None))
+        load(
+            [folder / "passages.jsonl" if plain else folder], LoadOptions(), stores, RejectLog(None)
+        )
     validate, retrieve = validate_step.build(wiring), retrieve_step.build(wiring)
     graph = wiring.knowledge_graph()
     documents = Documents(wiring)
-    questions = read_questions(data / name, None)
+    questions = read_questions(folder, None)
     step = max(1, math.ceil(len(questions) / limit))
     found = []
     for question in questions[::step]:

@@ -6,6 +6,7 @@ from typing import Any
 from docstokg.contracts.request import RAGRequest
 from docstokg.contracts.state import Expansion, Plan, Retrieval, RouteScope
 from docstokg.domain import gate as gates
+from docstokg.usecases.domains import ONTOLOGY
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.expand.expand import expand
 from functions.expand.route import route
@@ -21,7 +22,14 @@ def build(wiring: Wiring) -> Handler:
         plan = Plan.model_validate(event["plan"])
         result: Expansion | RouteScope
         if event.get("mode") == "route":
-            result = route(request, plan, graph=graph, telemetry=wiring.telemetry, clock=time.time)
+            result = route(
+                request,
+                plan,
+                graph=graph,
+                domain=ONTOLOGY,
+                telemetry=wiring.telemetry,
+                clock=time.time,
+            )
         else:
             result = expand(
                 request,

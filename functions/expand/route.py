@@ -13,6 +13,7 @@ from docstokg.domain.slice_graph import merge
 from docstokg.errors import DocsToKGError, PlanRejected, Timeout
 from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph
+from docstokg.usecases.domains import SubjectDomain
 
 CHUNKS_PER_SEED = 200
 NODES = 600
@@ -24,6 +25,7 @@ def route(
     plan: Plan,
     *,
     graph: KnowledgeGraph,
+    domain: SubjectDomain,
     telemetry: Telemetry,
     clock: Callable[[], float],
 ) -> RouteScope:
@@ -35,13 +37,6 @@ def route(
     started = time.perf_counter()
     wanted = request.kg_expansion
     scope = Scope(namespace=plan.namespace, groups=plan.groups, filter=request.filter)
-    asked = SliceRequest(
-        entity_ids=wanted.seeds,
-        entity_types=wanted.concept_types,
-        relations=wanted.relations,
-        max_nodes=NODES,
-        chunks_per_entity=CHUNKS_PER_SEED,
-    )
 
     def time_left() -> float:
         return Deadline(plan.deadline_ms).share_s(clock() * 1000, plan.expansion.time_s, RESERVE_S)
@@ -58,7 +53,19 @@ def route(
 
     try:
         with telemetry.span("graph_route"):
+            asked = SliceRequest(
+                entity_ids=domain.expand_seeds(graph, wanted.seeds, scope, time_left()),
+                entity_types=wanted.concept_types,
+                relations=wanted.relations,
+                max_nodes=NODES,
+                chunks_per_entity=CHUNKS_PER_SEED,
+            )
             part = graph.slice(asked, scope, time_left())
+            narrower = domain.metadata_filter(part)
+            if narrower is not None:
+                conditions = {**narrower, **(scope.filter or {})}
+                scope = scope.model_copy(update={"filter": conditions})
+                part = graph.slice(asked, scope, time_left())
             for _ in range(1, (wanted.hops or 1) if plan.expansion.two_hops else 1):
                 around = [entity.id for entity in part.entities]
                 part = merge(part, graph.widen(around, asked, scope, time_left()))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.records import Scope
+from docstokg.contracts.records import Filters, Scope
 from docstokg.contracts.request import RAGRequest
 from docstokg.contracts.response import BudgetLimits, Fusion
 from docstokg.contracts.state import (
@@ -34,6 +34,7 @@ from docstokg.errors import (
 )
 from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph
+from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, SubjectDomain
 from functions.expand.expand import expand
 from functions.expand.route import route
 from tests.contract.graph_fake import MemoryGraph
@@ -342,9 +343,11 @@ def big_graph() -> MemoryGraph:
     return graph
 
 
-def routed(graph: KnowledgeGraph, **kg: Any) -> RouteScope:
+def routed(graph: KnowledgeGraph, domain: SubjectDomain = ONTOLOGY, **kg: Any) -> RouteScope:
     request = asked("anything", route=True, **kg)
-    return route(request, plan(request), graph=graph, telemetry=QUIET, clock=lambda: NOW_S)
+    return route(
+        request, plan(request), graph=graph, domain=domain, telemetry=QUIET, clock=lambda: NOW_S
+    )
 
 
 def test_routing_names_the_documents_around_the_seeds(clinic: MemoryGraph) -> None:
@@ -352,11 +355,31 @@ def test_routing_names_the_documents_around_the_seeds(clinic: MemoryGraph) -> No
     assert routed(clinic, seeds=["MONDO:1"], hops=2).doc_ids == ("d1", "d2", "d3")
 
 
+def test_a_term_stands_for_its_subtypes(clinic: MemoryGraph) -> None:
+    parent = routed(clinic, seeds=["HP:0000118"])
+    assert parent.doc_ids == ("d1",)
+
+    class OnlySeizures(OntologyDomain):
+        def metadata_filter(self, part: GraphSlice) -> Filters | None:
+            return {"doc_id": ("d2",)} if part.chunks else None
+
+    assert routed(clinic, OnlySeizures(), seeds=["MONDO:1"]).doc_ids == ("d2",)
+
+
+class Plain(OntologyDomain):
+    """A domain that adds nothing."""
+
+    def expand_seeds(
+        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
+    ) -> tuple[str, ...]:
+        return seeds
+
+
 def test_routing_that_cannot_tell_restricts_nothing(clinic: MemoryGraph) -> None:
     unknown = routed(clinic, seeds=["no:1"])
     assert (unknown.doc_ids, unknown.degraded) == (None, ())
     assert unknown.warnings
-    empty = routed(clinic, seeds=["HP:0000118"])
+    empty = routed(clinic, Plain(), seeds=["HP:0000118"])
     assert empty.doc_ids == ()
     assert empty.warnings
     broken = routed(Breaking("slice", Timeout("slow")), seeds=["MONDO:1"])
