@@ -1,6 +1,6 @@
 """How fast files become searchable, and how much memory that takes, at several corpus sizes.
 
-usage: python benchmarks/load_rate.py [CHUNKS ...] [--embed]
+usage: python -m benchmarks.load_rate [CHUNKS ...] [--embed]
 
 Texts are made of a fixed vocabulary with a fixed seed; each chunk has a title that other chunks
 name. Without --embed no encoder runs: that is the loader, the linker and the stores alone. Each
@@ -89,7 +89,8 @@ def main() -> None:
         return
     for size in chosen.sizes:
         flags = ["--embed"] if chosen.embed else []
-        subprocess.run([sys.executable, __file__, str(size), "--here", *flags], check=True)
+        command = [sys.executable, "-m", "benchmarks.load_rate", str(size), "--here", *flags]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
