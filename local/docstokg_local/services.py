@@ -32,6 +32,8 @@ DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8
 MIN_JAVA: Final = 21
 START_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 30.0
+PORT_SECONDS: Final = 5.0  # a killed server's last threads still hold its port for a moment
+TEST_PORTS: Final = range(20_000, 30_000)  # below what systems give to outgoing connections
 
 Report = Callable[[str], None]
 
@@ -95,7 +97,7 @@ def start(
             _wait_until_ready(which, home, record, report)
             return _endpoint(which, record)
         chosen = port or (record["port"] if record else DEFAULT_PORTS[which])
-        if _port_open(chosen):
+        if not _port_closes(chosen, PORT_SECONDS):
             raise ServiceError(
                 f"port {chosen} on 127.0.0.1 is taken by another process; "
                 f"choose another with --port or stop that process"
@@ -255,8 +257,9 @@ def _pinned(which: Which) -> dict[str, Any]:
 
 
 def _programs(which: Which, folder: Path) -> Path:
-    pins = (DATA / f"{which}.json").read_bytes()
-    mark = hashlib.sha256(pins).hexdigest()[:8]  # other pins, other folder
+    pins = {name: value for name, value in _pinned(which).items() if name != "settings"}
+    text = json.dumps(pins, sort_keys=True)
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]  # other pins, other folder
     return folder / f"{which}-{_pinned(which)['version']}-{mark}"
 
 
@@ -598,11 +601,22 @@ def _port_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def _port_closes(port: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while _port_open(port):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
+
+
 def free_port() -> int:
     """Find a loopback port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    while True:
+        port = secrets.choice(TEST_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _born(pid: int) -> str:

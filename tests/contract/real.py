@@ -18,7 +18,10 @@ def opensearch_store() -> Iterator[tuple[OpenSearchIndex, OpenSearchWriter]]:
     """Both sides of an index of its own on this run's server."""
     url = server(Which.OPENSEARCH).url
     name = f"t{secrets.token_hex(6)}"
-    index, writer = OpenSearchIndex(url=url, name=name), OpenSearchWriter(url=url, name=name)
+    index, writer = (
+        OpenSearchIndex(url=url, name=name, info_ttl_s=0),
+        OpenSearchWriter(url=url, name=name),
+    )
     try:
         yield index, writer
     finally:
@@ -71,6 +74,6 @@ def wipe(writer: Neo4jGraphWriter) -> None:
     """Remove everything; only ever called on a server that this run started."""
     for text in (
         "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS",
-        "MERGE (s:Store {name: 'docstokg'}) SET s.chunks = null",
+        "CREATE (s:Store {name: 'docstokg', schema: 1})",
     ):
         writer._server.write(text, {}, 120)

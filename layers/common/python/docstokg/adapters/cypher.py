@@ -436,6 +436,12 @@ WITH t LIMIT $p.batch DELETE t RETURN count(*) AS done""",
     {"batch": 1000},
 )
 
+NOTE_SCHEMA = Template(
+    "note_schema",
+    "MERGE (s:Store {name: $p.name}) SET s.schema = $p.schema",
+    {"name": "docstokg", "schema": 1},
+)
+
 NOTE_COUNTS = Template(
     "note_counts",
     """MERGE (s:Store {name: $p.name})

@@ -63,6 +63,7 @@ BATCH = 500
 PAGE = 5000
 LOAD_TIMEOUT_S = 120.0
 WARM_UP_S = 20.0
+PREPARE_S = 3.0
 Returned = TypeVar("Returned")
 Row = Sequence[Any]
 
@@ -103,6 +104,13 @@ class Neo4jGraph:
         self._admitted = committed_digests()
         self._verdicts: dict[str, Verdict] = {}
         self._checking = False
+
+    def prepare(self, timeout_s: float = PREPARE_S) -> None:
+        """Warm up when the process starts; a graph that is down then is no reason not to start."""
+        try:
+            self.warm(timeout_s)
+        except DocsToKGError as exc:
+            self._telemetry.log("WARNING", "graph_not_ready", error=str(exc))
 
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[Verdict, ...]:
         """Connect and EXPLAIN every template; to be called when the process starts.
@@ -227,7 +235,7 @@ class Neo4jGraph:
     def _sliced(
         self, template: Template, parameters: Mapping[str, object], timeout_s: float
     ) -> GraphSlice:
-        rows = self._ask(template, parameters, timeout_s)
+        rows = self._ask(template, parameters, min(timeout_s, self._cap_s))
         try:
             (row,) = rows
             return _slice(row)
@@ -239,8 +247,7 @@ class Neo4jGraph:
     ) -> list[Record]:
         """Run one admitted template inside its time, behind the circuit breaker."""
         self._require_admitted(template)
-        limit = min(timeout_s, self._cap_s)
-        if limit <= 0:
+        if timeout_s <= 0:
             raise Timeout("no time left to ask Neo4j")
         now = time.monotonic()
         with self._lock:
@@ -250,7 +257,7 @@ class Neo4jGraph:
         asked = template.checked(parameters)
         try:
             with self._telemetry.span(f"graph.{template.name}"):
-                rows = self._server.read(template.text, asked, limit)
+                rows = self._server.read(template.text, asked, timeout_s)
         except (Unavailable, Timeout, Misconfigured) as exc:
             if isinstance(exc, Timeout):
                 self._telemetry.count("cypher_timeout_total", template=template.name)
@@ -513,20 +520,23 @@ class Neo4jGraphWriter:
         return self._server.read(template.text, asked, LOAD_TIMEOUT_S)
 
     def _prepare(self) -> None:
-        """Make the schema, once per writer; every statement may be repeated."""
+        """Make the schema when the database does not have it; every statement may be repeated."""
         if self._ready:
             return
-        known = self._server.read(
-            cypher.INFO.text, cypher.INFO.checked({"name": STORE}), LOAD_TIMEOUT_S
-        )
-        if known and known[0]["schema"] not in (None, SCHEMA_VERSION):
+        asked = cypher.INFO.checked({"name": STORE})
+        known = self._server.read(cypher.INFO.text, asked, LOAD_TIMEOUT_S)
+        version = known[0]["schema"] if known else None
+        if version not in (None, SCHEMA_VERSION):
             raise Misconfigured(
-                f"the database holds a graph of layout {known[0]['schema']}, this version writes "
-                f"layout {SCHEMA_VERSION}: load into another database"
+                f"the database holds a graph of layout {version}, this version writes layout "
+                f"{SCHEMA_VERSION}: load into another database"
             )
-        for statement in schema_statements():
-            self._server.write(statement, {}, LOAD_TIMEOUT_S)
-        self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
+        if version is None:
+            for statement in schema_statements():
+                self._server.write(statement, {}, LOAD_TIMEOUT_S)
+            self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
+            noted = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
+            self._server.write(cypher.NOTE_SCHEMA.text, noted, LOAD_TIMEOUT_S)
         self._ready = True
 
 
@@ -653,6 +663,8 @@ async def _explained(server: "_Server", template: Template) -> Verdict:
     try:
         plan, kind = await server.explain(template.text, template.checked(template.examples))
     except vendor.ClientError as exc:
+        if not (exc.code or "").startswith("Neo.ClientError.Statement."):
+            raise  # says nothing of the text: wrong password, unknown database
         return refused(template, f"does not compile: {exc.code}")
     return judge(template, plan, kind)
 

@@ -48,6 +48,7 @@ BULK_BYTES = 4_000_000
 BULK_TRIES = 5
 PAGE = 1000
 MAX_NAMESPACES = 1000
+INFO_TTL_S = 10.0
 HYDRATED_FIELDS = (
     "namespace,acl,facets,doc_id,chunk_id,title,text,document_name,section,topics,compact,"
     "run_id,rest"
@@ -77,10 +78,13 @@ class OpenSearchIndex:
         region: str | None = None,
         ca_file: str | None = None,
         telemetry: Telemetry | None = None,
+        info_ttl_s: float = INFO_TTL_S,
     ) -> None:
         self._name = name
         self._telemetry = telemetry or Telemetry()
         self._server = _Server(url, auth, user, password, region, ca_file)
+        self._info_ttl_s = info_ttl_s
+        self._info: tuple[float, IndexInfo] | None = None
 
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
@@ -136,8 +140,16 @@ class OpenSearchIndex:
         return Hydrated(chunks=chunks, missing=tuple(missing), failed=tuple(failed))
 
     def info(self, timeout_s: float) -> IndexInfo:
-        """Read the counts and what `open_load` noted; an index not made yet is an empty one."""
+        """Read the counts and what `open_load` noted; an index not made yet is an empty one.
+
+        Every request asks for the model: an answer is kept `info_ttl_s` when it names one and no
+        load is open, so that requests stay at one round trip.
+        """
         until = time.monotonic() + timeout_s
+        kept = self._info
+        if kept is not None and time.monotonic() - kept[0] < self._info_ttl_s:
+            return kept[1]
+        self._info = None
         noted = _noted(self._server, self._name, timeout_s)
         if noted is None:
             return IndexInfo()
@@ -153,7 +165,7 @@ class OpenSearchIndex:
             chunks, facts = (child["hits"]["total"]["value"] for child in answer["responses"])
             buckets = answer["responses"][0]["aggregations"]["spaces"]["buckets"]
             namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
-        return IndexInfo(
+        info = IndexInfo(
             embedding_model=noted.get("embedding_model"),
             dimension=noted.get("dimension"),
             sparse_model=noted.get("sparse_model"),
@@ -162,6 +174,9 @@ class OpenSearchIndex:
             unfinished_load=noted.get("unfinished_load") is not None,
             namespaces=namespaces,
         )
+        if info.embedding_model is not None and not info.unfinished_load:
+            self._info = (time.monotonic(), info)
+        return info
 
     def close(self) -> None:
         """Give the connections back."""
@@ -825,8 +840,11 @@ class _Server:
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
         line = _Line()
+        asked_for: Json = dict(params or {})
+        if absent_is_none:
+            asked_for["ignore"] = 404
         asked: Future[Any] = self._workers.submit(
-            self._perform, line, method, path, body, dict(params or {}), timeout_s
+            self._perform, line, method, path, body, asked_for, timeout_s
         )
         try:
             answer = asked.result(timeout_s)
@@ -834,17 +852,13 @@ class _Server:
             asked.cancel()
             line.cut()
             raise Timeout(f"OpenSearch did not answer in {timeout_s:.3f} s") from None
-        except vendor.NotFoundError as exc:
-            if absent_is_none:
-                return {}
-            raise WrongAnswer(f"OpenSearch does not know {path}: {_reason(exc)}") from exc
         except vendor.TransportError as exc:
             raise _translated(exc) from exc
         except vendor.OpenSearchException as exc:
             raise _translated(exc) from exc
         if not isinstance(answer, dict):
             raise WrongAnswer(f"OpenSearch answered {path} with something that is no object")
-        return answer
+        return {} if absent_is_none and answer.get("status") == 404 else answer
 
     def _perform(
         self,

@@ -1,0 +1,103 @@
+"""What the fault tests of both real stores share: loading, asking, and the promises to check."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from docstokg.contracts.response import RAGResponse
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.loading.pipeline import LoadOptions, LoadReport, Stores, load
+from docstokg_local.loading.rejects import RejectLog
+from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.server import application
+
+TIMEOUT_S = 4.0
+SLACK_S = 0.3
+ASK = {"query": "What follows seizures in Dravet syndrome?", "budget": {"timeout_s": TIMEOUT_S}}
+
+
+def load_corpus(folder: Path, settings: Settings) -> LoadReport:
+    """Load a folder as `docstokg load` does, into the stores that `settings` name."""
+    wiring = Wiring(settings)
+    stores = Stores(
+        search_index=wiring.search_index(),
+        index_writer=wiring.index_writer(),
+        knowledge_graph=wiring.knowledge_graph(),
+        graph_writer=wiring.graph_writer(),
+        embedder=wiring.embedder(),
+        sparse_encoder=wiring.sparse_encoder(),
+    )
+    try:
+        return load([folder], LoadOptions(), stores, RejectLog(None))
+    finally:
+        wiring.close()
+
+
+@contextmanager
+def client(settings: Settings, **made: object) -> Iterator[TestClient]:
+    """The real application, with some ports given."""
+    sink = PrometheusSink()
+    wiring = Wiring(settings, Telemetry(sink, lambda line: None), made)
+    opened = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
+    try:
+        yield opened
+    finally:
+        opened.close()
+        wiring.close()
+
+
+def ask(client: TestClient, status: int = 200, **more: Any) -> dict[str, Any]:
+    """Ask once and check what every answer promises, however broken the stores are."""
+    started = time.monotonic()
+    response = client.post("/v1/answer", json={**ASK, **more})
+    wall = time.monotonic() - started
+    body: dict[str, Any] = response.json()
+    assert response.status_code == status, body
+    assert wall <= TIMEOUT_S + SLACK_S, f"{wall:.2f} s"
+    if status == 200:
+        RAGResponse.model_validate(body)
+        diagnostics = body["diagnostics"]
+        assert diagnostics["degraded"] is bool(diagnostics["degraded_reasons"])
+    return body
+
+
+def warm(client: TestClient) -> None:
+    """Wait until a server that just started answers everything: its first calls are slow."""
+
+    def well() -> bool:
+        answer = client.post("/v1/answer", json={**ASK, "budget": {"timeout_s": 20}})
+        return answer.status_code == 200 and not reasons(answer.json())
+
+    assert eventually(well, 60)
+
+
+def reasons(body: dict[str, Any]) -> set[str]:
+    return set(body["diagnostics"]["degraded_reasons"])
+
+
+def eventually(check: Callable[[], bool], seconds: float = 30.0) -> bool:
+    """Wait until `check` holds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if check():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A server that hangs: it accepts connections and never answers."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

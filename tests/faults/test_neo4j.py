@@ -1,0 +1,227 @@
+"""Break a real Neo4j in every way it breaks; hybrid retrieval answers, and says what is missing."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from docstokg.adapters.neo4j import Neo4jGraph, Neo4jGraphWriter
+from docstokg.contracts.graph import SliceRequest
+from docstokg.contracts.records import EntityRecord, Scope
+from docstokg.domain.circuit import Circuit
+from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
+from docstokg.settings import Settings
+from docstokg_local import services
+from docstokg_local.services import Endpoint, Which
+from tests.conftest import CORPUS, write_corpus
+from tests.faults.real_stores import (
+    ask,
+    client,
+    eventually,
+    load_corpus,
+    reasons,
+    stopped,
+    warm,
+)
+from tests.proxy import Proxy
+from tests.services import CACHE, own_home, server, start_own
+
+pytestmark = pytest.mark.services
+SPACE = Scope(namespace="default")
+SEIZURE = SliceRequest(alias_keys=("seizure",))
+GONE = {"kg_unavailable", "kg_timeout"}
+
+
+@dataclass
+class Place:
+    """A loaded server of this module's own, and the settings that point at it."""
+
+    at: Endpoint
+    home: Path
+    settings: Settings
+    models: dict[str, Any]
+
+    def graph(self, port: int | None = None, **more: Any) -> Neo4jGraph:
+        """A graph whose breaker never stands in the way, unless the test wants one."""
+        url = self.at.url if port is None else f"bolt://127.0.0.1:{port}"
+        circuit = Circuit(failures=1_000_000)
+        login = {"url": url, "user": self.at.user, "password": self.at.password}
+        graph = Neo4jGraph(**{**login, "circuit": circuit, **more})
+        graph.prepare()
+        return graph
+
+    def revive(self) -> None:
+        self.at = services.start(Which.NEO4J, self.home, cache=CACHE)
+
+
+@pytest.fixture(scope="module")
+def place(
+    tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
+) -> Iterator[Place]:
+    server(Which.NEO4J)  # skips here when no server can run
+    folder = tmp_path_factory.mktemp("faults")
+    with own_home(Which.NEO4J) as home:
+        at = start_own(Which.NEO4J, home)
+        settings = Settings(
+            index_url=f"sqlite:///{folder / 'index.sqlite'}",
+            graph_url=at.url,
+            graph_user=at.user,
+            graph_password=at.password,
+            cache_dir=str(cache_dir),
+        )
+        report = load_corpus(write_corpus(folder / "corpus", CORPUS), settings)
+        assert report.rejected == 0
+        yield Place(at, home, settings, models)
+
+
+@pytest.fixture
+def proxy(place: Place) -> Iterator[Proxy]:
+    made = Proxy(int(place.at.url.rpartition(":")[2]))
+    yield made
+    made.close()
+
+
+@contextmanager
+def asking(place: Place, graph: Neo4jGraph) -> Iterator[TestClient]:
+    with client(place.settings, knowledge_graph=graph, **place.models) as opened:
+        yield opened
+
+
+def hybrid_only(body: dict[str, Any]) -> bool:
+    return bool(body["citations"]) and all(
+        citation["kg_evidence"] is None and citation["kg_path"] == []
+        for citation in body["citations"]
+    )
+
+
+@pytest.mark.parametrize("mood", ["slow", "drip", "cut", "garbage"])
+def test_a_bad_line_costs_only_the_graph(place: Place, proxy: Proxy, mood: Any) -> None:
+    graph = place.graph(proxy.port)
+    with asking(place, graph) as opened:
+        warm(opened)
+        assert any(citation["kg_evidence"] for citation in ask(opened)["citations"])
+        proxy.mood = mood
+        body = ask(opened)
+        assert reasons(body) <= GONE and reasons(body), reasons(body)
+        assert hybrid_only(body)
+        proxy.mood = "pass"
+        warm(opened)
+        assert eventually(lambda: proxy.connections() <= 8), "no more than the pool"
+
+
+def test_a_hung_server(place: Place) -> None:
+    with asking(place, place.graph()) as opened:
+        warm(opened)
+        with stopped(place.at.pid):
+            body = ask(opened)
+        assert reasons(body) == {"kg_timeout"}
+        assert hybrid_only(body)
+        warm(opened)
+
+
+def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
+    with asking(place, place.graph()) as opened:
+        warm(opened)
+        os.kill(place.at.pid, signal.SIGSTOP)
+        killer = threading.Timer(0.3, os.kill, (place.at.pid, signal.SIGKILL))
+        killer.start()
+        body = ask(opened)
+        killer.join()
+        assert reasons(body) <= GONE and reasons(body)
+        assert hybrid_only(body)
+        assert eventually(lambda: services.status(Which.NEO4J, place.home).state == "down")
+        assert reasons(ask(opened)) == {"kg_unavailable"}
+        place.revive()
+        warm(opened)
+        assert any(citation["kg_evidence"] for citation in ask(opened)["citations"])
+
+
+def test_a_wrong_password(place: Place) -> None:
+    with asking(place, place.graph(password="wrong-password")) as opened:
+        body = ask(opened)
+        assert reasons(body) == {"kg_unavailable"}
+        assert hybrid_only(body)
+    with asking(place, place.graph()) as opened:  # the server now refuses everybody for seconds
+        warm(opened)
+
+
+def test_an_unknown_database(place: Place) -> None:
+    with asking(place, place.graph(database="nowhere")) as opened:
+        assert reasons(ask(opened)) == {"kg_unavailable"}
+
+
+def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
+    graph = place.graph(proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
+    try:
+        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, 10.0).entities))
+        proxy.mood = "cut"
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                graph.slice(SEIZURE, SPACE, 1.0)
+        with pytest.raises(CircuitOpen):
+            graph.slice(SEIZURE, SPACE, 1.0)
+        proxy.mood = "pass"
+
+        def closed() -> bool:
+            try:
+                return bool(graph.slice(SEIZURE, SPACE, 10.0).entities)
+            except DocsToKGError:
+                return False
+
+        assert eventually(closed)
+    finally:
+        graph.close()
+
+
+def test_refused_and_out_of_time_are_told_apart(place: Place) -> None:
+    graph = place.graph(services.free_port())
+    try:
+        with pytest.raises(Unavailable):
+            graph.slice(SEIZURE, SPACE, 5.0)
+        with pytest.raises(Timeout):
+            graph.slice(SEIZURE, SPACE, 0.0)
+    finally:
+        graph.close()
+
+
+def test_calls_from_many_threads_share_one_loop(place: Place) -> None:
+    graph = place.graph(timeout_ms=30_000)
+    found: list[int] = []
+
+    def look() -> None:
+        found.append(len(graph.slice(SEIZURE, SPACE, 30.0).entities))
+
+    try:
+        look()
+        threads = [threading.Thread(target=look) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == 1 and len(found) == 13
+    finally:
+        graph.close()
+
+
+def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
+    services.stop(Which.NEO4J, place.home, kill=True)
+    read_only = {"server.databases.read_only": "neo4j"}
+    place.at = services.start(Which.NEO4J, place.home, cache=CACHE, extra=read_only)
+    login = {"url": place.at.url, "user": place.at.user, "password": place.at.password}
+    writer = Neo4jGraphWriter(**login)
+    try:
+        with pytest.raises(Misconfigured, match="read only"):
+            writer.put_entities([EntityRecord(id="HP:9", namespace="default", name="nine")])
+        with asking(place, place.graph()) as opened:
+            warm(opened)
+    finally:
+        writer.close()
+        services.stop(Which.NEO4J, place.home, kill=True)
+        place.revive()

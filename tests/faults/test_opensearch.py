@@ -1,0 +1,254 @@
+"""Break a real OpenSearch in every way it breaks; the caller still gets the best there is."""
+
+import http.server
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from docstokg.adapters.opensearch import OpenSearchIndex, OpenSearchWriter
+from docstokg.contracts.records import Scope
+from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.errors import DocsToKGError, Timeout, Unavailable, WrongAnswer
+from docstokg.settings import Settings
+from docstokg_local import services
+from docstokg_local.services import Endpoint, Which
+from tests.conftest import CORPUS, write_corpus
+from tests.contract.real import ask as bare
+from tests.faults.real_stores import ask, client, eventually, load_corpus, reasons, stopped, warm
+from tests.proxy import Proxy
+from tests.services import CACHE, own_home, server, start_own
+
+pytestmark = pytest.mark.services
+WORDS = [ChannelQuery(channel="bm25", size=5, text="seizures")]
+SPACE = Scope(namespace="default")
+
+
+@dataclass
+class Place:
+    """A loaded server of this module's own, and the settings that point at it."""
+
+    at: Endpoint
+    home: Path
+    settings: Settings
+    models: dict[str, Any]
+
+    def seen_through(self, proxy: Proxy) -> Settings:
+        return self.settings.model_copy(update={"index_url": f"http://127.0.0.1:{proxy.port}"})
+
+    def revive(self) -> None:
+        self.at = services.start(Which.OPENSEARCH, self.home, cache=CACHE)
+
+
+@pytest.fixture(scope="module")
+def place(
+    tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
+) -> Iterator[Place]:
+    server(Which.OPENSEARCH)  # skips here when no server can run
+    folder = tmp_path_factory.mktemp("faults")
+    with own_home(Which.OPENSEARCH) as home:
+        at = start_own(Which.OPENSEARCH, home)
+        settings = Settings(
+            index_url=at.url,
+            graph_url=f"sqlite:///{folder / 'graph.sqlite'}",
+            cache_dir=str(cache_dir),
+        )
+        report = load_corpus(write_corpus(folder / "corpus", CORPUS), settings)
+        assert report.rejected == 0
+        yield Place(at, home, settings, models)
+
+
+@pytest.fixture
+def proxy(place: Place) -> Iterator[Proxy]:
+    made = Proxy(int(place.at.url.rpartition(":")[2]))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def through(place: Place, proxy: Proxy) -> Iterator[TestClient]:
+    """The application, reaching the server through the proxy; it has answered once."""
+    with client(place.seen_through(proxy), **place.models) as opened:
+        warm(opened)
+        yield opened
+
+
+def test_nothing_wrong(through: TestClient) -> None:
+    body = ask(through)
+    assert reasons(body) == set()
+    assert {"bm25", "splade", "dense"} <= {
+        channel for citation in body["citations"] for channel in citation["channels"]
+    }
+    assert any(citation["kg_evidence"] for citation in body["citations"])
+
+
+@pytest.mark.parametrize("mood", ["slow", "drip", "cut", "garbage"])
+def test_search_breaks_and_the_graph_still_brings_chunks(
+    through: TestClient, proxy: Proxy, mood: Any
+) -> None:
+    proxy.only, proxy.mood = b"/_msearch", mood
+    body = ask(through)
+    expected = {"retrieval_timeout"} if mood in ("slow", "drip") else {"retrieval_unavailable"}
+    assert expected <= reasons(body)
+    assert {citation["source"] for citation in body["citations"]} == {"kg_expansion"}
+    proxy.mood = "pass"
+    assert reasons(ask(through)) == set()
+
+
+@pytest.mark.parametrize("mood", ["slow", "drip", "cut", "garbage"])
+def test_without_hydration_it_is_503(through: TestClient, proxy: Proxy, mood: Any) -> None:
+    proxy.only, proxy.mood = b"/_mget", mood
+    assert ask(through, status=503)["code"] == "nothing_to_cite"
+    proxy.mood = "pass"
+    assert ask(through)["citations"]
+
+
+def test_no_connection_is_left_behind(place: Place, proxy: Proxy) -> None:
+    index = OpenSearchIndex(url=place.seen_through(proxy).index_url)
+    try:
+        for mood in ("drip", "slow", "cut"):
+            proxy.mood = mood  # type: ignore[assignment]
+            for _ in range(4):
+                with pytest.raises(DocsToKGError):
+                    index.search(WORDS, SPACE, 0.3)
+        assert eventually(lambda: proxy.connections() == 0), proxy.connections()
+        proxy.mood = "pass"
+        for _ in range(20):
+            assert index.search(WORDS, SPACE, 10.0)[0].hits
+        assert proxy.connections() == 1
+    finally:
+        index.close()
+
+
+def test_a_hung_server(place: Place) -> None:
+    with client(place.settings, **place.models) as opened:
+        warm(opened)
+        with stopped(place.at.pid):
+            ask(opened, status=503)
+        warm(opened)
+        assert reasons(ask(opened)) == set()
+
+
+def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
+    with client(place.settings, **place.models) as opened:
+        warm(opened)
+        os.kill(place.at.pid, signal.SIGSTOP)
+        killer = threading.Timer(0.5, os.kill, (place.at.pid, signal.SIGKILL))
+        killer.start()
+        ask(opened, status=503)
+        killer.join()
+        assert eventually(lambda: services.status(Which.OPENSEARCH, place.home).state == "down")
+        ask(opened, status=503)  # refused
+        place.revive()
+        warm(opened)
+        assert reasons(ask(opened)) == set()
+
+
+def test_a_lost_facts_index_costs_only_the_facts(place: Place) -> None:
+    with client(place.settings, **place.models) as opened:
+        warm(opened)
+        (facts,) = json.loads(bare(place.at.url, "GET", "/docstokg-facts/_alias"))
+        bare(place.at.url, "POST", f"/{facts}/_close")
+        try:
+            body = ask(opened)
+            assert reasons(body) == {"facts_unavailable"}
+            assert body["citations"]
+        finally:
+            bare(place.at.url, "POST", f"/{facts}/_open")
+            bare(place.at.url, "GET", f"/_cluster/health/{facts}?wait_for_status=yellow")
+        assert reasons(ask(opened)) == set()
+
+
+def test_a_red_index_is_503_and_recovers(place: Place) -> None:
+    (chunks,) = json.loads(bare(place.at.url, "GET", "/docstokg/_alias"))
+
+    def require(node: str | None) -> None:
+        setting = {"index.routing.allocation.require._name": node}
+        bare(place.at.url, "POST", f"/{chunks}/_close")
+        bare(place.at.url, "PUT", f"/{chunks}/_settings", setting)
+        bare(place.at.url, "POST", f"/{chunks}/_open?wait_for_active_shards=0")
+
+    with client(place.settings, **place.models) as opened:
+        warm(opened)
+        require("nowhere")
+        try:
+            health = json.loads(bare(place.at.url, "GET", f"/_cluster/health/{chunks}"))
+            assert health["status"] == "red"
+            ask(opened, status=503)
+        finally:
+            require(None)
+            bare(place.at.url, "GET", f"/_cluster/health/{chunks}?wait_for_status=yellow")
+        warm(opened)
+
+
+def test_a_full_disk_stops_loading_and_not_reading(place: Place) -> None:
+    block = "index.blocks.read_only_allow_delete"
+    bare(place.at.url, "PUT", "/docstokg*/_settings", {block: True})
+    writer = OpenSearchWriter(url=place.at.url)
+    try:
+        with client(place.settings, **place.models) as opened:
+            warm(opened)
+        from tests.contract.test_search_index import chunk
+
+        with pytest.raises(Unavailable, match="takes no writes"):
+            writer.put([(chunk("new", "A new chunk.", namespace="default"), "print")])
+    finally:
+        writer.close()
+        bare(place.at.url, "PUT", "/docstokg*/_settings", {block: None})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"[]",
+        b"{}",
+        b'{"responses": "none", "docs": 7}',
+        b'{"responses": [{"status": 200}], "docs": [{"_id": "x"}]}',
+        b'{"responses": [null, null, null, null], "docs": [null]}',
+        b"not json at all",
+        b"\xff\xfe\x00",
+    ],
+)
+def test_an_answer_of_another_shape_is_named_so(answer: bytes) -> None:
+    class Odd(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    odd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Odd)
+    threading.Thread(target=odd.serve_forever, daemon=True).start()
+    index = OpenSearchIndex(url=f"http://127.0.0.1:{odd.server_port}")
+    try:
+        with pytest.raises((WrongAnswer, Unavailable)):
+            index.search(WORDS, SPACE, 5.0)
+        with pytest.raises((WrongAnswer, Unavailable)):
+            index.get(["x"], SPACE, 5.0)
+    finally:
+        index.close()
+        odd.shutdown()
+        odd.server_close()
+
+
+def test_refused_and_out_of_time_are_told_apart() -> None:
+    index = OpenSearchIndex(url=f"http://127.0.0.1:{services.free_port()}")
+    try:
+        with pytest.raises(Unavailable):
+            index.search(WORDS, SPACE, 5.0)
+        with pytest.raises(Timeout):
+            index.search(WORDS, SPACE, 0.0)
+    finally:
+        index.close()
