@@ -193,16 +193,21 @@ def test_the_order_of_files_and_lines_does_not_matter(
     assert other.digest() == store.digest()
 
 
-@pytest.mark.parametrize("first", ["chunks", "entities", "relations"])
+@pytest.mark.parametrize("first", ["chunks", "entities", "triples"])
 def test_names_meet_texts_whatever_was_loaded_first(
     store: Store, another: Callable[[], Store], tmp_path: Path, first: str
 ):
-    parts = {"chunks": CHUNKS, "entities": ENTITIES, "relations": [RELATIONS[1]]}
+    unsaid = {"chunk_id": "c2", "subject": "cortex", "relation": "is a", "object": "part"}
+    parts = {"chunks": CHUNKS, "entities": ENTITIES, "triples": [*TRIPLES, unsaid]}
     write(tmp_path / "all", **parts)
     store.load(tmp_path / "all")
     other = another()
     for name in sorted(parts, key=lambda name: name != first):
         other.load(write(tmp_path / name, **{name: parts[name]}))
+    if first == "triples":
+        # Without their chunks they were rejected; now those are there.
+        assert other.load(tmp_path / "triples").rejected == 0
+    assert ("c2", entity_id("cortex")) in store.mentions()
     assert other.mentions() == store.mentions()
 
 

@@ -130,7 +130,6 @@ def _write(context: Context, options: LoadOptions, relink_all: bool) -> None:
     write_edges(context, book)
     # After an interrupted load nobody knows which names its chunks were never shown.
     fresh = aliases if relink_all else list(book.aliases.new(aliases))
-    if fresh:
-        relink(context, book, linker, Linker(fresh))
+    relink(context, book, linker, Linker(fresh))
     stores.graph_writer.close_load()
     stores.index_writer.close_load()

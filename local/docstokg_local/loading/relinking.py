@@ -15,13 +15,20 @@ RELATION_BATCH = 20
 
 
 def relink(context: Context, book: EntityBook, linker: Linker, fresh: Linker) -> None:
-    """Link again every earlier chunk that holds a name of `fresh`; given mentions stay."""
+    """Link again every earlier chunk that holds a name of `fresh`, or states an edge of this load.
+
+    Given mentions stay as they are.
+    """
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     known = context.stores.graph_writer.chunk_uuids(context.namespace)
     others = [uuid for uuid in known if uuid not in mine]
-    if not others:
+    stating = set(context.staging.evidence()) - mine
+    if not others or not (fresh or stating):
         return
     stated = _stated_by(context, set(others))
+    for uuid in stating:
+        # The store shows an entity only once something mentions it: these ends are still unseen.
+        stated.setdefault(uuid, set()).update(context.staging.endpoints(uuid))
     with context.progress.stage("earlier chunks", len(others)) as advance:
         for batch in batched(others, ROW_BATCH, strict=False):
             marks = context.stores.index_writer.known(context.namespace, batch)
@@ -32,7 +39,7 @@ def relink(context: Context, book: EntityBook, linker: Linker, fresh: Linker) ->
                     _as_given(chunk), uuid, linker, book.names, sorted(stated.get(uuid, ()))
                 )
                 for uuid, chunk in sorted(chunks.items())
-                if fresh.find(chunk.text)
+                if uuid in stating or fresh.find(chunk.text)
             }
             if mentions:
                 book.write_named(row.entity for rows in mentions.values() for row in rows)

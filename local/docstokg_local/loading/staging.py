@@ -239,6 +239,13 @@ class Staging:
         rows = self._db.execute("SELECT source, target FROM edge WHERE evidence = ?", (uuid,))
         return sorted({end for row in rows for end in row})
 
+    def evidence(self) -> list[str]:
+        """List the uuids of the chunks that state edges of this load."""
+        rows = self._db.execute(
+            "SELECT DISTINCT evidence FROM edge WHERE evidence <> '' ORDER BY 1"
+        )
+        return [row[0] for row in rows]
+
     def documents(self, every: bool) -> list[str]:
         """List the documents to replace: those read whole, or `every` document of the load."""
         query = "SELECT doc_id FROM document"
