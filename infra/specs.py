@@ -36,13 +36,13 @@ def _spec(name: str, memory_mb: int, timeout_s: int, *uses: str) -> FunctionSpec
 
 SPECS: tuple[FunctionSpec, ...] = (
     _spec("validate", 1024, 4, "flags", "cache"),
-    _spec("retrieve", 1769, 6, "index", "embedder", "circuit"),
+    _spec("retrieve", 1769, 6, "index", "embedder"),
     _spec("expand", 1769, 4, "graph", "circuit"),
     _spec("ground", 1769, 5, "index"),
-    _spec("synthesize", 1769, 28, "model", "circuit"),
+    _spec("synthesize", 1769, 28, "model"),
     _spec("respond", 1769, 5, "index", "embedder", "cache", "trace"),
     _spec("traverse", 1769, 10, "index", "graph", "embedder", "circuit", "flags"),
-    _spec("check", 1769, 27, "index", "graph", "embedder"),
+    _spec("check", 1769, 27, "index", "graph", "embedder", "circuit"),
     _spec("mcp", 1024, 28, "workflow"),
     _spec("health", 512, 6, "index", "graph"),
     _spec("authorize", 512, 5, "tokens"),

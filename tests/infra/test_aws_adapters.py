@@ -17,9 +17,12 @@ from docstokg.adapters.aws import AwsService
 from docstokg.adapters.dynamodb_cache import DynamoDbCache
 from docstokg.adapters.jwt_tokens import JwksTokens
 from docstokg.adapters.secrets import read_secrets
+from docstokg.adapters.shared_circuit import CircuitTable, GuardedGraph
 from docstokg.adapters.sqs_trace import SqsTrace
+from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Caller, TraceMessage
 from docstokg.errors import (
+    CircuitOpen,
     DocsToKGError,
     Misconfigured,
     Timeout,
@@ -34,6 +37,8 @@ from functions.record.record import record, remove_expired
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 REGION = "eu-central-1"
+LONG_S = 60.0
+"""Long enough for a busy machine to make a client."""
 ARN = "arn:aws:execute-api:eu-central-1:111122223333:abc/live/POST/v1/answer"
 
 
@@ -73,16 +78,16 @@ def table(aws: Any) -> str:
 def test_a_cached_body_comes_back_until_its_time_is_over(table: str) -> None:
     cache = DynamoDbCache(table, REGION)
     body = json.dumps({"answer": "It's \U0001f600"}, ensure_ascii=False)
-    assert cache.get("k", 2) is None
-    cache.put("k", "hash", body, 60, 2)
-    assert cache.get("k", 2) == ("hash", body)
-    cache.put("k", "other", body, 0, 2)
-    assert cache.get("k", 2) is None
+    assert cache.get("k", LONG_S) is None
+    cache.put("k", "hash", body, 60, LONG_S)
+    assert cache.get("k", LONG_S) == ("hash", body)
+    cache.put("k", "other", body, 0, LONG_S)
+    assert cache.get("k", LONG_S) is None
 
 
 def test_a_missing_table_is_a_wrong_setting(aws: Any) -> None:
     with pytest.raises(Misconfigured, match="ResourceNotFoundException"):
-        DynamoDbCache("nowhere", REGION).get("k", 2)
+        DynamoDbCache("nowhere", REGION).get("k", LONG_S)
 
 
 def test_a_silent_service_costs_only_the_time_given(silent: str) -> None:
@@ -98,7 +103,64 @@ def test_nobody_listening_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> Non
         port = listener.getsockname()[1]
     service = AwsService("sqs", REGION, f"http://127.0.0.1:{port}")
     with pytest.raises(Unavailable):
-        SqsTrace("http://127.0.0.1/1/q", service).send(TRACE, 3)
+        SqsTrace("http://127.0.0.1/1/q", service).send(TRACE, LONG_S)
+
+
+class Down:
+    """A graph whose own circuit is open."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def names(self, *_: object) -> dict[str, tuple[str, ...]]:
+        self.calls += 1
+        raise CircuitOpen("own")
+
+
+class Up(Down):
+    """A graph that answers."""
+
+    def names(self, *_: object) -> dict[str, tuple[str, ...]]:
+        self.calls += 1
+        return {}
+
+
+SCOPE = Scope(namespace="default")
+
+
+def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: Any) -> None:
+    aws.client("dynamodb").create_table(
+        TableName="circuit",
+        KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    first, second = (CircuitTable("circuit", "graph", REGION, refresh_s=0) for _ in range(2))
+    down, up = Down(), Up()
+    here, there = GuardedGraph(down, first), GuardedGraph(up, second)  # type: ignore[arg-type]
+    assert there.names([], SCOPE, 1) == {}
+    with pytest.raises(CircuitOpen):
+        here.names([], SCOPE, 1)
+    first.settle()
+    second.is_open()
+    second.settle()
+    for graph in (here, there):
+        with pytest.raises(CircuitOpen, match="elsewhere"):
+            graph.names([], SCOPE, 1)
+    assert (down.calls, up.calls) == (1, 1)
+    third = CircuitTable("circuit", "model", REGION, refresh_s=0)
+    assert not third.is_open()
+    third.open(0)
+    third.settle()
+    assert not third.is_open()
+
+
+def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
+    table = CircuitTable("nowhere", "graph", REGION, refresh_s=0)
+    graph = GuardedGraph(Up(), table)  # type: ignore[arg-type]
+    for _ in range(3):
+        assert graph.names([], SCOPE, 1) == {}
+        table.settle()
 
 
 TRACE = TraceMessage(
@@ -115,7 +177,7 @@ TRACE = TraceMessage(
 def test_a_trace_arrives_as_it_was(aws: Any) -> None:
     client = aws.client("sqs")
     url = client.create_queue(QueueName="traces")["QueueUrl"]
-    SqsTrace(url).send(TRACE, 2)
+    SqsTrace(url).send(TRACE, LONG_S)
     (message,) = client.receive_message(QueueUrl=url)["Messages"]
     assert TraceMessage.model_validate_json(message["Body"]) == TRACE
 
@@ -184,12 +246,12 @@ def agent() -> Iterator[Agent]:
 def test_flags_are_read_kept_and_read_again(agent: Agent) -> None:
     agent.answer = (200, json.dumps({"KG_ENABLED": False, "KG_BOOST_VALUE": 0.2}).encode())
     flags = AppConfigFlags("app/env/flags", host="127.0.0.1", port=agent.port, keep_s=60)
-    assert flags.current(2) == {"KG_ENABLED": False, "KG_BOOST_VALUE": 0.2}
-    assert flags.current(2)["KG_ENABLED"] is False
+    assert flags.current(LONG_S) == {"KG_ENABLED": False, "KG_BOOST_VALUE": 0.2}
+    assert flags.current(LONG_S)["KG_ENABLED"] is False
     assert agent.paths == ["/applications/app/environments/env/configurations/flags"]
     eager = AppConfigFlags("app/env/flags", host="127.0.0.1", port=agent.port, keep_s=0)
-    eager.current(2)
-    eager.current(2)
+    eager.current(LONG_S)
+    eager.current(LONG_S)
     assert len(agent.paths) == 3
 
 
@@ -202,7 +264,7 @@ def test_an_agent_that_talks_nonsense(
 ) -> None:
     agent.answer = answer
     with pytest.raises(error):
-        AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port).current(2)
+        AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port).current(LONG_S)
 
 
 def test_an_agent_that_hangs_costs_only_the_time_given(agent: Agent) -> None:

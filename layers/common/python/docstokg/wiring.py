@@ -120,7 +120,11 @@ class Wiring:
 
         graph = Neo4jGraph(**self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms)
         graph.prepare()  # plans are looked at when the process starts, never in a request
-        return graph
+        if self.settings.circuit_table is None:
+            return graph
+        from docstokg.adapters.shared_circuit import CircuitTable, GuardedGraph
+
+        return GuardedGraph(graph, CircuitTable(self.settings.circuit_table, "graph"))
 
     def graph_writer(self) -> GraphWriter:
         """Give the loading side of the graph."""
@@ -246,11 +250,11 @@ class Wiring:
         return SqliteCache(self.cache_folder() / "responses.sqlite")
 
     def trace_sink(self) -> TraceSink | None:
-        """Give the queue of retrieval traces, or None when they are off."""
+        """Give the queue of retrieval traces, or None when they are off; a laptop gives its own."""
         return self._once("trace_sink", self._trace_sink)
 
     def _trace_sink(self) -> TraceSink | None:
-        if self.settings.traces == "off" or self.settings.trace_queue_url is None:
+        if self.settings.traces != "sqs" or self.settings.trace_queue_url is None:
             return None
         from docstokg.adapters.sqs_trace import SqsTrace
 
@@ -261,8 +265,10 @@ class Wiring:
         return self._once("trace_store", self._trace_store)
 
     def _trace_store(self) -> TraceStore:
-        if sqlite_path(self.settings.graph_url) is not None:
-            raise Misconfigured("traces are recorded in Neo4j: DOCSTOKG_GRAPH_URL names a file")
+        if (path := sqlite_path(self.settings.graph_url)) is not None:
+            from docstokg.adapters.sqlite_traces import SqliteTraces
+
+            return SqliteTraces(path)
         from docstokg.adapters.neo4j_traces import Neo4jTraces
 
         given = self._neo4j()

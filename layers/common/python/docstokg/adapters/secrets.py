@@ -7,7 +7,7 @@ from typing import Any
 from docstokg.adapters.aws import AwsService
 from docstokg.errors import Misconfigured
 
-TIME_S = 2.0
+TIME_S = 5.0
 
 
 def read_secrets(
