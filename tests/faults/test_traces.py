@@ -1,0 +1,254 @@
+"""Traces hold who found what and no text, and no state of their store reaches the caller."""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from docstokg.adapters.sqlite_traces import SqliteTraces
+from docstokg.contracts.state import TraceMessage
+from docstokg.errors import QuotaExceeded, Timeout, Unavailable
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.trace_queue import MOST_WAITING, LocalTraceQueue
+from functions.record import handler as record
+
+QUESTION = "What are seizures in children?"
+ASKED = {
+    "query": QUESTION,
+    "budget": {"max_tokens_gen": 200},
+    "synthesis": {"enabled": True, "model": "extractive"},
+}
+PATIENCE_S = 30.0
+
+
+def rows(store, statement: str) -> list[tuple]:
+    connection = sqlite3.connect(store)
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+def tables(store) -> set[str]:
+    return {name for (name,) in rows(store, "SELECT name FROM sqlite_master")}
+
+
+def wait_for(happened) -> None:
+    """Wait for what another thread does; how long it takes is not what is tested."""
+    until = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.02)
+
+
+def traced(store) -> list[tuple]:
+    return rows(store, "SELECT * FROM trace_queries") if "trace_queries" in tables(store) else []
+
+
+def evidence(body: dict) -> list[tuple]:
+    return [(c["rank"], c["uuid"], c["snippet"], c["cited"]) for c in body["citations"]]
+
+
+@pytest.fixture
+def graph_copy(copied_store, tmp_path):
+    """A graph in a file of its own, which a test may break without touching the index."""
+    target = tmp_path / "graph.sqlite"
+    shutil.copy(copied_store, target)
+    return target
+
+
+@pytest.fixture
+def plain(small_store, client_for) -> dict:
+    """The same answer without traces."""
+    return client_for(small_store).post("/v1/answer", json=ASKED).json()
+
+
+def message(name: str, at: int = 1000, session: str = "s", **more) -> TraceMessage:
+    values = {"namespace": "default", "query_hash": "h", **more}
+    return TraceMessage(request_id=name, session=session, created_ms=at, **values)
+
+
+def test_an_answer_leaves_its_trace(copied_store, client_for, plain) -> None:
+    body = client_for(copied_store, traces="local").post("/v1/answer", json=ASKED).json()
+    assert evidence(body) == evidence(plain)
+    wait_for(lambda: traced(copied_store))
+    ((name, session, digest, namespace, at, answered),) = traced(copied_store)
+    assert name == body["metadata"]["request_id"]
+    assert digest == hashlib.sha256(QUESTION.encode()).hexdigest()
+    assert session == hashlib.sha256(f"local\0{at // 86_400_000}".encode()).hexdigest()
+    assert (namespace, answered) == ("default", 1)
+    retrieved = rows(copied_store, "SELECT rank, uuid, score FROM trace_retrieved ORDER BY rank")
+    assert retrieved == [(c["rank"], c["uuid"], c["score"]) for c in body["citations"]]
+    supported = rows(copied_store, "SELECT rank, uuid FROM trace_supported_by ORDER BY rank")
+    assert supported == [(c["rank"], c["uuid"]) for c in body["citations"] if c["cited"]] != []
+    assert ("HP:0001250",) in rows(copied_store, "SELECT entity FROM trace_focused_on")
+
+
+def test_a_trace_holds_no_text(copied_store, client_for) -> None:
+    client = client_for(copied_store, traces="local")
+    client.post("/v1/search", json={"query": "the zebra walked xylophonically"})
+    wait_for(lambda: traced(copied_store))
+    client.close()
+    for name in ("", "-wal"):
+        path = copied_store.with_name(copied_store.name + name)
+        assert not path.exists() or b"xylophonically" not in path.read_bytes()
+
+
+def test_they_are_off_by_default(copied_store, client_for) -> None:
+    client_for(copied_store).post("/v1/answer", json=ASKED)
+    assert not {name for name in tables(copied_store) if name.startswith("trace_")}
+    assert Settings().traces == "off"
+
+
+def test_a_locked_store_costs_the_caller_nothing(copied_store, client_for, plain) -> None:
+    client = client_for(copied_store, traces="local")
+    lock = sqlite3.connect(copied_store, isolation_level=None)
+    try:
+        lock.execute("BEGIN IMMEDIATE")
+        body = client.post("/v1/answer", json=ASKED).json()
+        assert evidence(body) == evidence(plain)
+        assert body["diagnostics"]["degraded_reasons"] == []
+        assert traced(copied_store) == []
+        lock.execute("ROLLBACK")
+        wait_for(lambda: traced(copied_store))
+    finally:
+        lock.close()
+
+
+@pytest.mark.parametrize("how", ["deleted", "no database", "no graph"])
+def test_a_broken_store_costs_the_caller_nothing(copied_store, graph_copy, client_for, how) -> None:
+    log: list[str] = []
+    client = client_for(
+        copied_store, log, traces="local", graph_url=f"sqlite:///{graph_copy}", kg_enabled=False
+    )
+    whole = client.post("/v1/answer", json=ASKED).json()
+    wait_for(lambda: traced(graph_copy))
+    if how == "deleted":
+        for path in graph_copy.parent.glob("graph.sqlite*"):
+            path.unlink()
+    elif how == "no database":
+        graph_copy.write_bytes(b"this is no database " * 500)
+    else:
+        connection = sqlite3.connect(graph_copy)
+        connection.execute("DROP TABLE graph_chunks")
+        connection.close()
+    body = client.post("/v1/answer", json=ASKED).json()
+    assert evidence(body) == evidence(whole)
+    assert body["diagnostics"]["degraded_reasons"] == []
+    wait_for(lambda: "traces_not_written" in {json.loads(line)["event"] for line in log})
+    assert how != "deleted" or not graph_copy.exists()
+
+
+def test_a_full_queue_is_said_and_never_waited_for(copied_store) -> None:
+    stuck = threading.Event()
+    started = threading.Event()
+
+    def consumer(event, context):
+        started.set()
+        assert stuck.wait(PATIENCE_S)
+        return {"batchItemFailures": []}
+
+    waiting = LocalTraceQueue(consumer, Telemetry(write=lambda line: None))
+    waiting.send(message("first"), 0.05)
+    assert started.wait(PATIENCE_S)
+    with pytest.raises(QuotaExceeded):
+        for number in range(MOST_WAITING + 1):
+            waiting.send(message(f"m{number}"), 0.05)
+    stuck.set()
+    waiting.close()
+
+
+def test_what_could_not_be_written_is_delivered_again() -> None:
+    seen: list[list[str]] = []
+    lost: list[str] = []
+
+    def consumer(event, context):
+        if "Records" not in event:
+            return {"removed": 0}
+        names = [item["messageId"] for item in event["Records"]]
+        seen.append(names)
+        failed = [name for name in names if name == "bad" or len(seen) == 1]
+        return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
+
+    waiting = LocalTraceQueue(consumer, Telemetry(write=lost.append), pause_s=0.01)
+    waiting.send(message("bad"), 0.05)
+    wait_for(lambda: lost)
+    assert seen == [["bad"]] * 3
+    waiting.send(message("good"), 0.05)
+    wait_for(lambda: len(seen) > 3)
+    waiting.close()
+    assert seen[3:] == [["good"]]
+
+
+def test_writing_again_changes_nothing_and_needs_both_ends(copied_store) -> None:
+    ((uuid,),) = rows(copied_store, "SELECT uuid FROM graph_chunks WHERE chunk_id = 'asthma'")
+    given = message(
+        "q",
+        retrieved=(
+            {"uuid": uuid, "rank": 1, "score": 0.5},
+            {"uuid": "00000000-0000-0000-0000-000000000000", "rank": 2, "score": 0.4},
+        ),
+        focused_on=({"entity": "hp:0002099", "score": 1.0}, {"entity": "HP:9", "score": 1.0}),
+        supported_by=(1, 2, 7),
+    )
+    store = SqliteTraces(copied_store)
+    store.write([given], 1.0)
+    once = [rows(copied_store, f"SELECT * FROM {name}") for name in sorted(EDGES)]
+    store.write([given, given], 1.0)
+    assert [rows(copied_store, f"SELECT * FROM {name}") for name in sorted(EDGES)] == once
+    assert once == [
+        [("q", "HP:0002099", 1.0)],
+        [("q", "s", "h", "default", 1000, 1)],
+        [("q", uuid, 1, 0.5)],
+        [("q", uuid, 1)],
+    ]
+
+
+EDGES = ("trace_focused_on", "trace_queries", "trace_retrieved", "trace_supported_by")
+
+
+def test_expired_traces_go_with_all_that_hangs_on_them(copied_store, client_for) -> None:
+    day_ms = 86_400_000
+    now = int(time.time() * 1000)
+    ((uuid,),) = rows(copied_store, "SELECT uuid FROM graph_chunks WHERE chunk_id = 'asthma'")
+    hit = ({"uuid": uuid, "rank": 1, "score": 0.5},)
+    more = {
+        "retrieved": hit,
+        "supported_by": (1,),
+        "focused_on": ({"entity": "HP:0002099", "score": 1},),
+    }
+    SqliteTraces(copied_store).write(
+        [message("old", now - 3 * day_ms, **more), message("new", now - day_ms, **more)], 1.0
+    )
+    client = client_for(copied_store, traces="local", trace_days=2)
+    client.post("/v1/search", json={"query": "asthma"})
+    wait_for(lambda: len(traced(copied_store)) == 2 and "old" not in str(traced(copied_store)))
+    for name in EDGES[:1] + EDGES[2:]:
+        assert "old" not in str(rows(copied_store, f"SELECT * FROM {name}"))
+        assert "new" in str(rows(copied_store, f"SELECT * FROM {name}"))
+
+
+def test_the_deployed_clean_up_job_counts_what_it_removed(copied_store) -> None:
+    SqliteTraces(copied_store).write([message("old", 1), message("older", 0)], 1.0)
+    url = f"sqlite:///{copied_store}"
+    wiring = Wiring(Settings(index_url=url, graph_url=url), Telemetry(write=lambda line: None))
+    assert record.build(wiring)({"job": record.CLEAN_UP}, None) == {"removed": 2}
+
+
+def test_the_store_speaks_the_error_tree(copied_store, tmp_path) -> None:
+    with pytest.raises(Unavailable):
+        SqliteTraces(tmp_path / "missing.sqlite").write([message("q")], 1.0)
+    assert not (tmp_path / "missing.sqlite").exists()
+    lock = sqlite3.connect(copied_store, isolation_level=None)
+    try:
+        lock.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Timeout):
+            SqliteTraces(copied_store).write([message("q")], 0.05)
+    finally:
+        lock.close()
