@@ -9,8 +9,10 @@ from docstokg.contracts.state import Envelope, Reply
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.asl_engine import Execution, StateMachine
+from docstokg_local.trace_queue import LocalTraceQueue
 from functions.expand import handler as expand
 from functions.ground import handler as ground
+from functions.record import handler as record
 from functions.respond import handler as respond
 from functions.retrieve import handler as retrieve
 from functions.synthesize import handler as synthesize
@@ -31,6 +33,8 @@ class LocalWorkflow:
     """Runs questions through `statemachine/answer.asl.json`, in process."""
 
     def __init__(self, wiring: Wiring) -> None:
+        if wiring.settings.traces == "local" and wiring.trace_sink() is None:
+            wiring.give("trace_sink", LocalTraceQueue(record.build(wiring), wiring.telemetry))
         handlers: dict[str, Handler] = {
             name: module.build(wiring) for name, module in STEPS.items()
         }
