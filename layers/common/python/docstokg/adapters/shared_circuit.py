@@ -72,7 +72,8 @@ class CircuitTable:
         except (DocsToKGError, KeyError, ValueError):
             return
         with self._lock:
-            self._open_until = until
+            # A read that began before this sandbox's own news must not undo them.
+            self._open_until = max(self._open_until, until)
 
     def _write(self, until: int) -> None:
         item = {"name": {"S": self._name}, "expires_at": {"N": str(until)}}
