@@ -1,0 +1,93 @@
+"""The numbers of `docstokg eval`, against definitions written out."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.errors import LoadError, Misconfigured
+from docstokg_local.evaluation import (
+    documents,
+    metrics,
+    percentile,
+    read_questions,
+    runs_of,
+    shown_settings,
+)
+
+DOCS = st.sampled_from([f"d{n}" for n in range(30)])
+
+
+def test_a_hand_counted_ranking():
+    found = metrics(["x", "a", "y", "b", "z", "w", "c"], {"a", "b", "c", "d"})
+    gain = 1 / math.log2(3) + 1 / math.log2(5) + 1 / math.log2(8)
+    ideal = 1 + 1 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
+    assert found["ndcg@10"] == pytest.approx(gain / ideal)
+    assert (found["recall@5"], found["recall@10"]) == (0.5, 0.75)
+    assert (found["all@5"], found["all@10"], found["mrr"]) == (0.0, 0.0, 0.5)
+
+
+@given(st.lists(DOCS, unique=True), st.sets(DOCS, min_size=1))
+def test_metrics_are_shares_and_grow_with_depth(ranking: list[str], gold: set[str]):
+    found = metrics(ranking, gold)
+    assert all(0 <= value <= 1 + 1e-12 for value in found.values())
+    assert found["recall@5"] <= found["recall@10"]
+    assert found["all@5"] <= found["all@10"] <= found["recall@10"] + 1e-12
+    perfect = metrics([*sorted(gold), *(d for d in ranking if d not in gold)], gold)
+    assert perfect["ndcg@10"] == pytest.approx(1.0)
+    assert found["ndcg@10"] <= perfect["ndcg@10"] + 1e-12
+
+
+def test_a_document_counts_where_it_is_first_cited():
+    citations = [{"doc_id": doc_id} for doc_id in ("b", "a", "b", "c", "a")]
+    assert documents({"citations": citations}) == ["b", "a", "c"]
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.sampled_from([50, 95, 100]))
+def test_percentiles_are_values_that_enough_are_below(values: list[float], share: int):
+    found = percentile(values, share)
+    assert found in values
+    assert sum(value <= found for value in values) >= len(values) * share / 100
+
+
+def test_runs_change_settings_and_never_break_the_first():
+    runs = runs_of(["graph", "dense", "mmr", "rrf", "down:graph", "graph"])
+    assert [run.name for run in runs] == [
+        "full",
+        "no-graph",
+        "no-dense",
+        "only-dense",
+        "no-mmr",
+        "rrf",
+        "down:graph",
+    ]
+    assert (runs[0].settings, runs[0].request, runs[0].down) == ({}, {}, None)
+    assert runs[2].settings == {"channels": ("bm25", "splade")}
+    assert runs[3].settings == {"channels": ("dense",)}
+    assert runs[2].request == runs[3].request == {"kg_expansion": {"enabled": False}}
+    with pytest.raises(Misconfigured, match="down:nothing"):
+        runs_of(["down:nothing"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", "[]", '{"id": "1", "question": "What?", "gold": []}', '{"id": "1", "gold": ["a"]}',
+     '{"id": "1", "question": "W", "gold": ["a"]}'],
+)  # fmt: skip
+def test_wrong_questions_are_told_by_line(tmp_path, line: str):
+    (tmp_path / "questions.jsonl").write_text(
+        '{"id": "0", "question": "What is it?", "gold": ["a"], "extra": 1}\n' + line + "\n"
+    )
+    with pytest.raises(LoadError, match=r"questions\.jsonl:2"):
+        read_questions(tmp_path, None)
+    assert [question.id for question in read_questions(tmp_path, 1)] == ["0"]
+
+
+def test_a_report_holds_no_secret_and_no_address():
+    from docstokg.settings import Settings
+
+    settings = Settings(index_password="hidden", index_url="https://user@host", fusion="rrf")
+    shown = shown_settings(settings)
+    assert shown["fusion"] == "rrf"
+    assert "hidden" not in str(shown) and "host" not in str(shown)
