@@ -93,7 +93,7 @@ def rarities(data: Path) -> tuple[dict[str, float], float]:
     counts: Counter[str] = Counter()
     passages = 0
     for path in sorted(data.glob("*/passages.jsonl")):
-        for line in path.read_text("utf-8").splitlines():
+        for line in path.read_text("utf-8").strip().split("\n"):
             counts.update(set(content_stems(json.loads(line)["text"])))
             passages += 1
     idf = {
@@ -106,10 +106,10 @@ def rarities(data: Path) -> tuple[dict[str, float], float]:
 
 def load_pairs(folder: Path) -> list[Pair]:
     """Read claims and build positives and the three kinds of negatives."""
-    lines = (folder / "passages.jsonl").read_text("utf-8").splitlines()
+    lines = (folder / "passages.jsonl").read_text("utf-8").strip().split("\n")
     passages = {row["doc_id"]: row for row in map(json.loads, lines)}
     search = Bm25({key: f"{row['title']} {row['text']}" for key, row in passages.items()})
-    questions = map(json.loads, (folder / "questions.jsonl").read_text("utf-8").splitlines())
+    questions = map(json.loads, (folder / "questions.jsonl").read_text("utf-8").strip().split("\n"))
     pairs: list[Pair] = []
     for number, question in enumerate(q for q in questions if q["evidence"]):
         claim, fold = question["question"], number % FOLDS

@@ -1,5 +1,6 @@
 """One check of an answer against its passages, shared by respond and /v1/check."""
 
+import base64
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,8 @@ from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder
 
 _MOST_COMPARED = 24
+_LONGEST_COMPARED = 1000
+_AT_ONCE = 4
 
 
 class CheckedAnswer(Contract):
@@ -54,8 +57,8 @@ def check_answer(
     """Check markers, sentences and confidence; never raises for what a model wrote.
 
     `blocks`: exactly the passages the model was given. `citations`: where their scores and
-    documents are read, by rank. `query_vector` is not needed when the question can be embedded;
-    both come from one embedder. `timeout_s` bounds the embedder; without vectors in time the
+    documents are read, by rank. `query_vector`: the question's, base64 of float32, when an earlier
+    step made it with the same embedder. `timeout_s` bounds the embedder; without vectors in time the
     verdicts are lexical and the cosine counts as 0, with a warning.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
@@ -66,6 +69,9 @@ def check_answer(
         # Nothing but forged markers: what is left says nothing.
         return CheckedAnswer(answer=notices.ABSTENTION)
     compare = _Comparison(embedder, timeout_s)
+    compare.know(query, query_vector)
+    # The confidence is promised, vectors for verdicts are a gift: first things first.
+    compare.similarity(query, checked.text)
     text, judged = checked.text, _judged(checked.text, given, compare)
     warnings: list[str] = []
     if repair == "drop":
@@ -85,7 +91,7 @@ def check_answer(
         warnings.append(notices.LOW_COVERAGE)
     value = WITHOUT_CITATIONS
     if cited:
-        similarity = compare.similarity(query, query_vector, text)
+        similarity = compare.similarity(query, text)
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
         value = _confidence(cited, given, citations, similarity)
@@ -155,27 +161,42 @@ class _Comparison:
 
     def fetch(self, texts: Sequence[str]) -> bool:
         """Embed texts; False when there is no embedder or no time."""
-        wanted = [text for text in dict.fromkeys(texts) if text not in self._known]
-        left = self._until - time.monotonic()
-        if self._embedder is None or left <= 0:
+        if self._embedder is None:
             return False
-        try:
-            vectors = self._embedder.embed(wanted, left) if wanted else ()
-        except DocsToKGError:
-            # The verdicts and the confidence do without, and say so: nothing else depends on it.
-            self._embedder = None
-            return False
-        self._known.update(zip(wanted, vectors, strict=True))
+        cut = dict.fromkeys(text[:_LONGEST_COMPARED] for text in texts)
+        wanted = sorted((text for text in cut if text not in self._known), key=len)
+        # A local encoder looks at the clock between calls only, so the calls are small.
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            left = self._until - time.monotonic()
+            if left <= 0:
+                return False
+            try:
+                vectors = self._embedder.embed(part, left)
+            except DocsToKGError:
+                # Verdicts and confidence do without, and say so: nothing else depends on it.
+                self._embedder = None
+                return False
+            self._known.update(zip(part, vectors, strict=True))
         return True
 
     def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
         """Return cosines with texts fetched before."""
+        text, others = text[:_LONGEST_COMPARED], [other[:_LONGEST_COMPARED] for other in others]
         if text not in self._known or any(other not in self._known for other in others):
             return None
         one = unpack(self._known[text])
         return [float(one @ unpack(self._known[other])) for other in others]
 
-    def similarity(self, query: str, query_vector: str | None, answer: str) -> float | None:
+    def know(self, text: str, vector: str | None) -> None:
+        """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""
+        if vector is None or self._embedder is None:
+            return
+        given = base64.b64decode(vector)
+        if len(given) == 4 * self._embedder.dimension:
+            self._known[text[:_LONGEST_COMPARED]] = given
+
+    def similarity(self, query: str, answer: str) -> float | None:
         """Return cosine(query, answer without markers)."""
         plain = markers.strip_markers(answer).strip() or answer
         if not query.strip() or not self.fetch([query, plain]):
