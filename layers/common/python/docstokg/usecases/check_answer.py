@@ -58,8 +58,8 @@ def check_answer(
 
     `blocks`: exactly the passages the model was given. `citations`: where their scores and
     documents are read, by rank. `query_vector`: the question's, base64 of float32, when an earlier
-    step made it with the same embedder. `timeout_s` bounds the embedder; without vectors in time the
-    verdicts are lexical and the cosine counts as 0, with a warning.
+    step made it with the same embedder. `timeout_s` bounds the embedder; without vectors in time
+    the verdicts are lexical and the cosine counts as 0, with a warning.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
