@@ -9,6 +9,7 @@ from docstokg import __version__
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Health, Problem, RAGResponse
+from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
 
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists everything that is wrong with it.",
@@ -37,6 +38,14 @@ _POSTS: dict[str, tuple[str, str, str, type[BaseModel], type[BaseModel]]] = {
         "The same pipeline without synthesis: `answer` is empty and `grounding` null.",
         SearchRequest,
         RAGResponse,
+    ),
+    "/v1/traverse": (
+        "traverse_relationships",
+        "Walk the graph from given nodes",
+        "Frontier-gated: a node is expanded only when it is similar to the question, new, and not "
+        "falling off; the server's caps always win; pages by an opaque cursor.",
+        TraverseRequest,
+        TraverseResponse,
     ),
     "/v1/check": (
         "check_grounding",

@@ -27,6 +27,7 @@ from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.workflow import LocalWorkflow
 from functions.check import handler as check
 from functions.health import handler as health
+from functions.traverse import handler as traverse
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -104,6 +105,7 @@ def application(
             Route("/v1/answer", asked("answer"), methods=["POST"]),
             Route("/v1/search", asked("search"), methods=["POST"]),
             Route("/v1/check", called("check", check_draft), methods=["POST"]),
+            Route("/v1/traverse", called("traverse", traverse.build(wiring)), methods=["POST"]),
             Route("/mcp", called("mcp", tools, foreign_pages=False), methods=["POST"]),
             Route("/v1/health", get_health, methods=["GET"]),
             Route("/openapi.json", get_openapi, methods=["GET"]),

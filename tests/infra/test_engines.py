@@ -27,7 +27,7 @@ pytestmark = [
 
 ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
 SLOW_S = 1.4
-STEPS = ("Validate", "Expand", "Retrieve", "Ground", "Synthesize", "Respond")
+STEPS = ("Validate", "Expand", "Retrieve", "Ground", "Traverse", "Synthesize", "Respond")
 
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -68,12 +68,18 @@ def once(error: str, then: Step) -> Callable[[], Step]:
 
 
 def validated(
-    *, kg: bool = True, synthesis: bool = True, route: bool = False, deadline_s: float = 20.0
+    *,
+    kg: bool = True,
+    synthesis: bool = True,
+    route: bool = False,
+    deadline_s: float = 20.0,
+    verbosity: str = "snippet",
 ) -> dict[str, Any]:
     return {
         "request": {"kg_expansion": {"route": route, "seeds": ["HP:1"] if route else []}},
         "plan": {
             "expansion": {"enabled": kg},
+            "verbosity": verbosity,
             "synthesis": {"model": "extractive"} if synthesis else None,
             "deadline_ms": int((time.time() + deadline_s) * 1000),
         },
@@ -98,6 +104,7 @@ HEALTHY: dict[str, Step] = {
     "Expand": expand,
     "Retrieve": gives({"degraded": [], "pool": ["a"], "fusion": {"method": "minmax+MMR"}}),
     "Ground": gives({"degraded": [], "citations": [1], "blocks": ["x"], "relevant": True}),
+    "Traverse": gives({"degraded": [], "graph": {"nodes": []}, "warnings": ["w"]}),
     "Synthesize": gives({"degraded": [], "outcome": "answered", "answer": "It is [1]."}),
     "Respond": respond,
 }
@@ -122,7 +129,7 @@ ONCE = {"degraded": ["splade_unavailable"], "pool": []}
 REFUSAL = {"statusCode": 400, "body": "{}"}
 PLAIN = lambda _: validated(kg=False, synthesis=False)  # noqa: E731
 ROUTED = lambda _: validated(route=True)  # noqa: E731
-
+VIEWED: Step = lambda _: validated(verbosity="graph")  # noqa: E731 - as the steps beside it
 SCENARIOS = [
     Scenario("everything works", 200),
     Scenario("neither graph nor model wanted", 200, steps={"Validate": PLAIN}),
@@ -130,6 +137,19 @@ SCENARIOS = [
         "graph without a model", 200, steps={"Validate": lambda _: validated(synthesis=False)}
     ),
     Scenario("routed by seeds", 200, steps={"Validate": ROUTED}),
+    Scenario("graph view", 200, steps={"Validate": VIEWED}),
+    Scenario(
+        "graph view fails",
+        200,
+        ("kg_unavailable",),
+        steps={"Validate": VIEWED, "Traverse": fails("Unavailable")},
+    ),
+    Scenario(
+        "graph view hangs",
+        200,
+        ("kg_timeout",),
+        steps={"Validate": VIEWED, "Traverse": slow({"degraded": []})},
+    ),
     Scenario(
         "refused by validate",
         400,

@@ -25,7 +25,7 @@ from tests.runtime_api import Fleet, Folders, InitFailed, Sandbox
 pytestmark = pytest.mark.xdist_group("bundles")
 
 ASL = ROOT / "statemachine" / "answer.asl.json"
-STEPS = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
+STEPS = ("validate", "retrieve", "expand", "ground", "traverse", "synthesize", "respond")
 ALIAS = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-test:live"
 EVERYTHING = Caller(sub="o'neil", namespaces=("*",), groups=("*",))
 MARK = "zyxwvut"
