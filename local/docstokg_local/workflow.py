@@ -16,6 +16,7 @@ from functions.record import handler as record
 from functions.respond import handler as respond
 from functions.retrieve import handler as retrieve
 from functions.synthesize import handler as synthesize
+from functions.traverse import handler as traverse
 from functions.validate import handler as validate
 
 DEFINITION = Path(__file__).resolve().parents[2] / "statemachine" / "answer.asl.json"
@@ -24,6 +25,7 @@ STEPS: Mapping[str, ModuleType] = {
     "RetrieveFunction": retrieve,
     "ExpandFunction": expand,
     "GroundFunction": ground,
+    "TraverseFunction": traverse,
     "SynthesizeFunction": synthesize,
     "RespondFunction": respond,
 }
