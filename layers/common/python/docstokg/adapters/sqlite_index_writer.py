@@ -37,6 +37,7 @@ from docstokg.errors import Misconfigured, Unavailable
 
 BUSY_S = 60.0
 FETCH = 2000
+MERGE_SHARE = 20
 LOOK_UP = 500
 Acls = dict[str | None, int]
 
@@ -103,7 +104,7 @@ class SqliteIndexWriter:
                 _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
                 self._remove_chunks(db, [chunk.uuid])
                 self._insert(db, chunk, fingerprint)
-            _note(db, "dirty", "1")
+            _note_change(db, len(chunks))
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         """Write facts, replacing by id, all or none; an unchanged fact is left as it is."""
@@ -113,8 +114,9 @@ class SqliteIndexWriter:
             dimension = int(_noted(db).get("dimension") or 0)
             for fact in facts:
                 _check_dimension(f"fact {fact.id!r}", fact.vector, dimension)
-                if _put_fact(db, _namespace(db, fact.namespace), fact):
-                    _note(db, "dirty", "1")
+            written = sum(_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts)
+            if written:
+                _note_change(db, written)
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
         """List the chunks of one document, sorted."""
@@ -133,9 +135,10 @@ class SqliteIndexWriter:
             ns = _known_namespace(db, namespace)
             if ns is None:
                 return 0
-            _note(db, "dirty", "1")
             if uuids is None:
+                _note_change(db, 1)
                 return _remove_namespace(db, ns)
+            _note_change(db, len(uuids))
             removed = 0
             for start in range(0, len(uuids), LOOK_UP):
                 part = json.dumps(list(uuids[start : start + LOOK_UP]))
@@ -156,7 +159,7 @@ class SqliteIndexWriter:
             ns = _known_namespace(db, namespace)
             if ns is None:
                 return 0
-            _note(db, "dirty", "1")
+            _note_change(db, len(ids))
             return sum(
                 _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, name))
                 for name in sorted(set(ids))
@@ -170,10 +173,11 @@ class SqliteIndexWriter:
         with self._transaction() as db:
             noted = _noted(db)
             keep = {noted.get("generation", "")}
+            for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
+                counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                _note(db, kind, str(counted))
             if noted.get("dirty") or not self._generation_is_there(noted.get("generation")):
-                for row in db.execute("SELECT id FROM index_namespaces ORDER BY id").fetchall():
-                    for table in (words_table(row[0]), fact_words_table(row[0])):
-                        db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+                _merge_words(db)
                 files = GenerationWriter(self._path)
                 try:
                     _write_dense(db, files, int(noted.get("dimension") or 0))
@@ -184,9 +188,6 @@ class SqliteIndexWriter:
                     files.discard()
                     raise
                 keep.add(files.name)
-            for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
-                counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                _note(db, kind, str(counted))
             _note(db, "dirty", None)
             _note(db, "unfinished", None)
         self._checkpoint()
@@ -505,6 +506,23 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
         db.execute("DELETE FROM index_meta WHERE key = ?", (key,))
     else:
         db.execute("INSERT OR REPLACE INTO index_meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def _note_change(db: sqlite3.Connection, rows: int) -> None:
+    _note(db, "dirty", "1")
+    _note(db, "unmerged", str(rows + int(_noted(db).get("unmerged", 0))))
+
+
+def _merge_words(db: sqlite3.Connection) -> None:
+    """Merge the word indexes once enough has changed: it rewrites them whole."""
+    noted = _noted(db)
+    total = int(noted["chunks"]) + int(noted["facts"])
+    if int(noted.get("unmerged", 0)) * MERGE_SHARE < total:
+        return
+    for row in db.execute("SELECT id FROM index_namespaces ORDER BY id").fetchall():
+        for table in (words_table(row[0]), fact_words_table(row[0])):
+            db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+    _note(db, "unmerged", None)
 
 
 def _canonical(value: object) -> str:
