@@ -24,6 +24,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from docstokg.settings import Settings
+
 DATA: Final = Path(__file__).parent / "services_data"
 DEFAULT_CACHE: Final = Path.home() / ".cache" / "docstokg"
 ROOT_CACHE: Final = Path("/var/cache/docstokg")  # the server's own account may not enter /root
@@ -709,7 +711,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m docstokg_local.services", description=__doc__)
     parser.add_argument("action", choices=["start", "stop", "status"])
     parser.add_argument("which", nargs="*", type=Which, help="opensearch, neo4j; default: both")
-    parser.add_argument("--cache-dir", type=Path, default=DEFAULT_CACHE)
+    configured = Path(Settings.from_environment(os.environ).cache_dir).expanduser()
+    parser.add_argument("--cache-dir", type=Path, default=configured)
     parser.add_argument("--home", type=Path, help="folder for data and settings of one server")
     parser.add_argument("--port", type=int)
     parser.add_argument("--heap-mb", type=int, default=512)

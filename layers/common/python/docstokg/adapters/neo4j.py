@@ -63,7 +63,7 @@ BATCH = 500
 PAGE = 5000
 LOAD_TIMEOUT_S = 120.0
 WARM_UP_S = 20.0
-PREPARE_S = 3.0
+CHECK_S = 60.0
 Returned = TypeVar("Returned")
 Row = Sequence[Any]
 
@@ -104,28 +104,27 @@ class Neo4jGraph:
         self._admitted = committed_digests()
         self._verdicts: dict[str, Verdict] = {}
         self._checking = False
+        self._checked = threading.Event()
 
-    def prepare(self, timeout_s: float = PREPARE_S) -> None:
-        """Warm up when the process starts; a graph that is down then is no reason not to start."""
-        try:
-            self.warm(timeout_s)
-        except DocsToKGError as exc:
-            self._telemetry.log("WARNING", "graph_not_ready", error=str(exc))
+    def prepare(self) -> None:
+        """Begin to warm up, without waiting for it."""
+        self._check_behind()
 
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[Verdict, ...]:
-        """Connect and EXPLAIN every template; to be called when the process starts.
+        """Look at every plan and run each query once, when the process starts.
 
-        When the graph is down the committed list admits, and the check runs in the background
-        after the first answer. Raises what a call would raise when the graph is down.
+        What is not done after `timeout_s` goes on in the background and `Timeout` is raised; a
+        graph that is down is `Unavailable`: then the committed list admits, and the plans are
+        looked at once it answers.
         """
-        found = []
-        until = time.monotonic() + timeout_s
-        for template in cypher.READS:
-            left = max(0.001, until - time.monotonic())
-            verdict = self._server.run(_explained(self._server, template), left)
-            found.append(verdict)
-            self._note(verdict)
-        return tuple(found)
+        if len(self._verdicts) < len(cypher.READS):
+            self._check_behind()
+        if not self._checked.wait(timeout_s):
+            raise Timeout(f"the graph's plans are not all made after {timeout_s:.0f} s")
+        found = tuple(self._verdicts.get(template.digest) for template in cypher.READS)
+        if None in found:
+            raise Unavailable("the graph's plans could not be looked at")
+        return tuple(verdict for verdict in found if verdict is not None)
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Aliases, starts, their neighbourhood and all edges in it, in one query."""
@@ -261,6 +260,7 @@ class Neo4jGraph:
         except (Unavailable, Timeout, Misconfigured) as exc:
             if isinstance(exc, Timeout):
                 self._telemetry.count("cypher_timeout_total", template=template.name)
+                self._check_behind()  # perhaps it was the planning that took so long
             with self._lock:
                 was = self._circuit.opened_at
                 self._circuit = self._circuit.failed(time.monotonic())
@@ -274,10 +274,8 @@ class Neo4jGraph:
             raise
         with self._lock:
             self._circuit = self._circuit.succeeded()
-            unchecked = not self._checking and len(self._verdicts) < len(cypher.READS)
-            self._checking = self._checking or unchecked
-        if unchecked:
-            self._server.begin(self._check_later())
+        if len(self._verdicts) < len(cypher.READS):
+            self._check_behind()
         return rows
 
     def _require_admitted(self, template: Template) -> None:
@@ -288,15 +286,39 @@ class Neo4jGraph:
         if verdict is not None and verdict.reasons:
             raise PlanRejected(f"the plan of {template.name} was refused: {verdict.reasons[0]}")
 
-    async def _check_later(self) -> None:
-        """EXPLAIN in the background, once the graph was seen up; try again after a failure."""
+    def _check_behind(self) -> None:
+        """Look at every plan in the background, unless that is being done."""
+        with self._lock:
+            if self._checking:
+                return
+            self._checking = True
+        self._checked.clear()
+        self._server.begin(self._check_all())
+
+    async def _check_all(self) -> None:
+        """EXPLAIN and run every template once, with its harmless examples and no short limit.
+
+        The first run of a text costs the server up to seconds of planning. Were it only ever run
+        inside a request's limit, it would be cancelled each time and never become fast.
+        """
         try:
-            for template in cypher.READS:
-                if template.digest not in self._verdicts:
-                    self._note(await _explained(self._server, template))
-        except (vendor.Neo4jError, vendor.DriverError, OSError):
+            async with asyncio.timeout(CHECK_S):
+                for template in cypher.READS:
+                    verdict = await _explained(self._server, template)
+                    self._note(verdict)
+                    if not verdict.reasons:
+                        await self._server.query(
+                            template.text,
+                            template.checked(template.examples),
+                            WARM_UP_S,
+                            READ_ACCESS,
+                        )
+        except (vendor.Neo4jError, vendor.DriverError, OSError) as exc:
+            self._telemetry.log("WARNING", "graph_not_checked", error=type(exc).__name__)
+        finally:
             with self._lock:
                 self._checking = False
+            self._checked.set()
 
     def _note(self, verdict: Verdict) -> None:
         self._verdicts[verdict.digest] = verdict
@@ -692,16 +714,16 @@ class _Server:
         """Run one reading query; the second try is for a pooled connection that died unseen."""
         until = time.monotonic() + timeout_s
         try:
-            return self.run(self._query(text, parameters, timeout_s, READ_ACCESS), timeout_s)
+            return self.run(self.query(text, parameters, timeout_s, READ_ACCESS), timeout_s)
         except Unavailable as exc:
             left = until - time.monotonic()
             if not isinstance(exc.__cause__, vendor.SessionExpired) or left <= 0:
                 raise
-        return self.run(self._query(text, parameters, left, READ_ACCESS), left)
+        return self.run(self.query(text, parameters, left, READ_ACCESS), left)
 
     def write(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
         """Run one writing query as one transaction."""
-        return self.run(self._query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
+        return self.run(self.query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
 
     def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
         """Do `work` on the loop inside its time, and translate what goes wrong."""
@@ -737,7 +759,7 @@ class _Server:
 
         loop.call_soon_threadsafe(spawn)
 
-    async def _query(
+    async def query(
         self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
     ) -> list[Record]:
         session = self._opened().session(

@@ -1,0 +1,423 @@
+"""What the real stores cost and whether they answer as the embedded ones do.
+
+    python -m benchmarks.real_stores latency SET_FOLDER --namespace NS [--limit 300] [--json FILE]
+    python -m benchmarks.real_stores same SET_FOLDER --namespace NS --embedded sqlite:///STORE
+    python -m benchmarks.real_stores visibility [--requests 1000]
+
+The stores are those of the settings (DOCSTOKG_INDEX_URL, DOCSTOKG_GRAPH_URL, ...), loaded before.
+
+`latency`: requests without synthesis through the whole state machine, p50 and p95 of each step;
+then the bare calls of the same requests (one search, one slice, one get, one query encoding),
+issued alone by the same clients in the same run, and the ratio of the two medians.
+`same`: how many citations the embedded and the real stores have in common, and in what order.
+`visibility`: a generated corpus over 5 namespaces and 20 groups in a namespace prefix of its own;
+counts everything an answer shows that its caller may not see.
+"""
+
+import argparse
+import base64
+import json
+import os
+import random
+import statistics
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.graph import GraphSlice, SliceRequest
+from docstokg.contracts.records import (
+    ChunkNode,
+    ChunkRecord,
+    EntityRecord,
+    FactRecord,
+    IndexInfo,
+    MentionRecord,
+    RelationRecord,
+    Scope,
+)
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
+from docstokg.contracts.state import Caller, Envelope
+from docstokg.domain.vectors import pack
+from docstokg.domain.visibility import facets, may_see
+from docstokg.observability import Telemetry
+from docstokg.ports import KnowledgeGraph, SearchIndex
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.asking import ask
+from docstokg_local.workflow import LocalWorkflow
+
+PATIENT_S = 30.0
+SPACES = tuple(f"vis-{name}" for name in "abcde")
+GROUPS = tuple(f"g{number}" for number in range(20))
+
+
+class RecordingIndex:
+    """An index that remembers what it was asked, so that the same can be asked alone."""
+
+    def __init__(self, inner: SearchIndex) -> None:
+        self.inner = inner
+        self.searches: list[tuple[Sequence[ChannelQuery], Scope]] = []
+        self.reads: list[tuple[Sequence[str], Scope]] = []
+
+    def search(
+        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+    ) -> tuple[ChannelResult, ...]:
+        """Remember and pass on."""
+        self.searches.append((tuple(queries), scope))
+        return self.inner.search(queries, scope, timeout_s)
+
+    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+        """Remember and pass on."""
+        self.reads.append((tuple(uuids), scope))
+        return self.inner.get(uuids, scope, timeout_s)
+
+    def info(self, timeout_s: float) -> IndexInfo:
+        """Pass on."""
+        return self.inner.info(timeout_s)
+
+
+class RecordingGraph:
+    """A graph that remembers its slices."""
+
+    def __init__(self, inner: KnowledgeGraph) -> None:
+        self.inner = inner
+        self.slices: list[tuple[SliceRequest, Scope]] = []
+        self.widened = 0
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        """Remember and pass on."""
+        self.slices.append((request, scope))
+        return self.inner.slice(request, scope, timeout_s)
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        """Count and pass on."""
+        self.widened += 1
+        return self.inner.widen(frontier, request, scope, timeout_s)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def main() -> int:
+    """Do one of the three."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["latency", "same", "visibility"])
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--namespace", default="default")
+    parser.add_argument("--limit", type=int, default=300)
+    parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--embedded", help="sqlite:///STORE with the same content")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_intermixed_args()
+    settings = Settings.from_environment(os.environ)
+    if given.what == "visibility":
+        report = visibility(settings, given.requests)
+    elif given.folder is None:
+        parser.error("a folder with questions.jsonl is needed")
+    else:
+        lines = (given.folder / "questions.jsonl").read_text("utf-8").strip().split("\n")
+        questions = [json.loads(line)["question"] for line in lines]
+        wanted = [questions[i % len(questions)] for i in range(given.limit)]
+        if given.what == "latency":
+            report = latency(settings, wanted, given.namespace)
+        else:
+            report = same(settings, given.embedded, wanted[: len(questions)], given.namespace)
+    text = json.dumps(report, indent=1)
+    print(text)
+    if given.json:
+        given.json.write_text(text + "\n", "utf-8")
+    return 1 if report.get("leaks") else 0
+
+
+def latency(settings: Settings, questions: Sequence[str], namespace: str) -> dict[str, Any]:
+    """Time whole requests, then their bare calls."""
+    wiring = Wiring(settings, Telemetry(level="ERROR"))
+    index = RecordingIndex(wiring.search_index())
+    graph = RecordingGraph(wiring.knowledge_graph())
+    made = {"search_index": index, "knowledge_graph": graph, "embedder": wiring.embedder()}
+    workflow = LocalWorkflow(Wiring(settings, Telemetry(level="ERROR"), made))
+    for question in questions[:20]:  # the servers' compilers warm up
+        ask(workflow, request(question, namespace))
+    for kept in (index.searches, index.reads, graph.slices):
+        kept.clear()
+    graph.widened = 0
+    steps: dict[str, list[float]] = {}
+    walls, degraded = [], Counter[str]()
+    for question in questions:
+        begun = time.perf_counter()
+        outcome = ask(workflow, request(question, namespace))
+        walls.append((time.perf_counter() - begun) * 1000)
+        assert outcome.status == 200, outcome
+        diagnostics = outcome.body["diagnostics"]
+        degraded.update(diagnostics["degraded_reasons"])
+        for step, taken in diagnostics["timings_ms"].items():
+            steps.setdefault(step, []).append(taken)
+    encoder, sparse = wiring.embedder(), wiring.sparse_encoder()
+    bare = {
+        "search": timed(lambda one: index.inner.search(*one, PATIENT_S), index.searches),
+        "slice": timed(lambda one: graph.inner.slice(*one, PATIENT_S), graph.slices),
+        "get": timed(lambda one: index.inner.get(*one, PATIENT_S), index.reads),
+    }
+    fresh = [f"{question} ({place})" for place, question in enumerate(questions)]
+    if encoder is not None:
+        inner = getattr(encoder, "inner", encoder)
+        bare["encode"] = timed(lambda one: inner.embed([one], None), fresh)
+    if sparse is not None:
+        bare["encode_sparse"] = timed(lambda one: sparse.encode_query(one, None), fresh)
+    floor = sum(statistics.median(found) for found in bare.values() if found)
+    return {
+        "namespace": namespace,
+        "requests": len(questions),
+        "load": os.getloadavg()[0],
+        "steps_ms": {step: quantiles(found) for step, found in steps.items()},
+        "wall_ms": quantiles(walls),
+        "bare_ms": {name: quantiles(found) for name, found in bare.items()},
+        "ratio_of_medians": round(statistics.median(walls) / floor, 2),
+        "searches_per_request": len(index.searches) / len(questions),
+        "second_hops": graph.widened,
+        "degraded": dict(degraded),
+    }
+
+
+def timed[Asked](work: Callable[[Asked], object], asked: Iterable[Asked]) -> list[float]:
+    """Milliseconds of each call."""
+    found = []
+    for one in asked:
+        begun = time.perf_counter()
+        work(one)
+        found.append((time.perf_counter() - begun) * 1000)
+    return found
+
+
+def quantiles(found: Sequence[float]) -> dict[str, float]:
+    """Give p50 and p95, in milliseconds."""
+    ordered = sorted(found) or [0.0]
+    return {
+        "p50": round(statistics.median(ordered), 1),
+        "p95": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))], 1),
+    }
+
+
+def request(question: str, namespace: str) -> dict[str, Any]:
+    """Make a request without synthesis."""
+    return {"query": question, "namespace": namespace, "budget": {"timeout_s": 25}}
+
+
+def same(
+    settings: Settings, embedded: str | None, questions: Sequence[str], namespace: str
+) -> dict[str, Any]:
+    """Ask both kinds of stores and compare the first ten citations."""
+    if embedded is None:
+        raise SystemExit("--embedded sqlite:///STORE is needed")
+    local = settings.model_copy(update={"index_url": embedded, "graph_url": embedded})
+    answers: list[list[list[str]]] = []
+    for chosen in (settings, local):
+        workflow = LocalWorkflow(Wiring(chosen, Telemetry(level="ERROR")))
+        answers.append([])
+        for question in questions:
+            body = ask(workflow, request(question, namespace)).body
+            answers[-1].append([row["uuid"] for row in body.get("citations", [])])
+    pairs = list(zip(*answers, strict=True))
+    shared = [len(set(a[:10]) & set(b[:10])) / max(1, len(b[:10])) for a, b in pairs]
+    return {
+        "questions": len(pairs),
+        "same_first": sum(a[:1] == b[:1] for a, b in pairs) / len(pairs),
+        "same_ten_in_order": sum(a[:10] == b[:10] for a, b in pairs) / len(pairs),
+        "overlap_of_ten": round(statistics.mean(shared), 3),
+        "identical": sum(a == b for a, b in pairs) / len(pairs),
+    }
+
+
+# --- visibility -------------------------------------------------------------------------------
+
+
+def visibility(settings: Settings, requests: int) -> dict[str, Any]:
+    """Load a generated corpus, ask as many callers, count what they should not have seen."""
+    wiring = Wiring(settings, Telemetry(level="ERROR"))
+    rng = random.Random(20)
+    acl = _load_secrets(wiring, rng)
+    workflow = LocalWorkflow(wiring)
+    leaks: Counter[str] = Counter()
+    shown = 0
+    try:
+        for _ in range(requests):
+            space = rng.choice(SPACES)
+            groups = tuple(sorted(rng.sample(GROUPS, rng.randrange(4))))
+            words = " ".join(f"topic{rng.randrange(30)}" for _ in range(3))
+            reply = workflow.run(
+                Envelope(
+                    route="answer",
+                    request_id=uuid.UUID(int=rng.getrandbits(128)).hex,
+                    caller=Caller(sub="somebody", namespaces=(space,), groups=groups),
+                    body_b64=base64.b64encode(
+                        json.dumps(
+                            {
+                                "query": f"What of {words}?",
+                                "namespace": space,
+                                "verbosity": rng.choice(["snippet", "graph"]),
+                                "budget": {"timeout_s": 25},
+                            }
+                        ).encode()
+                    ).decode(),
+                )
+            )
+            body = json.loads(reply.body)
+            if reply.statusCode != 200:
+                leaks[f"status {reply.statusCode} {body.get('code')}"] += 1
+                continue
+            shown += len(body["citations"])
+            leaks.update(_leaks(body, acl, space, groups))
+    finally:
+        for space in SPACES:
+            wiring.index_writer().delete(space, None)
+            wiring.graph_writer().delete(space, None)
+        wiring.index_writer().close_load()
+        wiring.graph_writer().close_load()
+        wiring.close()
+    return {"requests": requests, "citations": shown, "leaks": dict(leaks)}
+
+
+def _load_secrets(wiring: Wiring, rng: random.Random) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Write 60 chunks a namespace; every word of a closed chunk's entities is its own."""
+    acl: dict[str, tuple[str, tuple[str, ...]]] = {}
+    index, graph = wiring.index_writer(), wiring.graph_writer()
+    info = wiring.search_index().info(PATIENT_S)
+    embedder = wiring.embedder()
+    model = info.embedding_model or (embedder.model if embedder else None)
+    dimension = info.dimension or (embedder.dimension if embedder else None)
+    index.open_load("visibility", model, dimension, info.sparse_model)
+    for space in SPACES:
+        chunks, nodes, entities, relations, facts = [], [], [], [], []
+        mentions: dict[str, list[MentionRecord]] = {}
+        for place in range(60):
+            name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{space}/{place}"))
+            groups = tuple(rng.sample(GROUPS, rng.randrange(3)))
+            acl[name] = (space, groups)
+            topic = place % 30
+            text = f"On topic{topic} and topic{(topic + 1) % 30}, note {place} of {space}."
+            vector = [rng.gauss(0, 1) for _ in range(dimension or 8)]
+            common = {
+                "uuid": name,
+                "chunk_id": f"c{place}",
+                "namespace": space,
+                "doc_id": f"{space}-d{place}",
+                "title": f"Note {place}",
+                "acl": groups,
+            }
+            chunks.append(
+                (
+                    ChunkRecord(
+                        **common,
+                        text=text,
+                        text_sha256="0" * 64,
+                        vector=pack(vector) if model else None,
+                        sparse={f"topic{topic}": 1.0},
+                        run_id="visibility",
+                    ),
+                    f"print {place}",
+                )
+            )
+            nodes.append(ChunkNode(**common, facets=facets({"doc_id": common["doc_id"]}, (), {})))
+            own = f"ent:{space}-{place}"  # an entity that this chunk alone brought
+            entities.append(
+                EntityRecord(id=own, namespace=space, name=f"private {place} {space}", listed=False)
+            )
+            shared = f"ent:{space}-topic{topic}"
+            mentions[name] = [
+                MentionRecord(uuid=name, entity=own),
+                MentionRecord(uuid=name, entity=shared),
+                MentionRecord(uuid=name, entity=f"ent:{space}-topic{(topic + 1) % 30}"),
+            ]
+            relations.append(
+                RelationRecord(
+                    namespace=space, source=shared, type="implies", target=own, evidence_uuid=name
+                )
+            )
+            facts.append(
+                FactRecord(
+                    id=f"f{place}",
+                    namespace=space,
+                    text=f"topic{topic} implies private {place}",
+                    source=shared,
+                    type="implies",
+                    target=own,
+                    evidence_uuid=name,
+                    doc_id=str(common["doc_id"]),
+                    acl=groups,
+                )
+            )
+        for topic in range(30):
+            entities.append(
+                EntityRecord(
+                    id=f"ent:{space}-topic{topic}",
+                    namespace=space,
+                    name=f"topic{topic}",
+                    listed=False,
+                )
+            )
+        index.put(chunks)
+        index.put_facts(facts)
+        graph.put_chunks(nodes)
+        graph.put_entities(entities)
+        graph.put_relations(relations)
+        graph.put_mentions(space, mentions)
+    index.close_load()
+    graph.close_load()
+    return acl
+
+
+def _leaks(
+    body: Mapping[str, Any],
+    acl: Mapping[str, tuple[str, tuple[str, ...]]],
+    space: str,
+    groups: tuple[str, ...],
+) -> Iterable[str]:
+    """Name everything in an answer that this caller may not see."""
+    hidden_entities = {
+        f"ent:{where}-{place}"
+        for place, (name, (where, access)) in _places(acl)
+        if where != space or not may_see(access, groups)
+    }
+    visible = {
+        name for name, (where, access) in acl.items() if where == space and may_see(access, groups)
+    }
+    for row in body["citations"]:
+        if row["uuid"] not in visible:
+            yield "citation"
+        if set(row["kg_path"]) & hidden_entities:
+            yield "path"
+        evidence = row["kg_evidence"]
+        if evidence and evidence["entity_id"] in hidden_entities:
+            yield "evidence entity"
+        for edge in (evidence or {}).get("path", []):
+            if {edge["src"], edge["dst"]} & hidden_entities:
+                yield "evidence edge"
+            stated = edge.get("evidence") or {}
+            if stated.get("uuid") not in (None, *visible):
+                yield "evidence chunk"
+    for node in (body.get("graph") or {}).get("nodes", []):
+        if node["id"] in hidden_entities or (node["id"] in acl and node["id"] not in visible):
+            yield "graph node"
+    text = json.dumps(body, ensure_ascii=False)
+    for entity in hidden_entities:
+        if f'"{entity}"' in text:
+            yield "id anywhere"
+
+
+def _places(
+    acl: Mapping[str, tuple[str, tuple[str, ...]]],
+) -> Iterable[tuple[int, tuple[str, tuple[str, tuple[str, ...]]]]]:
+    for order, (name, access) in enumerate(acl.items()):
+        yield order % 60, (name, access)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
