@@ -177,8 +177,14 @@ def test_without_vectors_it_says_so(embedder: object) -> None:
 
 
 def test_what_is_no_claim_needs_no_citation() -> None:
-    text = "# Findings\n\nHere are the results:\n\n- Seizures are events [1].\n\nIs that all?"
-    assert [s.claim for s in statements(text) if s.factual] == ["- Seizures are events."]
+    text = (
+        "# Findings\n\nHere are the results:\n\n- Seizures are events [1].\n\n"
+        "Yes [1]. Right. Is that?"
+    )
+    assert [s.claim for s in statements(text) if s.factual] == [
+        "- Seizures are events.",
+        "Yes.",
+    ]
 
 
 PIECES = st.sampled_from(

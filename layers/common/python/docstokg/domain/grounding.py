@@ -35,7 +35,7 @@ def statements(answer: str) -> tuple[Statement, ...]:
     """Split an answer into statements.
 
     A sentence is factual unless it is a question, a heading, a lead-in that ends with a colon, a
-    frame ("I hope this helps"), the abstention, or shorter than two words without a number.
+    frame ("I hope this helps"), the abstention, or a single word without number and marker.
     """
     markers = find_markers(answer)
     return tuple(_statement(answer, span, markers) for span in sentence_spans(answer))
@@ -45,15 +45,15 @@ def _statement(answer: str, span: Span, markers: Sequence[Marker]) -> Statement:
     text = answer[span.start : span.end]
     ranks = ranks_within(markers, span.start, span.end)
     claim = strip_markers(text).strip()
-    return Statement(span, ranks, claim, _is_factual(claim))
+    return Statement(span, ranks, claim, _is_factual(claim, cited=bool(ranks)))
 
 
-def _is_factual(claim: str) -> bool:
+def _is_factual(claim: str, *, cited: bool) -> bool:
     plain = claim.strip(" \t\r\n*_-\u2022>")
     words = _WORD.findall(plain)
     if not words or plain.endswith(("?", ":")) or _FRAMING.match(plain) or is_abstention(plain):
         return False
-    return len(words) >= _SHORTEST_CLAIM or any(map(str.isdigit, plain))
+    return cited or len(words) >= _SHORTEST_CLAIM or any(map(str.isdigit, plain))
 
 
 def report(
