@@ -78,8 +78,10 @@ class DocsToKGStack(cdk.Stack):
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
         if "mcp" in functions:
             workflow.let_start(functions["mcp"])
-            if "check" in functions:
-                functions["mcp"].let_invoke(functions["check"], "DOCSTOKG_CHECK_FUNCTION_ARN")
+            for name in ("check", "traverse"):
+                if name in functions:
+                    variable = f"DOCSTOKG_{name.upper()}_FUNCTION_ARN"
+                    functions["mcp"].let_invoke(functions[name], variable)
         api = Api(
             self, "Api", environment=environment, workflow=workflow, functions=functions, key=key
         )

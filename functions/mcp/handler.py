@@ -10,7 +10,12 @@ from functions.mcp.tools import offered_tools
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler over the routes that are there: in this process, or deployed beside it."""
-    tools = offered_tools(wiring.workflow(), wiring.check_function())
+    offered = wiring.settings.feature_traversal_tool
+    tools = offered_tools(
+        wiring.workflow(),
+        wiring.check_function(),
+        wiring.traverse_function() if offered else None,
+    )
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         reply = answer(RouteEnvelope.model_validate(event), tools=tools, telemetry=wiring.telemetry)

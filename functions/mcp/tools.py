@@ -13,6 +13,7 @@ from docstokg.contracts.request import RAGRequest, Route, SearchRequest
 from docstokg.contracts.response import FieldProblem
 from docstokg.contracts.state import Caller, Envelope, Reply
 from docstokg.contracts.tools import MIN_RESPONSE_TOKENS, Paging, RouteEnvelope
+from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import DocsToKGError, InvalidCursor, QuotaExceeded, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.ports import RouteFunction, Workflow
@@ -26,7 +27,7 @@ BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its contract, and the route that answers it.
+    """One tool: its contract, and the route that answers it (`route` as its envelope says it).
 
     `facts`: the parts of the response that must not have changed when a next page is asked for.
     `stored`: the route can keep its response under a `cache_key`, so that pages are of one run.
@@ -35,6 +36,7 @@ class Tool:
     name: str
     title: str
     description: str
+    route: str
     request: type[BaseModel]
     run: Callable[[RouteEnvelope], Reply]
     facts: tuple[str, ...]
@@ -56,7 +58,9 @@ class Outcome:
     failed: bool
 
 
-def offered_tools(workflow: Workflow, check: RouteFunction | None) -> tuple[Tool, ...]:
+def offered_tools(
+    workflow: Workflow, check: RouteFunction | None, traverse: RouteFunction | None
+) -> tuple[Tool, ...]:
     """List the tools whose route is there."""
 
     def asked(route: Route) -> Callable[[RouteEnvelope], Reply]:
@@ -76,6 +80,7 @@ def offered_tools(workflow: Workflow, check: RouteFunction | None) -> tuple[Tool
             "Find passages that answer a question: hybrid search widened and re-ranked through "
             "the knowledge graph. Each citation has the exact span of its source, a score in "
             "[0, 1] and, when the graph brought it, the path from the question to it.",
+            "search",
             SearchRequest,
             asked("search"),
             ("citations", "graph"),
@@ -88,6 +93,7 @@ def offered_tools(workflow: Workflow, check: RouteFunction | None) -> tuple[Tool
             "budget.max_tokens_gen > 0) the answer is written by a model and every claim carries "
             "a marker [n] that means the citation of rank n; `grounding` says which sentences "
             "their sources support. Without it, the same evidence and no answer.",
+            "answer",
             RAGRequest,
             asked("answer"),
             ("answer", "citations", "grounding", "graph"),
@@ -102,9 +108,24 @@ def offered_tools(workflow: Workflow, check: RouteFunction | None) -> tuple[Tool
                 "Check any draft text, sentence by sentence, against given citations or what is "
                 "found for it, and its ids, labels and stated relations against the ontology. "
                 "No model is called.",
+                "check",
                 CheckRequest,
                 check.run,
                 ("grounding", "consistency"),
+            )
+        )
+    if traverse is not None:
+        tools.append(
+            Tool(
+                "traverse_relationships",
+                "Traverse relationships",
+                "Walk the knowledge graph from given nodes towards a question: only nodes that "
+                "are similar to it and new are expanded, within caps that no request can raise. "
+                "`explain` says what was expanded, gated off and left out.",
+                "traverse",
+                TraverseRequest,
+                traverse.run,
+                ("nodes", "edges"),
             )
         )
     return tuple(tools)
@@ -168,7 +189,7 @@ def _reply(
     tool: Tool, asked: dict[str, Any], caller: Caller, request_id: str, telemetry: Telemetry
 ) -> Reply:
     envelope = RouteEnvelope(
-        route=tool.name,
+        route=tool.route,
         request_id=request_id,
         caller=caller,
         body_b64=base64.b64encode(_bytes(asked)).decode(),

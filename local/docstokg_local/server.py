@@ -58,7 +58,8 @@ def application(
     workflow = LocalWorkflow(wiring)
     check_health = health.build(wiring)
     check_draft = check.build(wiring)
-    tools = local_mcp(wiring, workflow, check_draft)
+    walk_graph = traverse.build(wiring)
+    tools = local_mcp(wiring, workflow, check_draft, walk_graph)
     document = openapi.document()
 
     def asked(route: str) -> Endpoint:
@@ -105,7 +106,7 @@ def application(
             Route("/v1/answer", asked("answer"), methods=["POST"]),
             Route("/v1/search", asked("search"), methods=["POST"]),
             Route("/v1/check", called("check", check_draft), methods=["POST"]),
-            Route("/v1/traverse", called("traverse", traverse.build(wiring)), methods=["POST"]),
+            Route("/v1/traverse", called("traverse", walk_graph), methods=["POST"]),
             Route("/mcp", called("mcp", tools, foreign_pages=False), methods=["POST"]),
             Route("/v1/health", get_health, methods=["GET"]),
             Route("/openapi.json", get_openapi, methods=["GET"]),

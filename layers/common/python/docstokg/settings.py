@@ -88,6 +88,7 @@ class Settings(Contract):
     environment: str = Field("local", description="dimension of the metrics")
     workflow_arn: str | None = Field(None, description="the state machine; for the MCP function")
     check_function_arn: str | None = Field(None, description="/v1/check; for the MCP function")
+    traverse_function_arn: str | None = Field(None, description="/v1/traverse; likewise")
     trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
     jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
     jwt_audience: str | None = None

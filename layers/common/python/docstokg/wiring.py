@@ -291,6 +291,12 @@ class Wiring:
             "check_function", lambda: self._route_function(self.settings.check_function_arn)
         )
 
+    def traverse_function(self) -> RouteFunction | None:
+        """Give the function of `/v1/traverse`, or None where it is not deployed."""
+        return self._once(
+            "traverse_function", lambda: self._route_function(self.settings.traverse_function_arn)
+        )
+
     def _route_function(self, arn: str | None) -> RouteFunction | None:
         if arn is None:
             return None

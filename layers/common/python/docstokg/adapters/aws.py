@@ -66,11 +66,15 @@ class AwsService:
         endpoint: str | None = None,
         read_timeout_s: float | None = None,
     ) -> None:
-        """`read_timeout_s`: for a service whose one answer may take longer than SOCKET allows."""
+        """Name the service.
+
+        `endpoint`: the whole address, where it is not Amazon's own. `read_timeout_s`: for an
+        answer that may take longer than SOCKET allows.
+        """
         self.name = name
-        self._config = (
-            SOCKET if read_timeout_s is None else SOCKET.merge(Config(read_timeout=read_timeout_s))
-        )
+        self._config = SOCKET.merge(Config(inject_host_prefix=endpoint is None))
+        if read_timeout_s is not None:
+            self._config = self._config.merge(Config(read_timeout=read_timeout_s))
         self._region = region
         self._endpoint = endpoint
         self._client: Any = None

@@ -18,19 +18,25 @@ class StepFunctionsWorkflow:
     def run(self, envelope: Envelope) -> Reply:
         """Run one execution to its reply; `Timeout` and `Unavailable` when it has none."""
         given = envelope.model_dump_json()
-        execution = self._service.call(
-            lambda client: client.start_sync_execution(stateMachineArn=self._arn, input=given),
+        status, output = self._service.call(
+            lambda client: _read(
+                client.start_sync_execution(stateMachineArn=self._arn, input=given)
+            ),
             self._timeout_s,
         )
-        if execution["status"] == "TIMED_OUT":
+        if status == "TIMED_OUT":
             raise Timeout("the workflow ran out of time")
-        if execution["status"] != "SUCCEEDED":
+        if status != "SUCCEEDED":
             # The cause may hold a stack trace: it stays in the execution's own log.
             raise Unavailable("the workflow failed")
         try:
-            return Reply.model_validate_json(execution["output"])
+            return Reply.model_validate_json(output)
         except ValueError as exc:
             raise WrongAnswer("the workflow gave no reply") from exc
+
+
+def _read(execution: dict[str, str]) -> tuple[str, str]:
+    return execution["status"], execution.get("output", "")
 
 
 def region_of(arn: str) -> str:

@@ -1,0 +1,219 @@
+"""The MCP function as deployed: it reaches the other routes by AWS calls only."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.aws import AwsService
+from docstokg.adapters.lambda_invoke import LambdaRouteFunction
+from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
+from docstokg.contracts.state import Caller, Envelope
+from docstokg.contracts.tools import RouteEnvelope
+from docstokg.errors import Misconfigured, QuotaExceeded, Timeout, Unavailable, WrongAnswer
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Handler, Wiring
+from functions.mcp import handler as mcp
+
+REGION = "eu-central-1"
+MACHINE = f"arn:aws:states:{REGION}:111122223333:stateMachine:docstokg-dev:live"
+FUNCTION = f"arn:aws:lambda:{REGION}:111122223333:function:docstokg-dev-check:live"
+CALLER = Caller(sub="me", namespaces=("a",), groups=("g",))
+LONG_S = 30.0
+GOOD = {"statusCode": 200, "body": json.dumps({"citations": [1, 2]}), "headers": {}}
+
+
+@dataclass
+class Amazon:
+    """The two services' wire formats on loopback; answers are set by the test."""
+
+    url: str = ""
+    execution: dict[str, Any] = field(default_factory=dict)
+    payload: bytes = b""
+    function_error: str | None = None
+    status: int = 200
+    answering: threading.Event = field(default_factory=threading.Event)
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def service(self, name: str) -> AwsService:
+        return AwsService(name, REGION, self.url, read_timeout_s=LONG_S)
+
+    def workflow(self, timeout_s: float = LONG_S) -> StepFunctionsWorkflow:
+        return StepFunctionsWorkflow(MACHINE, timeout_s, self.service("stepfunctions"))
+
+    def function(self, timeout_s: float = LONG_S) -> LambdaRouteFunction:
+        return LambdaRouteFunction(FUNCTION, timeout_s, self.service("lambda"))
+
+
+@pytest.fixture
+def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    known = Amazon()
+    known.answering.set()
+
+    class Requests(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            known.asked.append((self.headers.get("X-Amz-Target") or self.path, body))
+            known.answering.wait(LONG_S)
+            starts = "X-Amz-Target" in self.headers
+            answer = json.dumps(known.execution).encode() if starts else known.payload
+            self.send_response(known.status)
+            if known.status == 429:
+                self.send_header("x-amzn-ErrorType", "TooManyRequestsException")
+            if known.function_error and not starts:
+                self.send_header("X-Amz-Function-Error", known.function_error)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    known.url = f"http://127.0.0.1:{server.server_port}"
+    yield known
+    known.answering.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def succeeded(reply: dict[str, Any]) -> dict[str, Any]:
+    return {"executionArn": "x", "status": "SUCCEEDED", "output": json.dumps(reply)}
+
+
+ENVELOPE = Envelope(route="search", request_id="r", caller=CALLER, body_b64="e30=")
+ROUTE = RouteEnvelope(route="check", request_id="r", caller=CALLER, body_b64="e30=")
+
+
+def test_an_execution_gives_its_reply(amazon) -> None:
+    amazon.execution = succeeded(GOOD)
+    assert amazon.workflow().run(ENVELOPE).statusCode == 200
+    ((target, body),) = amazon.asked
+    assert target == "AWSStepFunctions.StartSyncExecution"
+    assert body["stateMachineArn"] == MACHINE
+    assert Envelope.model_validate_json(body["input"]) == ENVELOPE
+
+
+@pytest.mark.parametrize(
+    ("execution", "error"),
+    [
+        ({"executionArn": "x", "status": "TIMED_OUT"}, Timeout),
+        ({"executionArn": "x", "status": "FAILED", "cause": "SECRET trace"}, Unavailable),
+        ({"executionArn": "x", "status": "SUCCEEDED", "output": "{}"}, WrongAnswer),
+        ({"executionArn": "x"}, WrongAnswer),
+    ],
+)
+def test_an_execution_without_a_reply(amazon, execution, error) -> None:
+    amazon.execution = execution
+    with pytest.raises(error) as raised:
+        amazon.workflow().run(ENVELOPE)
+    assert "SECRET" not in str(raised.value)
+
+
+def test_an_invocation_gives_its_reply(amazon) -> None:
+    amazon.payload = json.dumps(GOOD).encode()
+    assert amazon.function().run(ROUTE).body == GOOD["body"]
+    ((path, body),) = amazon.asked
+    assert path.startswith("/2015-03-31/functions/")
+    assert RouteEnvelope.model_validate(body) == ROUTE
+
+
+@pytest.mark.parametrize(
+    ("payload", "function_error", "error"),
+    [
+        (b'{"errorMessage": "Task timed out after 3.00 seconds"}', "Unhandled", Timeout),
+        (b'{"errorMessage": "SECRET", "errorType": "KeyError"}', "Unhandled", Unavailable),
+        (b"null", None, WrongAnswer),
+        (b"", None, WrongAnswer),
+    ],
+)
+def test_an_invocation_without_a_reply(amazon, payload, function_error, error) -> None:
+    amazon.payload, amazon.function_error = payload, function_error
+    with pytest.raises(error) as raised:
+        amazon.function().run(ROUTE)
+    assert "SECRET" not in str(raised.value)
+
+
+def test_silence_ends_in_time_and_throttling_has_its_name(amazon) -> None:
+    amazon.answering.clear()
+    with pytest.raises(Timeout):
+        amazon.function(0.2).run(ROUTE)
+    with pytest.raises(Timeout):
+        amazon.workflow(0.2).run(ENVELOPE)
+    amazon.answering.set()
+    amazon.status, amazon.payload = 429, b"{}"
+    with pytest.raises(QuotaExceeded):
+        amazon.function().run(ROUTE)
+
+
+def test_no_arn_is_a_wrong_setting() -> None:
+    with pytest.raises(Misconfigured):
+        LambdaRouteFunction("docstokg-dev-check", 1.0)
+    with pytest.raises(Misconfigured, match="DOCSTOKG_WORKFLOW_ARN"):
+        mcp.build(Wiring(Settings()))
+
+
+@pytest.fixture
+def deployed(amazon) -> Handler:
+    settings = Settings(workflow_arn=MACHINE, check_function_arn=FUNCTION)
+    made = {"workflow": amazon.workflow(), "check_function": amazon.function()}
+    return mcp.build(Wiring(settings, Telemetry(write=lambda line: None), made))
+
+
+def call(handler: Handler, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    event = {
+        "route": "mcp",
+        "request_id": "r-1",
+        "caller": CALLER.model_dump(mode="json"),
+        "body_b64": base64.b64encode(json.dumps(message).encode()).decode(),
+    }
+    reply = handler(event, None)
+    assert reply["statusCode"] == 200
+    assert reply["headers"]["Content-Type"] == "application/json"
+    return json.loads(reply["body"])["result"]
+
+
+def test_only_deployed_routes_are_tools(deployed) -> None:
+    names = [tool["name"] for tool in call(deployed, "tools/list", {})["tools"]]
+    assert names == ["search_documentation", "answer_with_citations", "check_grounding"]
+
+
+def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None:
+    amazon.execution = succeeded(GOOD)
+    arguments = {"query": "it's \U0001f600", "namespace": "a"}
+    result = call(deployed, "tools/call", {"name": "search_documentation", "arguments": arguments})
+    assert json.loads(result["content"][0]["text"])["citations"] == [1, 2]
+    ((_, body),) = amazon.asked
+    envelope = Envelope.model_validate_json(body["input"])
+    assert (envelope.route, envelope.caller, envelope.request_id) == ("search", CALLER, "r-1")
+    assert json.loads(base64.b64decode(envelope.body_b64)) == arguments
+
+
+@pytest.mark.parametrize(
+    ("execution", "status", "code"),
+    [
+        ({"executionArn": "x", "status": "TIMED_OUT"}, 504, "workflow_timeout"),
+        ({"executionArn": "x", "status": "FAILED"}, 503, "unavailable"),
+        ({"executionArn": "x", "status": "SUCCEEDED", "output": "[]"}, 500, "internal_error"),
+    ],
+)
+def test_a_failed_workflow_is_a_tool_error(deployed, amazon, execution, status, code) -> None:
+    amazon.execution = execution
+    given = {"name": "answer_with_citations", "arguments": {"query": "abc"}}
+    result = call(deployed, "tools/call", given)
+    problem = json.loads(result["content"][0]["text"])
+    assert result["isError"] is True
+    assert (problem["status"], problem["code"], problem["request_id"]) == (status, code, "r-1")
