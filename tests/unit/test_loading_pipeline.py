@@ -132,6 +132,7 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
     assert store.mentions() >= {
         ("c1", "HP:0001250"),
         ("c1", entity_id("the brain")),
+        ("c1", brain),
         ("c2", "HP:0001250"),
         ("c2", brain),
         ("c2", entity_id("organ")),

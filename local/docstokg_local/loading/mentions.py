@@ -44,10 +44,13 @@ def mentions_of(
 
 
 def linked(matches: Iterable[Match]) -> Places:
-    """Give each entity found its first place; names inside longer names are left out."""
+    """Give each entity found its first place; names inside longer names come after those.
+
+    They count: a text about the University of Bonn is about Bonn too, for a walk over the graph.
+    """
     places: Places = {}
-    for match in matches:
-        if not match.nested and len(match.entity_ids) <= MOST_HOMONYMS:
+    for match in sorted(matches, key=lambda match: match.nested):
+        if len(match.entity_ids) <= MOST_HOMONYMS:
             for identity in match.entity_ids:
                 places.setdefault(identity, (match.start, match.end))
     return places
