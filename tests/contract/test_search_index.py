@@ -512,7 +512,7 @@ def test_no_question_breaks_the_word_channels(store: Store, text: str) -> None:
 
 
 def test_stop_words_alone_find_nothing(store: Store) -> None:
-    fill(store, chunk("a", "What is the matter of it."))
+    fill(store, seizure("a", text="What is the matter of it."))
     assert seen(ask(store, text="what is the")["bm25"]) == []
 
 

@@ -273,6 +273,28 @@ def test_a_broken_manifest_is_no_crash(index: SqliteIndex, path: Path) -> None:
     fresh.close()
 
 
+def test_a_namespace_without_weights_or_vectors_loses_those_channels_only(
+    index: SqliteIndex, path: Path
+) -> None:
+    plain = record(7).model_copy(
+        update={"namespace": "plain", "uuid": "plain-7", "sparse": {}, "vector": None}
+    )
+    writer = SqliteIndexWriter(path)
+    writer.open_load("run-2", None, None, None)
+    writer.put([(plain, "1")])
+    writer.close_load()
+    writer.close()
+    queries = [
+        ChannelQuery(channel="bm25", size=5, text="seizures"),
+        ChannelQuery(channel="splade", size=5, weights={"seizure": 1.0}),
+        ChannelQuery(channel="dense", size=5, vector=record(7).vector),
+    ]
+    for namespace, lost in (("plain", "unavailable"), ("unknown", None)):
+        found = index.search(queries, Scope(namespace=namespace), PATIENT_S)
+        assert [result.failure for result in found] == [None, lost, lost]
+    assert healthy(index)
+
+
 def test_a_question_of_another_dimension_costs_dense_only(index: SqliteIndex) -> None:
     query = ChannelQuery(channel="dense", size=5, vector=pack([1.0, 0.0]))
     words = ChannelQuery(channel="bm25", size=5, text="seizures")

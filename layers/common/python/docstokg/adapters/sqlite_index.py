@@ -134,6 +134,12 @@ class SqliteIndex:
                 scope=scope,
                 deadline=deadline,
                 ns=None if found is None else int(found[0]),
+                filled=found is not None
+                and bool(
+                    db.execute(
+                        "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)", (found[0],)
+                    ).fetchone()[0]
+                ),
                 generation=_noted(db, "generation"),
                 embedded=_noted(db, "embedding_model") is not None,
             )
@@ -200,8 +206,8 @@ class SqliteIndex:
 
     def _sparse(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
         section = self._section("sparse", trip)
-        rows = section.rows(ns)
-        if rows.start == rows.stop or not query.weights:
+        rows = self._rows(section, ns, trip)
+        if rows is None or not query.weights:
             return ()
         with self._sessions.use(trip.deadline) as db:
             tokens = db.execute(
@@ -229,8 +235,8 @@ class SqliteIndex:
 
     def _dense(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
         section = self._section("dense", trip)
-        rows = section.rows(ns)
-        if rows.start == rows.stop or query.vector is None:
+        rows = self._rows(section, ns, trip)
+        if rows is None or query.vector is None:
             return ()
         mask = self._mask(section, rows, ns, trip)
         scores = _cosines(
@@ -284,6 +290,18 @@ class SqliteIndex:
         if trip.generation is None:
             raise Unavailable(f"no load into {self._path} was ever finished: run it again")
         return self._sidecars.section(name, trip.generation, trip.deadline - time.monotonic())
+
+    def _rows(self, section: Section, ns: int, trip: "_Trip") -> Rows | None:
+        """Give the namespace's rows, None when it is empty; chunks without any are a lost channel.
+
+        They were loaded without this encoder, or their load was never finished.
+        """
+        rows = section.rows(ns)
+        if rows.start < rows.stop:
+            return rows
+        if trip.filled:
+            raise Unavailable(f"no chunk of namespace {trip.scope.namespace!r} can be found so")
+        return None
 
     def _mask(
         self,
@@ -383,11 +401,15 @@ class SqliteIndex:
 
 @dataclass(frozen=True)
 class _Trip:
-    """What every channel of one search has to know; `ns` None = an unknown namespace."""
+    """What every channel of one search has to know.
+
+    `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
+    """
 
     scope: Scope
     deadline: float
     ns: int | None
+    filled: bool
     generation: str | None
     embedded: bool
 
