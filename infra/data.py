@@ -201,7 +201,9 @@ class SearchData(Construct):
                 "set `network` to move functions and domain into one."
             )
         if index.managers == 0:
-            reasons["AwsSolutions-OS4"] = f"{environment.name} is one data node, so there is no quorum of managers to keep."
+            reasons["AwsSolutions-OS4"] = (
+                f"{environment.name} is one data node, so there is no quorum of managers to keep."
+            )
         if index.zones == 1:
             reasons["AwsSolutions-OS7"] = (
                 f"{environment.name} may be down for a zone outage; its content is reloadable."

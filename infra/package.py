@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import compileall
+import fcntl
 import hashlib
 import os
 import py_compile
@@ -92,11 +93,19 @@ def size_mb(folder: Path) -> float:
 def build(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> tuple[Bundle, ...]:
     """Build what is missing or stale of `target`; our own code is always copied anew."""
     folder = BUILD / target
+    folder.mkdir(parents=True, exist_ok=True)
+    # Two builds at once would remove each other's files.
+    with (BUILD / "building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build(folder, target, built() if specs is None else specs)
+
+
+def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tuple[Bundle, ...]:
     _layer(folder / "layer")
     if target == "host":
         _vendor(folder / "runtime", _excerpt(ROOT / "requirements.lock", RUNTIME), target)
     bundles = []
-    for spec in built() if specs is None else specs:
+    for spec in specs:
         bundle = folder / spec.name
         lock = (ROOT / "requirements" / f"{spec.name}.lock").read_text(encoding="utf-8")
         _vendor(bundle, lock, target)
