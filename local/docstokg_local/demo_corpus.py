@@ -28,7 +28,7 @@ FIRST_COMPANIONS = 4
 KINDS_SHOWN = 6
 PER_SENTENCE = 4
 PER_CHUNK = 8
-VERSION = "7"
+VERSION = "8"
 
 FREQUENCIES = {
     "HP:0040280": "all patients (100%)",
@@ -125,9 +125,9 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     ontology = read_ontology(data)
     terms, diseases = everything(ontology) if full else neighbourhood(ontology, CENTRE)
     passages, relations = [], []
-    family = ontology.below(ROOT) if full else ontology.below(CENTRE) | ontology.above(CENTRE)
+    family = ontology.below(ROOT if full else CENTRE)
     for term in terms:
-        # In the slice only the centre's own family says what it occurs with: nearly every other
+        # In the slice only the centre and its kinds say what they occur with: nearly every other
         # term in it was chosen for occurring with the centre.
         passages += list(term_passages(ontology, term, companions=term in family))
     for disease in diseases:
