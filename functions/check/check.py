@@ -19,7 +19,7 @@ from docstokg.contracts.state import Block, Caller, Reply
 from docstokg.domain.grounding import Statement, statements
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.observability import Telemetry
-from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex
+from docstokg.ports import Embedder, Entailment, KnowledgeGraph, SearchIndex
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.intake import parse_body
 from docstokg.usecases.problems import problem_reply
@@ -60,6 +60,7 @@ def check(
     embedder: Embedder | None,
     check_consistency: ConsistencyCheck,
     telemetry: Telemetry,
+    entailment: Entailment | None = None,
     time_s: float = TIME_S,
 ) -> Reply:
     """Give the CheckResponse as a reply, or the problem: 400, 403, 413, 503.
@@ -78,7 +79,7 @@ def check(
     groups = None if "*" in envelope.caller.groups else envelope.caller.groups
     scope = Scope(namespace=request.namespace, groups=groups)
     try:
-        grounding, sources, missing = _grounded(request, scope, index, embedder, run)
+        grounding, sources, missing = _grounded(request, scope, index, embedder, entailment, run)
     except DocsToKGError as exc:
         telemetry.log(
             "ERROR", "check_failed", request_id=envelope.request_id, error=type(exc).__name__
@@ -125,10 +126,15 @@ def _granted(namespace: str, caller: Caller) -> bool:
 
 
 def _grounded(
-    request: CheckRequest, scope: Scope, index: SearchIndex, embedder: Embedder | None, run: _Run
+    request: CheckRequest,
+    scope: Scope,
+    index: SearchIndex,
+    embedder: Embedder | None,
+    entailment: Entailment | None,
+    run: _Run,
 ) -> tuple[Grounding, tuple[Source, ...], tuple[str, ...]]:
     if request.citations is not None:
-        return _with_citations(request, request.citations, scope, index, embedder, run)
+        return _with_citations(request, request.citations, scope, index, embedder, entailment, run)
     factual = [statement for statement in statements(request.text) if statement.factual]
     started = time.perf_counter()
     found = _sources(factual[:MOST_SENTENCES], request.query, scope, index, embedder, run)
@@ -136,7 +142,11 @@ def _grounded(
     started = time.perf_counter()
     per_sentence = [*found, *([] for _ in factual[MOST_SENTENCES:])]
     grounding = ground_sentences(
-        request.text, per_sentence, embedder=embedder, timeout_s=run.left_s(VECTOR_TIME_S)
+        request.text,
+        per_sentence,
+        embedder=embedder,
+        entailment=entailment,
+        timeout_s=run.left_s(VECTOR_TIME_S),
     )
     run.took("grounding", started)
     named = {block.rank: block.uuid for blocks in found for block in blocks}
@@ -149,6 +159,7 @@ def _with_citations(
     scope: Scope,
     index: SearchIndex,
     embedder: Embedder | None,
+    entailment: Entailment | None,
     run: _Run,
 ) -> tuple[Grounding, tuple[Source, ...], tuple[str, ...]]:
     started = time.perf_counter()
@@ -165,7 +176,11 @@ def _with_citations(
     run.took("retrieval", started)
     started = time.perf_counter()
     grounding = ground_text(
-        request.text, blocks, embedder=embedder, timeout_s=run.left_s(VECTOR_TIME_S)
+        request.text,
+        blocks,
+        embedder=embedder,
+        entailment=entailment,
+        timeout_s=run.left_s(VECTOR_TIME_S),
     )
     run.took("grounding", started)
     missing = tuple(uuid for uuid in uuids if uuid not in chunks)

@@ -12,6 +12,7 @@ def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
     embedder = wiring.embedder()
+    entailment = wiring.entailment()
     graph = wiring.knowledge_graph() if wiring.settings.kg_enabled else None
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def build(wiring: Wiring) -> Handler:
             index=index,
             graph=graph,
             embedder=embedder,
+            entailment=entailment,
             check_consistency=check_consistency,
             telemetry=wiring.telemetry,
             time_s=min(TIME_S, wiring.settings.max_timeout_s),

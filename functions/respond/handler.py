@@ -17,6 +17,7 @@ def build(wiring: Wiring) -> Handler:
     )
     index = wiring.search_index()
     embedder = wiring.embedder()
+    entailment = wiring.entailment()
     trace_sink = wiring.trace_sink()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def build(wiring: Wiring) -> Handler:
             limits=limits,
             index=index,
             embedder=embedder,
+            entailment=entailment,
             response_cache=wiring.response_cache,
             trace_sink=trace_sink,
             telemetry=wiring.telemetry,

@@ -23,7 +23,7 @@ from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
-from docstokg.ports import Embedder, ResponseCache, SearchIndex, TraceSink
+from docstokg.ports import Embedder, Entailment, ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.problems import problem_reply
 from functions.respond.trim import reply_within
@@ -50,6 +50,7 @@ def respond(
     limits: Limits,
     index: SearchIndex,
     embedder: Embedder | None,
+    entailment: Entailment | None,
     response_cache: Callable[[], ResponseCache],
     trace_sink: TraceSink | None,
     telemetry: Telemetry,
@@ -63,7 +64,7 @@ def respond(
     deadline = Deadline(plan.deadline_ms)
     degraded = list(dict.fromkeys(given.degraded))
     warnings = [*plan.warnings, *given.grounded.warnings]
-    checked = _checked(given, limits, embedder, deadline, warnings, telemetry, clock)
+    checked = _checked(given, limits, embedder, entailment, deadline, warnings, telemetry, clock)
     citations = _marked(given.grounded.citations, checked.cited if checked else ())
     if plan.verbosity == "full":
         citations = _with_full_text(
@@ -134,6 +135,7 @@ def _checked(
     given: RespondInput,
     limits: Limits,
     embedder: Embedder | None,
+    entailment: Entailment | None,
     deadline: Deadline,
     warnings: list[str],
     telemetry: Telemetry,
@@ -154,6 +156,7 @@ def _checked(
             query=given.plan.query,
             query_vector=grounded.query_vector,
             embedder=embedder,
+            entailment=entailment,
             repair=limits.repair,
             timeout_s=deadline.share_s(clock() * 1000, 0.5, RESERVE_S),
         )

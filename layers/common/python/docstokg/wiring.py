@@ -11,6 +11,7 @@ from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
     Embedder,
+    Entailment,
     GraphWriter,
     IndexWriter,
     KnowledgeGraph,
@@ -226,6 +227,17 @@ class Wiring:
             model=chosen.rerank_model,
             api_key=chosen.rerank_api_key,
         )
+
+    def entailment(self) -> Entailment | None:
+        """Give the second opinion on verdicts, or None when no model file is named."""
+        return self._once("entailment", self._entailment)
+
+    def _entailment(self) -> Entailment | None:
+        if self.settings.nli_model_path is None:
+            return None
+        from docstokg.adapters.onnx_nli import OnnxNli
+
+        return OnnxNli(self.settings.nli_model_path)
 
     def language_model(self) -> LanguageModel:
         """Give the remote language models; `extractive` is a pure rule and needs none."""

@@ -80,7 +80,7 @@ class OnnxReranker:
             session = onnxruntime.InferenceSession(
                 str(self._path), options, providers=["CPUExecutionProvider"]
             )
-        except (RuntimeError, ValueError) as broken:
+        except Exception as broken:  # onnxruntime has a dozen classes without a common parent
             raise Misconfigured(f"{self._path} is not a readable model") from broken
         tokenizer = Tokenizer.from_file(str(beside))
         tokenizer.enable_truncation(_MAX_TOKENS)

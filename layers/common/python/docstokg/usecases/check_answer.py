@@ -25,7 +25,7 @@ from docstokg.domain.confidence import (
 )
 from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
-from docstokg.ports import Embedder
+from docstokg.ports import Embedder, Entailment
 
 _MOST_COMPARED = 24
 _LONGEST_COMPARED = 1000
@@ -51,6 +51,7 @@ def check_answer(
     query: str = "",
     query_vector: str | None = None,
     embedder: Embedder | None = None,
+    entailment: Entailment | None = None,
     repair: Literal["drop", "report"] = "report",
     timeout_s: float = 0.5,
 ) -> CheckedAnswer:
@@ -68,7 +69,7 @@ def check_answer(
     if not checked.text.strip():
         # Nothing but forged markers: what is left says nothing.
         return CheckedAnswer(answer=notices.ABSTENTION)
-    compare = _Comparison(embedder, timeout_s)
+    compare = _Comparison(embedder, timeout_s, entailment)
     compare.know(query, query_vector)
     # The confidence is promised, vectors for verdicts are a gift: first things first.
     compare.similarity(query, checked.text)
@@ -109,11 +110,16 @@ def check_answer(
 
 
 def ground_text(
-    text: str, blocks: Sequence[Block], *, embedder: Embedder | None = None, timeout_s: float = 0.5
+    text: str,
+    blocks: Sequence[Block],
+    *,
+    embedder: Embedder | None = None,
+    timeout_s: float = 0.5,
+    entailment: Entailment | None = None,
 ) -> Grounding:
     """Make the report on a text that must stay as it is: orphans are listed and not removed."""
     given = {block.rank: block for block in blocks}
-    judged = _judged(text, given, _Comparison(embedder, timeout_s))
+    judged = _judged(text, given, _Comparison(embedder, timeout_s, entailment))
     found = markers.check_markers(text, given)
     return grounding.report(judged, cited=found.cited, given=given, invalid=found.invalid)
 
@@ -124,6 +130,7 @@ def ground_sentences(
     *,
     embedder: Embedder | None = None,
     timeout_s: float = 0.5,
+    entailment: Entailment | None = None,
 ) -> Grounding:
     """Make the report on a text without citations: each factual sentence against its sources.
 
@@ -136,7 +143,7 @@ def ground_sentences(
         for statement, found in zip(factual, sources, strict=True)
     ]
     given = {block.rank: block for found in sources for block in found}
-    compare = _Comparison(embedder, timeout_s)
+    compare = _Comparison(embedder, timeout_s, entailment)
     judged = []
     for verdict in _judged_statements(cited, given, compare):
         held = verdict.verdict in ("supported", "weak") and verdict.span is not None
@@ -151,11 +158,17 @@ def ground_sentences(
     return grounding.report(judged, cited=named, given=given, invalid=())
 
 
+_Entailed = tuple[float, float]
+
+
 class _Comparison:
     """Vectors while time and embedder last; texts are embedded once."""
 
-    def __init__(self, embedder: Embedder | None, timeout_s: float) -> None:
+    def __init__(
+        self, embedder: Embedder | None, timeout_s: float, entailment: Entailment | None = None
+    ) -> None:
         self._embedder = embedder
+        self._entailment = entailment
         self._until = time.monotonic() + timeout_s
         self._known: dict[str, bytes] = {}
 
@@ -196,6 +209,22 @@ class _Comparison:
         if len(given) == 4 * self._embedder.dimension:
             self._known[text[:_LONGEST_COMPARED]] = given
 
+    def entailed(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], _Entailed]:
+        """Ask the classifier about (premise, claim) pairs; nothing when it is not there in time."""
+        wanted = [
+            (premise[:_LONGEST_COMPARED], claim[:_LONGEST_COMPARED]) for premise, claim in pairs
+        ]
+        left = self._until - time.monotonic()
+        if self._entailment is None or not pairs or left <= 0:
+            return {}
+        try:
+            found = self._entailment.judge(wanted, left)
+        except DocsToKGError:
+            # A second opinion: without it the first one stands.
+            self._entailment = None
+            return {}
+        return dict(zip(pairs, found, strict=True))
+
     def similarity(self, query: str, answer: str) -> float | None:
         """Return cosine(query, answer without markers)."""
         plain = markers.strip_markers(answer).strip() or answer
@@ -233,10 +262,17 @@ def _judged_statements(
     ]
     pieces = list(dict.fromkeys(wanted))
     compared = len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
+    pairs = [
+        (one.evidence[0].text, one.claim)
+        for found in examined
+        for one in found
+        if one.evidence and not one.quoted
+    ]
+    entailed = compare.entailed(list(dict.fromkeys(pairs)))
     judged: list[SentenceVerdict] = []
     for statement, found in zip(factual, examined, strict=True):
         best = max(
-            (_decided(one, fitted, compare if compared else None) for one in found),
+            (_decided(one, fitted, compare if compared else None, entailed) for one in found),
             key=lambda one: (_ORDER[one.verdict], one.support),
             default=None,
         )
@@ -262,12 +298,16 @@ def _passage(block: Block) -> verdicts.Passage:
 
 
 def _decided(
-    one: verdicts.Examination, fitted: verdicts.Weights, compare: _Comparison | None
+    one: verdicts.Examination,
+    fitted: verdicts.Weights,
+    compare: _Comparison | None,
+    entailed: Mapping[tuple[str, str], _Entailed],
 ) -> verdicts.Judgement:
     cosines = None
     if compare is not None and not one.quoted:
         cosines = compare.cosines(one.claim, [evidence.text for evidence in one.evidence])
-    return verdicts.decide(one, fitted, cosines)
+    opinion = entailed.get((one.evidence[0].text, one.claim)) if one.evidence else None
+    return verdicts.decide(one, fitted, cosines, opinion)
 
 
 def _verdict(

@@ -1,0 +1,100 @@
+"""Entailment from an ONNX file of the operator's own, as a second opinion on verdicts."""
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docstokg.errors import Misconfigured, Timeout, WrongAnswer
+
+_MAX_TOKENS = 256
+_BATCH = 4
+_KINDS = ("entailment", "contradiction")
+
+
+class OnnxNli:
+    """An `Entailment`: a three-way classifier with `tokenizer.json` and `config.json` beside it.
+
+    Which column means what is read from `id2label` of the config, never assumed.
+    """
+
+    def __init__(self, path: str, threads: int = 2) -> None:
+        self._path = Path(path).expanduser()
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any, tuple[int, int]] | None = None
+
+    def judge(
+        self, pairs: Sequence[tuple[str, str]], timeout_s: float
+    ) -> tuple[tuple[float, float], ...]:
+        """Return (entailment, contradiction) per (premise, claim), each in [0, 1].
+
+        Softmax over the classes. `Timeout` is raised between batches of 4.
+        """
+        until = time.monotonic() + timeout_s
+        session, tokenizer, columns = self._parts()
+        wanted = {given.name for given in session.get_inputs()}
+        judged: list[tuple[float, float]] = []
+        for start in range(0, len(pairs), _BATCH):
+            if time.monotonic() >= until:
+                raise Timeout(f"{start} of {len(pairs)} pairs were judged in time")
+            batch = pairs[start : start + _BATCH]
+            encoded = tokenizer.encode_batch([tuple(pair) for pair in batch])
+            feed = {
+                "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),
+                "attention_mask": np.array([e.attention_mask for e in encoded], dtype=np.int64),
+                "token_type_ids": np.array([item.type_ids for item in encoded], dtype=np.int64),
+            }
+            given = {name: value for name, value in feed.items() if name in wanted}
+            logits = np.asarray(session.run(None, given)[0], dtype=np.float64)
+            if logits.ndim != 2 or logits.shape[0] != len(batch) or logits.shape[1] <= max(columns):
+                raise WrongAnswer(f"{self._path.name} does not give one row of classes per pair")
+            if not np.isfinite(logits).all():
+                raise WrongAnswer(f"{self._path.name} gave a score that is not finite")
+            shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+            shares /= shares.sum(axis=1, keepdims=True)
+            judged += [(float(row[columns[0]]), float(row[columns[1]])) for row in shares]
+        return tuple(judged)
+
+    def _parts(self) -> tuple[Any, Any, tuple[int, int]]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> tuple[Any, Any, tuple[int, int]]:
+        beside = [self._path.with_name(name) for name in ("tokenizer.json", "config.json")]
+        for file in (self._path, *beside):
+            if not file.is_file():
+                raise Misconfigured(f"{file} is missing (DOCSTOKG_NLI_MODEL_PATH)")
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as missing:
+            raise Misconfigured(f"a local NLI model needs {missing.name}") from missing
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        try:
+            session = onnxruntime.InferenceSession(
+                str(self._path), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as broken:  # onnxruntime has a dozen classes without a common parent
+            raise Misconfigured(f"{self._path} is not a readable model") from broken
+        tokenizer = Tokenizer.from_file(str(beside[0]))
+        tokenizer.enable_truncation(_MAX_TOKENS)
+        tokenizer.enable_padding()
+        return session, tokenizer, _columns(beside[1])
+
+
+def _columns(config: Path) -> tuple[int, int]:
+    """Read which classes mean entailment and contradiction."""
+    try:
+        labels = json.loads(config.read_text("utf-8"))["id2label"]
+        named = {str(label).casefold(): int(place) for place, label in labels.items()}
+        return named[_KINDS[0]], named[_KINDS[1]]
+    except (ValueError, KeyError, AttributeError, TypeError) as wrong:
+        raise Misconfigured(f"{config}: id2label must name {' and '.join(_KINDS)}") from wrong
