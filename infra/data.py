@@ -186,7 +186,7 @@ class SearchData(Construct):
             if vpc is not None and security_group is not None
             else None,
         )
-        domain.add_dependency(log_policy)
+        domain.add_resource_dependency(log_policy)
         domain.apply_removal_policy(
             cdk.RemovalPolicy.RETAIN if environment.retain_data else cdk.RemovalPolicy.DESTROY
         )
@@ -236,8 +236,8 @@ class SearchData(Construct):
             type="VECTORSEARCH",
             standby_replicas="ENABLED" if self._environment.index.standby_replicas else "DISABLED",
         )
-        collection.add_dependency(encryption)
-        collection.add_dependency(network)
+        collection.add_resource_dependency(encryption)
+        collection.add_resource_dependency(network)
         collection.apply_removal_policy(
             cdk.RemovalPolicy.RETAIN if self._environment.retain_data else cdk.RemovalPolicy.DESTROY
         )
@@ -272,4 +272,4 @@ class SearchData(Construct):
                 ]
             ),
         )
-        policy.add_dependency(collection)
+        policy.add_resource_dependency(collection)

@@ -13,7 +13,8 @@ from infra.package import BUILD, FROM_RUNTIME, size_mb
 from infra.specs import ROOT, SIZE_LIMIT_MB, built
 from tests.runtime_api import INTERPRETER, Folders
 
-pytestmark = pytest.mark.xdist_group("bundles")
+# The first test waits for what all of them share: a synthesis, or wheels for two machines.
+pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
 
 NAMES = [spec.name for spec in built()]
 CEILINGS = json.loads((Path(__file__).parent / "import_ceilings.json").read_text("utf-8"))

@@ -22,7 +22,8 @@ from tests.infra.conftest import ROOT
 from tests.infra.gateway import Answer, render_request, render_response
 from tests.runtime_api import Fleet, Folders, InitFailed, Sandbox
 
-pytestmark = pytest.mark.xdist_group("bundles")
+# The first test waits for what all of them share: a synthesis, or wheels for two machines.
+pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
 
 ASL = ROOT / "statemachine" / "answer.asl.json"
 STEPS = ("validate", "retrieve", "expand", "ground", "traverse", "synthesize", "respond")

@@ -14,7 +14,8 @@ from infra.specs import SPECS, built
 from tests.infra.conftest import ROOT, Template
 from tests.infra.gateway import render_response
 
-pytestmark = pytest.mark.xdist_group("synth")
+# The first test waits for what all of them share: a synthesis, or wheels for two machines.
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
 TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
