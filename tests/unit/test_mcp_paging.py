@@ -1,6 +1,8 @@
 """Pages of any JSON document join to the document, and each keeps its size."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -125,3 +127,11 @@ def test_facts_forget_when_they_were_read() -> None:
     assert facts_digest(body, ["citations"]) == facts_digest(later, ["citations"])
     assert facts_digest(body, ["citations"]) != facts_digest(other, ["citations"])
     assert next(leaves(body))[0] == ("citations", 0, "uuid")
+
+
+def test_the_protocol_stays_in_its_function_and_its_server_outside() -> None:
+    root = Path(__file__).resolve().parents[2]
+    for path in [*(root / "functions").rglob("*.py"), *(root / "layers").rglob("*.py")]:
+        names = re.findall(r"^\s*(?:from|import) (mcp\w*)", path.read_text("utf-8"), re.MULTILINE)
+        allowed = {"mcp_types"} if path.parent == root / "functions" / "mcp" else set()
+        assert set(names) <= allowed, path
