@@ -210,6 +210,15 @@ def decide(
     return Judgement(verdict, round(value, 4), best, reasons)
 
 
+def is_settled(examination: Examination) -> bool:
+    """Tell whether a rule decides, so that no comparison by meaning can change the verdict."""
+    return (
+        examination.quoted
+        or not examination.evidence
+        or bool(_FATAL.intersection(examination.reasons))
+    )
+
+
 def support(features: Mapping[str, float], scorer: Scorer) -> float:
     """Join the two heads: sigmoid(slope x (ln sigmoid(r + 1) + w x p) + shift).
 

@@ -27,7 +27,7 @@ from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder, Entailment
 
-_MOST_COMPARED = 24
+_MOST_COMPARED = 16
 _LONGEST_COMPARED = 1000
 _AT_ONCE = 4
 
@@ -244,41 +244,48 @@ def _judged(
 def _judged_statements(
     factual: Sequence[grounding.Statement], given: Mapping[int, Block], compare: _Comparison
 ) -> tuple[SentenceVerdict, ...]:
-    """Judge each statement by the passages it cites, each alone and all together."""
+    """Judge each statement by the passages it cites, each alone and all together.
+
+    Words choose the passages; vectors and a second opinion are asked about the chosen ones only,
+    and not where a rule has settled the verdict.
+    """
     fitted = verdicts.weights()
-    examined = [
-        [
-            verdicts.examine(statement.claim, passages, fitted)
-            for passages in _cited(statement, given)
-        ]
-        for statement in factual
-    ]
-    wanted = [
-        piece
-        for found in examined
-        for one in found
-        if not one.quoted
-        for piece in (one.claim, *(evidence.text for evidence in one.evidence))
-    ]
-    pieces = list(dict.fromkeys(wanted))
-    compared = len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
-    pairs = [
-        (one.evidence[0].text, one.claim)
-        for found in examined
-        for one in found
-        if one.evidence and not one.quoted
-    ]
-    entailed = compare.entailed(list(dict.fromkeys(pairs)))
-    judged: list[SentenceVerdict] = []
-    for statement, found in zip(factual, examined, strict=True):
-        best = max(
-            (_decided(one, fitted, compare if compared else None, entailed) for one in found),
-            key=lambda one: (_ORDER[one.verdict], one.support),
+    chosen = [
+        max(
+            (
+                verdicts.examine(statement.claim, group, fitted)
+                for group in _cited(statement, given)
+            ),
+            key=lambda one: _worth(verdicts.decide(one, fitted)),
             default=None,
         )
+        for statement in factual
+    ]
+    unsettled = [one for one in chosen if one is not None and not verdicts.is_settled(one)]
+    pieces = list(
+        dict.fromkeys(
+            piece
+            for one in unsettled
+            for piece in (one.claim, *(evidence.text for evidence in one.evidence))
+        )
+    )
+    compared = len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
+    pairs = [(one.evidence[0].text, one.claim) for one in unsettled]
+    entailed = compare.entailed(list(dict.fromkeys(pairs)))
+    judged: list[SentenceVerdict] = []
+    for statement, one in zip(factual, chosen, strict=True):
+        decided = (
+            _decided(one, fitted, compare if compared else None, entailed)
+            if one is not None
+            else None
+        )
         ranks = tuple(rank for rank in statement.ranks if rank in given)
-        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), best))
+        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), decided))
     return tuple(judged)
+
+
+def _worth(judgement: verdicts.Judgement) -> tuple[int, float]:
+    return _ORDER[judgement.verdict], judgement.support
 
 
 _ORDER = {"uncited": 0, "unsupported": 1, "weak": 2, "supported": 3}
