@@ -1,7 +1,7 @@
 """How fast the HTTP API answers: the real server in its own process, one request at a time.
 
-    python -m benchmarks.http build STORE.sqlite SET... [--copies N]
-    python -m benchmarks.http ask STORE.sqlite SET... [--requests 300] [--synthesize MODEL]
+    python -m benchmarks.http_api build STORE.sqlite SET... [--copies N]
+    python -m benchmarks.http_api ask STORE.sqlite SET... [--requests 300] [--synthesize MODEL]
 
 SET is a folder such as ../shared/data/musique100. `build` loads the sets as `docstokg load` does;
 with --copies every chunk comes N times, each copy with a tenth of its words and tokens exchanged
