@@ -76,7 +76,7 @@ def warm(client: TestClient) -> None:
         answer = client.post("/v1/answer", json={**ASK, "budget": {"timeout_s": 20}})
         return answer.status_code == 200 and not reasons(answer.json())
 
-    assert eventually(well, 60)
+    assert eventually(well, 180)
 
 
 def reasons(body: dict[str, Any]) -> set[str]:

@@ -24,7 +24,7 @@ def main() -> int:
     with own_home(Which.NEO4J) as home:
         graph, writer = neo4j_sides(start_own(Which.NEO4J, home))
         writer.close_load()
-        verdicts: tuple[Verdict, ...] = graph.warm()
+        verdicts: tuple[Verdict, ...] = graph.warm(180)
         graph.close()
         writer.close()
     refused = [verdict for verdict in verdicts if verdict.reasons]

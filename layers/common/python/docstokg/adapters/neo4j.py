@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import threading
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -63,8 +64,10 @@ BATCH = 500
 PAGE = 5000
 LOAD_TIMEOUT_S = 120.0
 WARM_UP_S = 20.0
-CHECK_S = 60.0
+PLAN_S = 60.0
+CHECK_S = 180.0
 Returned = TypeVar("Returned")
+logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what it tells is raised as well
 Row = Sequence[Any]
 
 # The first match wins; codes are compared, never messages.
@@ -314,7 +317,11 @@ class Neo4jGraph:
                             READ_ACCESS,
                         )
         except (vendor.Neo4jError, vendor.DriverError, OSError) as exc:
-            self._telemetry.log("WARNING", "graph_not_checked", error=type(exc).__name__)
+            self._telemetry.log(
+                "WARNING",
+                "graph_not_checked",
+                error=getattr(exc, "code", None) or type(exc).__name__,
+            )
         finally:
             with self._lock:
                 self._checking = False
@@ -775,9 +782,7 @@ class _Server:
         """Give the plan of a query and its kind (r, w, rw, s), without running it."""
         session = self._opened().session(database=self._database, default_access_mode=READ_ACCESS)
         async with session:
-            result = await session.run(
-                Query("EXPLAIN " + text, timeout=WARM_UP_S), dict(parameters)
-            )
+            result = await session.run(Query("EXPLAIN " + text, timeout=PLAN_S), dict(parameters))
             summary = await result.consume()
             return summary.plan, summary.query_type
 

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import logging
 import re
 import socket
 import threading
@@ -53,6 +54,9 @@ HYDRATED_FIELDS = (
     "namespace,acl,facets,doc_id,chunk_id,title,text,document_name,section,topics,compact,"
     "run_id,rest"
 )
+
+for name in ("opensearch", "urllib3"):
+    logging.getLogger(name).addHandler(logging.NullHandler())  # what they tell is raised as well
 
 # The most specific vendor error wins; `ConnectionTimeout` is a `ConnectionError` there.
 TRANSLATION: tuple[tuple[type[Exception], type[DocsToKGError], str], ...] = (
