@@ -27,7 +27,7 @@ from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder, Entailment
 
-_MOST_COMPARED = 16
+_MOST_COMPARED = 12
 _LONGEST_COMPARED = 1000
 _AT_ONCE = 4
 
