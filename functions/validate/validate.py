@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from datetime import datetime
 
@@ -81,6 +82,7 @@ def validate(
 
     `started_at`: ISO time at which the execution began, trusted unless it is over 5 s off.
     """
+    began = time.perf_counter()
     request_id = envelope.request_id
     body = decode_body(envelope.body_b64, request_id)
     if isinstance(body, Reply):
@@ -98,7 +100,8 @@ def validate(
         if isinstance(cached, Validated):
             return cached
         plan = plan.model_copy(update={"cache": cached})
-    return Validated(request=request, plan=plan)
+    took_ms = round((time.perf_counter() - began) * 1000, 3)
+    return Validated(request=request, plan=plan.model_copy(update={"validation_ms": took_ms}))
 
 
 def _parse(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:

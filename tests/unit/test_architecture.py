@@ -51,7 +51,12 @@ VENDORS = {
     "openai",
     "scipy",
 }
-FREE = {"contracts": {"pydantic", "pydantic_core"}, "domain": {"numpy"}, "settings": {"pydantic"}}
+FREE = {
+    "contracts": {"pydantic", "pydantic_core"},
+    "domain": {"numpy"},
+    "settings": {"pydantic"},
+    "usecases": {"pydantic"},
+}
 
 
 def imports(path: Path) -> set[str]:
