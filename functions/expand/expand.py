@@ -262,7 +262,7 @@ def _written(
     selected = set(retrieval.selected)
     added = [u for u in order if u not in selected and notebook.knows(u)]
     added = added[: request.kg_expansion.limit]
-    is_open = gate.opens(measured(retrieval, ranking, order))
+    is_open = gate.opens(measured(retrieval, ranking))
     kept = selected | set(added)
     by_graph = [uuid for uuid in order if uuid in kept]
     final = by_graph if is_open else [*retrieval.selected, *added]
@@ -295,14 +295,12 @@ def _written(
     )
 
 
-def measured(retrieval: Retrieval, ranking: Walked, order: Sequence[str]) -> gates.Signals:
-    """Measure what the gate looks at; `order`: all chunks in the graph's order."""
+def measured(retrieval: Retrieval, ranking: Walked) -> gates.Signals:
+    """Measure what the gate looks at."""
     return gates.signals(
         [(candidate.uuid, candidate.score) for candidate in retrieval.pool],
-        retrieval.selected,
-        order,
-        len(ranking.named),
-        len(retrieval.facts),
+        named=len(ranking.named),
+        facts=sum(fact.evidence_uuid is not None for fact in retrieval.facts),
     )
 
 

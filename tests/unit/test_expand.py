@@ -45,7 +45,7 @@ QUIET = Telemetry(write=lambda line: None)
 
 
 def gate(*, is_open: bool) -> Gate:
-    return replace(fitted(), weights=(0.0,) * 7, bias=1.0 if is_open else -1.0)
+    return replace(fitted(), weights=(0.0,) * 3, bias=1.0 if is_open else -1.0)
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,7 @@ def walked(both: tuple[MemoryGraph, MemoryIndex], *seeds: str, **more: Any) -> W
         "max_depth": 2,
         "soft_depth": 2,
         "max_nodes": 60,
-        "frontier": Frontier(delta_threshold=2.0),
+        "frontier": Frontier(top_k=60, delta_threshold=2.0),
         **more,
     }
     return walk_graph(

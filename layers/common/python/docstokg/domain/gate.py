@@ -13,19 +13,14 @@ from docstokg.domain.slice_graph import Blend
 class Signals:
     """What a question looks like before the graph reorders anything.
 
-    `top`: the best fused score, in [0, 1] (1 = first in every channel). `lead`: (best - second)
-    / best. `flat`: the tenth fused score / the best. `named`: log(1 + entities named in the
-    question). `facts`: log(1 + matched facts). `agreement`: share of retrieval's first ten that
-    the graph puts into its own first ten. `keeps`: whether both put the same chunk first.
+    `lead`: (best - second) / best fused score. `named`: log(1 + entities named in the question).
+    `facts`: log(1 + matched facts that a chunk states; what an ontology lists tells nothing of a
+    question's hops).
     """
 
-    top: float
     lead: float
-    flat: float
     named: float
     facts: float
-    agreement: float
-    keeps: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +50,11 @@ class Gate:
         return self.leaning(signals) > 0
 
 
-def signals(
-    pool: Sequence[tuple[str, float]],
-    selected: Sequence[str],
-    by_graph: Sequence[str],
-    named: int,
-    facts: int,
-) -> Signals:
-    """Measure a question: `pool` (uuid, fused score) best first, both orders, and what matched."""
-    scores = [score for _, score in pool] or [0.0]
-    best = scores[0] if scores[0] > 0 else 1.0
-    second = scores[1] if len(scores) > 1 else 0.0
-    tenth = scores[9] if len(scores) > 9 else 0.0
-    first, other = set(selected[:10]), set(by_graph[:10])
-    return Signals(
-        top=scores[0],
-        lead=(scores[0] - second) / best,
-        flat=tenth / best,
-        named=math.log1p(named),
-        facts=math.log1p(facts),
-        agreement=len(first & other) / max(1, len(first)),
-        keeps=float(bool(selected) and selected[:1] == by_graph[:1]),
-    )
+def signals(pool: Sequence[tuple[str, float]], *, named: int, facts: int) -> Signals:
+    """Measure a question; `pool`: (uuid, fused score), best first."""
+    scores = [score for _, score in pool[:2]]
+    lead = (scores[0] - scores[1]) / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
+    return Signals(lead=lead, named=math.log1p(named), facts=math.log1p(facts))
 
 
 def fitted() -> Gate:
