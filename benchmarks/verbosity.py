@@ -4,7 +4,8 @@ usage: python -m benchmarks.verbosity STORE.sqlite FOLDER [--questions 25] [--ou
 
 FOLDER holds questions.jsonl for what STORE has loaded. Writes STEM.csv (one row a request) and
 STEM.md: p50, p95, expansions, prunes, rejects and timeouts per verbosity; and the gated walk
-against plain breadth-first from the same seeds: expansions, mean score of the best 20 nodes, of all.
+against plain breadth-first from the same seeds: expansions, mean score of the best 20 nodes, of
+all.
 """
 
 import argparse
