@@ -69,6 +69,12 @@ def test_short_names_need_capitals_unless_asked() -> None:
     assert found("those of The Who") == [("The Who", ("ent:a",), False)]
 
 
+def test_a_short_acronym_is_no_everyday_plural() -> None:
+    acronyms = Linker([("odd", "HP:1", False)])
+    assert acronyms.find("the odds were odd") == []
+    assert [match.start for match in acronyms.find("two ODDs")] == [4]
+
+
 def test_homonyms_are_decided_by_context_then_type_else_kept() -> None:
     matches = linker().find("MS")
     assert [m.entity_ids for m in resolve(matches, {}, {})] == [("ent:b", "MONDO:4")]

@@ -95,7 +95,7 @@ class Linker:
                     start, end = spans[first][0], spans[last][1]
                     surface = text[start:end]
                     alone = first == last
-                    if _is_name(surface, alone, lower_case) and (
+                    if _is_name(surface, forms[first], alone, lower_case) and (
                         seen.exact or _covers(surface, forms[first : last + 1])
                     ):
                         found.append(_match(start, end, surface, node.entries))
@@ -106,7 +106,8 @@ class Linker:
         return _longest_first(found)
 
 
-def _is_name(surface: str, alone: bool, lower_case: bool) -> bool:
+def _is_name(surface: str, form: str, alone: bool, lower_case: bool) -> bool:
+    # `form` is singular: odds are not several ODD.
     if not alone:
         parts = surface.split()
         return any(part.casefold() not in STOP_WORDS for part in parts) or all(
@@ -116,7 +117,7 @@ def _is_name(surface: str, alone: bool, lower_case: bool) -> bool:
         return False
     if surface.isdecimal():
         return len(surface) > 2
-    return lower_case or len(surface) > 3 or not surface.islower() or not surface.isascii()
+    return lower_case or len(form) > 3 or not surface.islower() or not surface.isascii()
 
 
 def _covers(surface: str, forms: list[str]) -> bool:
