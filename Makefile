@@ -1,6 +1,8 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
 .PHONY: help demo test check serve services services-stop lock openapi synth package promote bench-retrieval bench-answers bench-verbosity bench-http cloud-check clean
+# The laptop alone needs few packages; another store or a remote model needs its client too.
+LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 ENV ?= dev
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
@@ -9,7 +11,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 demo: ## set up, build the demo store, ask the demo question (INDEX=, GRAPH=: other stores)
-	@scripts/setup $(if $(INDEX)$(GRAPH),requirements.lock,requirements/demo.lock) && .venv/bin/docstokg demo $(STORES)
+	@scripts/setup $(LOCK) && .venv/bin/docstokg demo $(STORES)
 
 test: ## set up and run every test this machine can run
 	@scripts/setup requirements.lock && $(PYTEST)
@@ -18,7 +20,7 @@ check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 
 serve: ## the HTTP API on 127.0.0.1:8080
-	@scripts/setup requirements/demo.lock && .venv/bin/docstokg serve $(STORES)
+	@scripts/setup $(LOCK) && .venv/bin/docstokg serve $(STORES)
 
 services: ## start a real OpenSearch and Neo4j on loopback
 	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.services start

@@ -36,7 +36,7 @@ Index = Annotated[
     typer.Option(
         "--index",
         metavar="URL",
-        help="Index: sqlite:///PATH, or http(s):// OpenSearch. [env: DOCSTOKG_INDEX_URL]",
+        help="Index: sqlite:///PATH, http(s):// OpenSearch, or real. [env: DOCSTOKG_INDEX_URL]",
         show_default="sqlite:///.docstokg/store.sqlite",
     ),
 ]
@@ -391,6 +391,7 @@ def _settings(index: str | None, graph: str | None) -> "Settings":
     environment = dict(os.environ)
     given = {"DOCSTOKG_INDEX_URL": index, "DOCSTOKG_GRAPH_URL": graph}
     environment.update({name: url for name, url in given.items() if url is not None})
+    environment.update(_running_services(environment))
     for name, other in (
         ("DOCSTOKG_INDEX_URL", "DOCSTOKG_GRAPH_URL"),
         ("DOCSTOKG_GRAPH_URL", "DOCSTOKG_INDEX_URL"),
@@ -399,6 +400,26 @@ def _settings(index: str | None, graph: str | None) -> "Settings":
         if url.startswith("sqlite:///") and not environment.get(other):
             environment[other] = url
     return Settings.from_environment(environment)
+
+
+def _running_services(environment: dict[str, str]) -> dict[str, str]:
+    """Read `real` as the servers `make services` started; the message says how to start them."""
+    if "real" not in (environment.get("DOCSTOKG_INDEX_URL"), environment.get("DOCSTOKG_GRAPH_URL")):
+        return {}
+    from docstokg_local.services import Which, default_home, status
+
+    found: dict[str, str] = {}
+    cache = Path(environment.get("DOCSTOKG_CACHE_DIR", "~/.cache/docstokg")).expanduser()
+    for name, which in (("INDEX", Which.OPENSEARCH), ("GRAPH", Which.NEO4J)):
+        if environment.get(f"DOCSTOKG_{name}_URL") != "real":
+            continue
+        endpoint = status(which, default_home(which, cache)).endpoint
+        if endpoint is None:
+            raise typer.BadParameter(f"no {which} runs here: start it with `make services`")
+        found[f"DOCSTOKG_{name}_URL"] = endpoint.url
+        found[f"DOCSTOKG_{name}_USER"] = endpoint.user
+        found[f"DOCSTOKG_{name}_PASSWORD"] = endpoint.password
+    return found
 
 
 def _wiring(index: str | None, graph: str | None) -> "Wiring":
