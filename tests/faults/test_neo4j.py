@@ -221,8 +221,11 @@ def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
     try:
         with pytest.raises(Misconfigured, match="read only"):
             writer.put_entities([EntityRecord(id="HP:9", namespace="default", name="nine")])
-        with asking(place, place.graph()) as opened:
-            warm(opened)
+        graph = place.graph(timeout_ms=60_000)
+        try:
+            assert graph.slice(SEIZURE, SPACE, 60.0).entities
+        finally:
+            graph.close()
     finally:
         writer.close()
         services.stop(Which.NEO4J, place.home, kill=True)
