@@ -14,6 +14,9 @@ CO_MENTIONED = "CO_MENTIONED"
 
 FALLBACK_SEEDS = 10
 MAX_CONCEPTS = 8
+FACT_SHARE = 0.01
+"""Of a fact's endpoint as a seed beside named entities: a path from what was asked says more."""
+
 MAX_BYTES = 75_000
 
 # Rough JSON bytes of each part, keys and escapes included.
@@ -37,9 +40,12 @@ class Notebook:
         self._graph = graph
         self._scores = scores
         self.seeds = self._seeds(named, fact_ends)
-        shares = {graph.node[seed]: max(1e-9, self._score(seed)) for seed in self.seeds}
+        shares = {
+            graph.node[seed]: max(1e-9, self._score(seed))
+            * (FACT_SHARE if named and seed not in named else 1.0)
+            for seed in self.seeds
+        }
         self._paths = most_probable(graph.edges, shares)
-        self._seed_set = set(self.seeds)
         self._entities: dict[str, int] = {}
         self._refs: list[EntityRef] = []
         self._edges: dict[tuple[str, str, str, str | None], int] = {}
@@ -108,7 +114,7 @@ class Notebook:
         documents = self._documents.get(matched, set())
         if seed != matched:
             documents = documents & self._documents.get(seed, set())
-        direct = matched in self._seed_set
+        direct = seed == matched
         return EvidencePointer(
             entity=self._entity(matched),
             match_type="direct_mention" if direct else "related_via",
