@@ -86,7 +86,7 @@ class Neo4jTraces:
     ) -> list[neo4j.Record]:
         try:
             with self._opened().session(database=self._database) as session:
-                query = neo4j.Query(text, timeout=timeout_s)  # type: ignore[arg-type]
+                query = neo4j.Query(text, timeout=timeout_s)
                 return list(session.run(query, parameters))
         except (vendor.ServiceUnavailable, vendor.SessionExpired, OSError) as exc:
             raise Unavailable("the graph cannot be reached") from exc
