@@ -17,6 +17,8 @@ from docstokg_local.services import Endpoint, Which
 
 CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()
 REQUIRED = "java" in os.environ.get("DOCSTOKG_REQUIRE", "").replace(",", " ").split()
+SERVICES = (pytest.mark.services, pytest.mark.xdist_group("services"))
+"""Marks of a test on the real servers: one worker has them, the other has the processors."""
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "") or secrets.token_hex(8)
 
 

@@ -25,6 +25,7 @@ from docstokg.domain.visibility import facets
 from docstokg.ports import GraphWriter, KnowledgeGraph
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.real import neo4j_store
+from tests.services import SERVICES
 
 PATIENT_S = 30.0
 SPACE = "default"
@@ -71,7 +72,9 @@ KINDS: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
 }
 
 
-@pytest.fixture(params=sorted(KINDS))
+@pytest.fixture(
+    params=[pytest.param(name, marks=SERVICES if name == "neo4j" else ()) for name in sorted(KINDS)]
+)
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A store that holds nothing yet."""
     with KINDS[request.param](tmp_path) as store:

@@ -21,6 +21,7 @@ from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.fakes import MemoryIndex
 from tests.contract.real import opensearch_store
+from tests.services import SERVICES
 
 DIMENSION = 8
 PATIENT_S = 30.0
@@ -68,7 +69,7 @@ STORES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.fixture(
     params=[
-        pytest.param(name, marks=pytest.mark.services if name == "opensearch" else ())
+        pytest.param(name, marks=SERVICES if name == "opensearch" else ())
         for name in sorted(STORES)
     ]
 )

@@ -32,9 +32,9 @@ from tests.faults.real_stores import (
     warm,
 )
 from tests.proxy import Proxy
-from tests.services import CACHE, own_home, server, start_own
+from tests.services import CACHE, SERVICES, own_home, server, start_own
 
-pytestmark = pytest.mark.services
+pytestmark = [*SERVICES]
 SPACE = Scope(namespace="default")
 SEIZURE = SliceRequest(alias_keys=("seizure",))
 GONE = {"kg_unavailable", "kg_timeout"}

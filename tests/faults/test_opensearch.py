@@ -24,9 +24,9 @@ from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import ask as bare
 from tests.faults.real_stores import ask, client, eventually, load_corpus, reasons, stopped, warm
 from tests.proxy import Proxy
-from tests.services import CACHE, own_home, server, start_own
+from tests.services import CACHE, SERVICES, own_home, server, start_own
 
-pytestmark = pytest.mark.services
+pytestmark = [*SERVICES]
 WORDS = [ChannelQuery(channel="bm25", size=5, text="seizures")]
 SPACE = Scope(namespace="default")
 

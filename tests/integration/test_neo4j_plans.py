@@ -17,9 +17,9 @@ from docstokg.observability import Telemetry
 from docstokg_local.services import Which
 from tests.contract.real import neo4j_store
 from tests.integration.admit_plans import admitted
-from tests.services import server
+from tests.services import SERVICES, server
 
-pytestmark = pytest.mark.services
+pytestmark = [*SERVICES]
 EXAMPLES: dict[str, object] = {"x": "a", "k": 1, "y": 2}
 
 BAD = {
