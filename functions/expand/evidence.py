@@ -17,7 +17,7 @@ MAX_CONCEPTS = 8
 FACT_SHARE = 0.01
 """Of a fact's endpoint as a seed beside named entities: a path from what was asked says more."""
 
-MAX_BYTES = 75_000
+MAX_BYTES = 65_000
 
 # Rough JSON bytes of each part, keys and escapes included.
 _RANKED, _POINTER, _EDGE, _ENTITY, _NUMBER = 110, 130, 240, 50, 5

@@ -1,13 +1,38 @@
 """The two kinds of message: what strangers send is strict, what our own steps pass on is frozen."""
 
-from typing import Annotated, TypeVar
+import json
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    WrapSerializer,
+)
 
 Item = TypeVar("Item")
 
 Many = Annotated[tuple[Item, ...], Field(strict=False)]
 """An immutable sequence that also accepts the list a JSON array becomes."""
+
+
+def _unpacked(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _packed(value: Any, handler: SerializerFunctionWrapHandler) -> str:
+    return json.dumps(handler(value), ensure_ascii=False, separators=(",", ":"))
+
+
+Packed = Annotated[
+    Item,
+    BeforeValidator(_unpacked),
+    WrapSerializer(_packed, return_type=str, when_used="json"),
+]
+"""A bulky part of a message between steps: JSON in a string, so that no expression of the state
+machine copies or walks it. Every JSONata evaluation costs by the nodes of the whole state."""
 
 
 class Contract(BaseModel):

@@ -6,7 +6,7 @@ Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 
 from typing import Any, Literal
 
-from docstokg.contracts.model import Contract
+from docstokg.contracts.model import Contract, Packed
 from docstokg.contracts.request import (
     EmbeddingProvider,
     RAGRequest,
@@ -154,8 +154,8 @@ class Retrieval(Contract):
     """
 
     selected: tuple[str, ...] = ()
-    pool: tuple[Candidate, ...] = ()
-    facts: tuple[FactRef, ...] = ()
+    pool: Packed[tuple[Candidate, ...]] = ()
+    facts: Packed[tuple[FactRef, ...]] = ()
     query_vector: str | None = None
     channels: dict[Channel, ChannelUse] = {}
     fusion: Fusion
@@ -202,9 +202,9 @@ class Ranked(Contract):
 class Expansion(Contract):
     """The order in which chunks are to be cited, and what the graph knows of each."""
 
-    ranking: tuple[Ranked, ...] = ()
-    entities: tuple[EntityRef, ...] = ()
-    edges: tuple[EvidenceEdge, ...] = ()
+    ranking: Packed[tuple[Ranked, ...]] = ()
+    entities: Packed[tuple[EntityRef, ...]] = ()
+    edges: Packed[tuple[EvidenceEdge, ...]] = ()
     kg_stats: KgStats = KgStats()
     graph_gain: GraphGain = GraphGain()
     seeds: tuple[EntityRef, ...] = ()
@@ -262,12 +262,12 @@ class Grounded(Contract):
     `relevant`: at least one citation reaches the score threshold; without it no model is called.
     """
 
-    citations: tuple[Citation, ...] = ()
+    citations: Packed[tuple[Citation, ...]] = ()
     blocks: tuple[Block, ...] = ()
     relevant: bool = False
     query_vector: str | None = None
     seeds: tuple[EntityRef, ...] = ()
-    report: StepReport
+    report: Packed[StepReport]
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()
 
