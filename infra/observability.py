@@ -60,7 +60,7 @@ class Alerts(Construct):
 
 
 class Observability(Construct):
-    """Metrics of the service itself (EMF, names of SPEC 4) beside those of the platform."""
+    """Metrics of the service itself (EMF) beside those of the platform."""
 
     def __init__(
         self,

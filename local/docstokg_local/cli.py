@@ -1,4 +1,4 @@
-"""`docstokg`: everything the product does, from a shell (SPEC 6.2)."""
+"""`docstokg`: everything the product does, from a shell."""
 
 import json
 import os

@@ -114,7 +114,7 @@ def evaluate(
     ablations: Sequence[str],
     settings: Settings,
 ) -> Report:
-    """Ask every question in every run and give the report of SPEC 6.2."""
+    """Ask every question in every run and give the report."""
     runs = runs_of(ablations)
     shared = Wiring(settings, Telemetry(level="ERROR"))
     return {

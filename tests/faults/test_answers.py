@@ -1,4 +1,4 @@
-"""Model rows of SPEC 2.1 through the whole pipeline: what the caller gets when a model fails."""
+"""Model rows of the failure table through the whole pipeline: what the caller gets when a model fails."""
 
 import time
 from collections.abc import Iterator

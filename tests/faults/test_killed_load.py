@@ -1,4 +1,4 @@
-"""A load killed at any moment and run again ends as if it had never been interrupted (SPEC 6.3)."""
+"""A load killed at any moment and run again ends as if it had never been interrupted."""
 
 import contextlib
 import hashlib

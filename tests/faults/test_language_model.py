@@ -1,4 +1,4 @@
-"""Model rows of SPEC 2.1: a real loopback server that refuses, hangs, drips and talks nonsense."""
+"""Model rows of the failure table: a real loopback server that refuses, hangs, drips and talks nonsense."""
 
 import time
 from collections.abc import Iterator

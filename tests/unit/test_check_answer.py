@@ -1,4 +1,4 @@
-"""The one check: every row of SPEC 2.1 about answers, and what holds for any model output."""
+"""The one check: every row of the failure table about answers, and what holds for any model output."""
 
 import re
 

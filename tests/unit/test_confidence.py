@@ -1,4 +1,4 @@
-"""The confidence formula of SPEC 1.2, by hand and by property."""
+"""The confidence formula, by hand and by property."""
 
 import pytest
 from hypothesis import given

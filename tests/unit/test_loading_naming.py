@@ -1,4 +1,4 @@
-"""Whose a name is: the rule that merges names with CURIEs (SPEC 6.3)."""
+"""Whose a name is: the rule that merges names with CURIEs."""
 
 from docstokg.domain.folding import alias_keys, entity_id
 from docstokg_local.loading.naming import Aliases, Names, is_id

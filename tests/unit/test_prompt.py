@@ -1,4 +1,4 @@
-"""The prompt: the layout of SPEC 2, and no text that gets out of its fence."""
+"""The prompt: its layout, and no text that gets out of its fence."""
 
 import re
 

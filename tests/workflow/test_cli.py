@@ -1,4 +1,4 @@
-"""The command line as its users meet it: output, exit codes, files (SPEC 6.2)."""
+"""The command line as its users meet it: output, exit codes, files."""
 
 import json
 import re

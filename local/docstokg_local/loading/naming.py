@@ -1,4 +1,4 @@
-"""Which entity a name means: a CURIE's when one claims it alone, else one of its own (SPEC 6.3)."""
+"""Which entity a name means: a CURIE's when one claims it alone, else one of its own."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

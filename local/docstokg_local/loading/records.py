@@ -16,7 +16,7 @@ FINGERPRINT = "1"
 
 
 def chunk_uuid(namespace: str, chunk_id: str) -> str:
-    """UUIDv5 in the URL namespace of `docstokg:{namespace}/{chunk_id}` (SPEC 6.3)."""
+    """UUIDv5 in the URL namespace of `docstokg:{namespace}/{chunk_id}`."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
 
 
@@ -26,7 +26,7 @@ def text_sha256(text: str) -> str:
 
 
 def encoder_text(title: str, text: str) -> str:
-    """What the encoders see: `title. text` (SPEC 6.3)."""
+    """What the encoders see: `title. text`."""
     return f"{title}. {text}" if title else text
 
 

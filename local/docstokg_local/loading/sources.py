@@ -1,4 +1,4 @@
-"""Which files a load reads, and as what: the beginning of a name says its kind (SPEC 6.3)."""
+"""Which files a load reads, and as what: the beginning of a name says its kind."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class Template:
         return {"p": dict(parameters)}
 
 
-# What a caller may see (SPEC 3), as conditions on a chunk `c`, an entity `e` or a relation `r`.
+# What a caller may see, as conditions on a chunk `c`, an entity `e` or a relation `r`.
 # Constants only: nothing from a request is ever put into a text.
 _SEEN = "($p.all OR c.open OR any(g IN c.acl WHERE g IN $p.groups))"
 _ALLOWED = (

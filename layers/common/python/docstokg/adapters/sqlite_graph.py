@@ -172,7 +172,7 @@ class _Reader:
         return found.fetchone() is not None
 
     def _seen(self) -> tuple[str, tuple[str, ...]]:
-        """SQL that holds iff the caller may see chunk `c` (SPEC 3)."""
+        """SQL that holds iff the caller may see chunk `c`."""
         if self._sees_all:
             return "TRUE", ()
         return (

@@ -1,4 +1,4 @@
-"""`POST /v1/check`: any draft text against given citations, the index and the graph (SPEC 2.5)."""
+"""`POST /v1/check`: any draft text against given citations, the index and the graph."""
 
 from typing import Annotated, Any, Self
 

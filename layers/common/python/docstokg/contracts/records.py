@@ -53,7 +53,7 @@ class ChunkRecord(Contract):
 
 
 class FactRecord(Contract):
-    """A relation as a searchable sentence; visible iff its evidence chunk is (SPEC 3)."""
+    """A relation as a searchable sentence; visible iff its evidence chunk is."""
 
     id: str
     namespace: str

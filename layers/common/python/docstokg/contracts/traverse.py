@@ -1,4 +1,4 @@
-"""`POST /v1/traverse`: a policy-gated walk of the graph from given nodes (SPEC 2.2)."""
+"""`POST /v1/traverse`: a policy-gated walk of the graph from given nodes."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""How far an answer may be trusted, as one number and one word (SPEC 1.2)."""
+"""How far an answer may be trusted, as one number and one word."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ _MEDIUM: Final = 0.5
 def confidence(
     scores: Sequence[float], cited_documents: Collection[str], similarity: float | None
 ) -> float:
-    """Return 0.4 x mean score + 0.3 x source score + 0.3 x similarity, in [0, 1] (SPEC 1.2).
+    """Return 0.4 x mean score + 0.3 x source score + 0.3 x similarity, in [0, 1].
 
     `scores`: of the chunks given to the model. The source score is 0.3, 0.6, 1.0 for one, two,
     three or more distinct cited documents. `similarity`: cosine(query, answer), clamped to

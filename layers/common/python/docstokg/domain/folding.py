@@ -1,4 +1,4 @@
-"""Names are compared folded: one rule for loading, for both stores and for questions (SPEC 6.3)."""
+"""Names are compared folded: one rule for loading, for both stores and for questions."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""The grounding report: which sentences of an answer its sources carry (SPEC 1.2)."""
+"""The grounding report: which sentences of an answer its sources carry."""
 
 import re
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""The sentences callers see word for word (SPEC 2 and 2.1), each written once."""
+"""The sentences callers see word for word, each written once."""
 
 from typing import Final
 

@@ -67,7 +67,7 @@ def given(blocks: Sequence[Block], max_tokens_context: int) -> tuple[str, ...]:
 
 
 def block_text(block: Block) -> str:
-    """Return one block: source line, graph lines when there are any, fenced passage (SPEC 2)."""
+    """Return one block: source line, graph lines when there are any, fenced passage."""
     page = f", Page {_field(str(block.page))}" if block.page is not None else ""
     lines = [
         f"[{block.rank}] Source: {_field(block.document_name)}{page} "

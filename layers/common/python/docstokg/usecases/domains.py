@@ -1,4 +1,4 @@
-"""What a subject area may add to the generic graph: other seeds, a filter, checks (SPEC 2.5)."""
+"""What a subject area may add to the generic graph: other seeds, a filter, checks."""
 
 from typing import Protocol
 
