@@ -1,4 +1,4 @@
-"""Model rows of the failure table through the whole pipeline: what the caller gets when a model fails."""
+"""Model failures through the whole pipeline: what the caller gets when a model fails."""
 
 import time
 from collections.abc import Iterator

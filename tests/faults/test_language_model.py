@@ -1,4 +1,4 @@
-"""Model rows of the failure table: a real loopback server that refuses, hangs, drips and talks nonsense."""
+"""Model failures: a real loopback server that refuses, hangs, drips and talks nonsense."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The one check: every row of the failure table about answers, and what holds for any model output."""
+"""The one check: every failure of an answer, and what holds for any model output."""
 
 import re
 

@@ -118,7 +118,7 @@ def restart(
     """Give the restart vector: seeds by rarity and the fused scores of the pool.
 
     s = seeds / |seeds| + passages * pool^sharpness / |pool^sharpness|, where seeds =
-    named * rarity / |.| + endpoints of facts * score * rarity / |.| (measured: docs/decisions/graph.md).
+    named * rarity / |.| + endpoints of facts * score * rarity / |.|.
     `named`: entity -> share of the name that is its own (1, less for undecided homonyms).
     """
     size = len(graph.names)
