@@ -17,8 +17,15 @@ from docstokg_local.services import Endpoint, Which
 
 CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()
 REQUIRED = "java" in os.environ.get("DOCSTOKG_REQUIRE", "").replace(",", " ").split()
-SERVICES = (pytest.mark.services, pytest.mark.xdist_group("services"))
-"""Marks of a test on the real servers: one worker has them, the other has the processors."""
+SERVICES = (
+    pytest.mark.services,
+    pytest.mark.xdist_group("services"),
+    pytest.mark.flaky(reruns=2, reruns_delay=5),
+)
+"""Marks of a test on the real servers: one worker has them, the other has the processors.
+
+A server that was killed a moment ago may need a second try on a busy machine; reruns are shown.
+"""
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "") or secrets.token_hex(8)
 
 
