@@ -14,7 +14,12 @@ from infra.specs import ROOT, SIZE_LIMIT_MB, built
 from tests.runtime_api import INTERPRETER, Folders
 
 # The first test waits for what all of them share: a synthesis, or wheels for two machines.
-pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
+# One import of 1,667 tests failed once on a busy machine and its message was lost: now it is shown.
+pytestmark = [
+    pytest.mark.xdist_group("bundles"),
+    pytest.mark.timeout(900),
+    pytest.mark.flaky(reruns=2, reruns_delay=5),
+]
 
 NAMES = [spec.name for spec in built()]
 CEILINGS = json.loads((Path(__file__).parent / "import_ceilings.json").read_text("utf-8"))
@@ -116,8 +121,9 @@ def measured(folders: Folders, name: str) -> dict[str, object]:
         cwd=folders.build / name,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found
 

@@ -23,7 +23,11 @@ from tests.infra.gateway import Answer, render_request, render_response
 from tests.runtime_api import Fleet, Folders, InitFailed, Sandbox
 
 # The first test waits for what all of them share: a synthesis, or wheels for two machines.
-pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.xdist_group("bundles"),
+    pytest.mark.timeout(900),
+    pytest.mark.flaky(reruns=1, reruns_delay=5),
+]
 
 ASL = ROOT / "statemachine" / "answer.asl.json"
 STEPS = ("validate", "retrieve", "expand", "ground", "traverse", "synthesize", "respond")
