@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from docstokg.adapters.onnx_pairs import open_pair_model
 from docstokg.errors import Misconfigured, Timeout, WrongAnswer
 
 _MAX_TOKENS = 256
@@ -67,27 +68,15 @@ class OnnxNli:
             return self._loaded
 
     def _load(self) -> tuple[Any, Any, tuple[int, int]]:
-        beside = [self._path.with_name(name) for name in ("tokenizer.json", "config.json")]
-        for file in (self._path, *beside):
-            if not file.is_file():
-                raise Misconfigured(f"{file} is missing (DOCSTOKG_NLI_MODEL_PATH)")
-        try:
-            import onnxruntime
-            from tokenizers import Tokenizer
-        except ImportError as missing:
-            raise Misconfigured(f"a local NLI model needs {missing.name}") from missing
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        try:
-            session = onnxruntime.InferenceSession(
-                str(self._path), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as broken:  # onnxruntime has a dozen classes without a common parent
-            raise Misconfigured(f"{self._path} is not a readable model") from broken
-        tokenizer = Tokenizer.from_file(str(beside[0]))
-        tokenizer.enable_truncation(_MAX_TOKENS)
-        tokenizer.enable_padding()
-        return session, tokenizer, _columns(beside[1])
+        session, tokenizer = open_pair_model(
+            self._path,
+            needed=("tokenizer.json", "config.json"),
+            setting="DOCSTOKG_NLI_MODEL_PATH",
+            use="a local NLI model",
+            threads=self._threads,
+            max_tokens=_MAX_TOKENS,
+        )
+        return session, tokenizer, _columns(self._path.with_name("config.json"))
 
 
 def _columns(config: Path) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from docstokg.adapters.onnx_pairs import open_pair_model
 from docstokg.errors import Misconfigured, Timeout, WrongAnswer
 
 _MAX_TOKENS = 512
@@ -65,24 +66,11 @@ class OnnxReranker:
             return self._loaded
 
     def _load(self) -> tuple[Any, Any]:
-        beside = self._path.with_name("tokenizer.json")
-        for file in (self._path, beside):
-            if not file.is_file():
-                raise Misconfigured(f"{file} is missing (DOCSTOKG_RERANK_MODEL_PATH)")
-        try:
-            import onnxruntime
-            from tokenizers import Tokenizer
-        except ImportError as missing:
-            raise Misconfigured(f"a local reranker needs {missing.name}") from missing
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        try:
-            session = onnxruntime.InferenceSession(
-                str(self._path), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as broken:  # onnxruntime has a dozen classes without a common parent
-            raise Misconfigured(f"{self._path} is not a readable model") from broken
-        tokenizer = Tokenizer.from_file(str(beside))
-        tokenizer.enable_truncation(_MAX_TOKENS)
-        tokenizer.enable_padding()
-        return session, tokenizer
+        return open_pair_model(
+            self._path,
+            needed=("tokenizer.json",),
+            setting="DOCSTOKG_RERANK_MODEL_PATH",
+            use="a local reranker",
+            threads=self._threads,
+            max_tokens=_MAX_TOKENS,
+        )
