@@ -91,7 +91,7 @@ def size_mb(folder: Path) -> float:
 
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> tuple[Bundle, ...]:
-    """Build what is missing or stale of `target`; our own code is always copied anew."""
+    """Build what is missing or stale of `target`, and touch nothing else: others may be reading."""
     folder = BUILD / target
     folder.mkdir(parents=True, exist_ok=True)
     # Two builds at once would remove each other's files.
@@ -119,7 +119,7 @@ def _vendor(folder: Path, lock: str, target: Target) -> None:
     recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, sys.version))
     wanted = hashlib.sha256(recipe.encode()).hexdigest()
     stamp = folder.with_suffix(".stamp")
-    if folder.is_dir() and stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
+    if _is_fresh(folder, stamp, wanted):
         return
     shutil.rmtree(folder, ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -147,17 +147,45 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
                 path.unlink()
 
 
+def _is_fresh(folder: Path, stamp: Path, wanted: str) -> bool:
+    return folder.is_dir() and stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted
+
+
 def _layer(folder: Path) -> None:
-    _copy(ROOT / "layers" / "common" / "python" / "docstokg", folder / "python" / "docstokg")
+    own = ROOT / "layers" / "common" / "python" / "docstokg"
+    wanted, stamp = _digest(own), folder.with_suffix(".stamp")
+    if _is_fresh(folder, stamp, wanted):
+        return
+    stamp.unlink(missing_ok=True)
+    _copy(own, folder / "python" / "docstokg")
     _compile(folder)
+    stamp.write_text(wanted, encoding="utf-8")
 
 
 def _own_code(bundle: Path, name: str) -> None:
     """The prefix stays: the handler is `functions.NAME.handler` here and in the repository."""
+    own, package = ROOT / "functions" / name, ROOT / "functions" / "__init__.py"
+    wanted, stamp = _digest(own, package), bundle.with_suffix(".own.stamp")
+    if _is_fresh(bundle / "functions", stamp, wanted):
+        return
+    stamp.unlink(missing_ok=True)
     shutil.rmtree(bundle / "functions", ignore_errors=True)
-    _copy(ROOT / "functions" / name, bundle / "functions" / name)
-    shutil.copy2(ROOT / "functions" / "__init__.py", bundle / "functions" / "__init__.py")
+    _copy(own, bundle / "functions" / name)
+    shutil.copy2(package, bundle / "functions" / "__init__.py")
     _compile(bundle / "functions", below=bundle)
+    stamp.write_text(wanted, encoding="utf-8")
+
+
+def _digest(*sources: Path) -> str:
+    """Of every file below `sources` that is copied: its name and its bytes."""
+    digest = hashlib.sha256(f"{RECIPE}\n{sys.version}\n".encode())
+    for source in sources:
+        files = sorted(source.rglob("*")) if source.is_dir() else [source]
+        for path in files:
+            if path.is_file() and path.suffix != ".pyc":
+                content = path.read_bytes()
+                digest.update(f"{path.relative_to(ROOT)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
 def _copy(source: Path, to: Path) -> None:
