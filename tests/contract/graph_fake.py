@@ -4,6 +4,7 @@ import hashlib
 import json
 import uuid as uuids
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from docstokg.contracts.graph import (
     AliasMatch,
@@ -62,7 +63,7 @@ class MemoryGraph:
         part = self._around(starts, request, scope)
         aliases = {AliasMatch(key=k, entity_id=i.id, preferred=p) for k, i, p in found}
         ordered = sorted(aliases, key=lambda a: (a.key, not a.preferred, a.entity_id))
-        return part.model_copy(update={"aliases": tuple(ordered)})
+        return replace(part, aliases=tuple(ordered))
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float

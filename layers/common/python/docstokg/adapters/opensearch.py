@@ -5,12 +5,14 @@ import contextlib
 import json
 import logging
 import re
+import secrets
 import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
@@ -19,10 +21,11 @@ import urllib3.connection
 from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
 from opensearchpy import exceptions as vendor
 
+from docstokg.adapters.sqlite_index import rarity
 from docstokg.adapters.sqlite_index_words import content_words
 from docstokg.contracts.records import ChunkRecord, FactRecord, IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
-from docstokg.domain.vectors import quantise, unpack
+from docstokg.domain.vectors import pack, quantise, unpack
 from docstokg.domain.visibility import facets, may_see, required
 from docstokg.errors import (
     DocsToKGError,
@@ -37,7 +40,7 @@ from docstokg.observability import Telemetry
 Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
 Json = dict[str, Any]
 
-TEMPLATE_VERSION = 1
+TEMPLATE_VERSION = 2  # 2: titles count three times among the words; tokens can be counted
 CONNECTIONS = 8
 MAX_CLAUSES = 400  # the server allows 1,024 in all; the exact sub-field doubles the words
 MAX_TOKENS = 900
@@ -49,7 +52,15 @@ BULK_BYTES = 4_000_000
 BULK_TRIES = 5
 PAGE = 1000
 MAX_NAMESPACES = 1000
+MAX_COUNTED = 60_000  # the server allows 65,535 buckets; the rarest tokens beyond count as new
+WARM_UP_S = 20.0
+WARM_SIZE = 80
 INFO_TTL_S = 10.0
+# What a chunk of layout 1 lacks; a fact has no tokens.
+COUNTABLE = (
+    "if (ctx._source.sparse != null) "
+    "{ ctx._source.tokens = new ArrayList(ctx._source.sparse.keySet()) }"
+)
 HYDRATED_FIELDS = (
     "namespace,acl,facets,doc_id,chunk_id,title,text,document_name,section,topics,compact,"
     "run_id,rest"
@@ -89,6 +100,25 @@ class OpenSearchIndex:
         self._server = _Server(url, auth, user, password, region, ca_file)
         self._info_ttl_s = info_ttl_s
         self._info: tuple[float, IndexInfo] | None = None
+        self._rarity = Rarity()
+
+    def warm(self, timeout_s: float = WARM_UP_S) -> None:
+        """Open a connection and run each kind of search once: a server's first calls are slow."""
+        until = time.monotonic() + timeout_s
+        info = self.info(timeout_s)
+        if not info.chunks:
+            return
+        queries = [
+            ChannelQuery(channel="bm25", size=WARM_SIZE, text="warm up"),
+            ChannelQuery(channel="splade", size=WARM_SIZE, weights={"warm": 1.0, "up": 1.0}),
+            ChannelQuery(channel="facts", size=WARM_SIZE, text="warm up"),
+        ]
+        if info.dimension:
+            level = pack([1.0] * info.dimension)
+            queries.append(ChannelQuery(channel="dense", size=WARM_SIZE, vector=level))
+        for namespace in info.namespaces[:1]:
+            scope = Scope(namespace=namespace)
+            self.search(queries, scope, max(0.0, until - time.monotonic()))
 
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
@@ -101,7 +131,7 @@ class OpenSearchIndex:
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
-            lines += [json.dumps(header), _child(query, scope, child_ms)]
+            lines += [json.dumps(header), _child(query, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
             answer = self._server.call(
                 "POST", "/_msearch", timeout_s=timeout_s, body="\n".join(lines) + "\n"
@@ -147,7 +177,8 @@ class OpenSearchIndex:
         """Read the counts and what `open_load` noted; an index not made yet is an empty one.
 
         Every request asks for the model: an answer is kept `info_ttl_s` when it names one and no
-        load is open, so that requests stay at one round trip.
+        load is open, so that requests stay at one round trip. What tokens are worth is read anew
+        when another load was finished.
         """
         until = time.monotonic() + timeout_s
         kept = self._info
@@ -178,9 +209,32 @@ class OpenSearchIndex:
             unfinished_load=noted.get("unfinished_load") is not None,
             namespaces=namespaces,
         )
-        if info.embedding_model is not None and not info.unfinished_load:
-            self._info = (time.monotonic(), info)
+        if not info.unfinished_load:
+            self._count_tokens(noted.get("finished"), chunks, until - time.monotonic())
+            if info.embedding_model is not None:
+                self._info = (time.monotonic(), info)
         return info
+
+    def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:
+        """Read how many chunks hold each token; without the counts every token is worth 1."""
+        if load is None or load == self._rarity.load:
+            return
+        tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
+        try:
+            answer = self._server.call(
+                "POST",
+                f"/{self._name}/_search",
+                timeout_s=timeout_s,
+                body=json.dumps({"size": 0, "aggs": {"tokens": tokens}}),
+                params={"filter_path": "aggregations.tokens.buckets"},
+            )
+            with _schema_checked("_search"):
+                buckets = answer.get("aggregations", {}).get("tokens", {}).get("buckets", [])
+                holders = {bucket["key"]: bucket["doc_count"] for bucket in buckets}
+        except DocsToKGError as exc:
+            self._telemetry.log("WARNING", "tokens_not_counted", error=str(exc))
+            return
+        self._rarity = Rarity(load, chunks, holders)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -224,16 +278,14 @@ class OpenSearchWriter:
             for kind, alias in self._aliases():
                 self._create(_physical(self._name, kind, 1), kind, noted, alias)
             return
-        stored = noted.get("embedding_model")
-        if (
-            embedding_model
-            and stored
-            and (embedding_model, dimension)
-            != (
-                stored,
-                noted.get("dimension"),
+        if noted["docstokg"] != TEMPLATE_VERSION:
+            raise Misconfigured(
+                f"index {self._name!r} has layout {noted['docstokg']}, this version writes layout "
+                f"{TEMPLATE_VERSION}: rebuild it, or load into another DOCSTOKG_INDEX_NAME"
             )
-        ):
+        stored = noted.get("embedding_model")
+        space = (stored, noted.get("dimension"))
+        if embedding_model and stored and (embedding_model, dimension) != space:
             raise Misconfigured(
                 f"index {self._name!r} holds vectors of {stored!r} with {noted.get('dimension')} "
                 f"components, not of {embedding_model!r} with {dimension}; load with that model, "
@@ -311,7 +363,7 @@ class OpenSearchWriter:
         self._refresh()
         noted = _noted(self._server, self._name, LOAD_TIMEOUT_S)
         if noted is not None:
-            self._note(noted | {"unfinished_load": None})
+            self._note(noted | {"unfinished_load": None, "finished": secrets.token_hex(8)})
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
         """Yield one canonical line per chunk and fact, sorted."""
@@ -343,7 +395,7 @@ class OpenSearchWriter:
             number = int(old.rpartition("-")[2]) + 1
             new = _physical(self._name, kind, number)
             self._call("DELETE", f"/{new}", params={"ignore_unavailable": "true"})
-            self._create(new, kind, noted, None)
+            self._create(new, kind, noted | {"docstokg": TEMPLATE_VERSION}, None)
             self._copy(old, new)
             fresh.append(new)
             swap += [{"add": {"index": new, "alias": alias}}, {"remove_index": {"index": old}}]
@@ -385,7 +437,11 @@ class OpenSearchWriter:
         task = self._call(
             "POST",
             "/_reindex",
-            {"source": {"index": old}, "dest": {"index": new}},
+            {
+                "source": {"index": old},
+                "dest": {"index": new},
+                "script": {"lang": "painless", "source": COUNTABLE},
+            },
             {"wait_for_completion": "false", "refresh": "true"},
         )["task"]
         while not (seen := self._call("GET", f"/_tasks/{task}"))["completed"]:
@@ -511,7 +567,29 @@ def facts_alias(name: str) -> str:
 # --- what is asked ----------------------------------------------------------------------------
 
 
-def _child(query: ChannelQuery, scope: Scope, child_ms: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Rarity:
+    """How many chunks hold each token after `load`; an encoder never saw the texts of an index.
+
+    Counted over the whole index, as the server counts words: see docs/decisions/real-stores.md.
+    """
+
+    load: str | None = None
+    chunks: int = 0
+    holders: Mapping[str, int] = field(default_factory=dict)
+
+    def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
+        """Give the positive weights times `sqlite_index.rarity`, heaviest first."""
+        found = {token: weight for token, weight in weights.items() if weight > 0}
+        if self.holders:
+            found = {
+                token: weight * rarity(self.holders.get(_token(token), 0), self.chunks)
+                for token, weight in found.items()
+            }
+        return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
+
+
+def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> str:
     facts = query.channel == "facts"
     body: Json = {
         "size": query.size,
@@ -535,11 +613,9 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int) -> str:
         }
         return json.dumps(body)
     if query.channel == "splade":
-        heaviest = sorted(query.weights.items(), key=lambda item: (-item[1], item[0]))
         asked: list[Json] = [
             {"rank_feature": {"field": f"sparse.{_token(token)}", "linear": {}, "boost": weight}}
-            for token, weight in heaviest[:MAX_TOKENS]
-            if weight > 0
+            for token, weight in known.weighed(query.weights)
         ]
     elif facts:
         asked = [{"match": {"text": _words(query.text)}}]
@@ -679,6 +755,7 @@ def _stored(uuid: str, source: Json) -> StoredChunk:
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
+    sparse = {_token(token): weight for token, weight in chunk.sparse.items() if weight > 0}
     document: Json = {
         "uuid": chunk.uuid,
         "namespace": chunk.namespace,
@@ -701,7 +778,8 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
         "chunk_id": chunk.chunk_id,
         "title": chunk.title,
         "text": chunk.text,
-        "sparse": {_token(token): weight for token, weight in chunk.sparse.items() if weight > 0},
+        "sparse": sparse,
+        "tokens": list(sparse),
         "fingerprint": fingerprint,
         "run_id": chunk.run_id,
         "metadata": chunk.metadata,

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -209,7 +211,7 @@ class _Reader:
             for key, row, preferred in aliases
         }
         ordered = sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))
-        return part.model_copy(update={"aliases": tuple(ordered)})
+        return replace(part, aliases=tuple(ordered))
 
     def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
         rows = self._current(self.rows_of_ids(frontier))
@@ -321,13 +323,16 @@ class _Reader:
         if not pool:
             return []
         typed, values = self._typed(request)
-        by_position = [key for key in position if key in pool]
-        found = self._run(
+        text = (
             "SELECT m.entity, m.chunk, e.open_mentions + e.closed_mentions, e.id"
-            " FROM json_each(?) k CROSS JOIN graph_mentions m ON m.chunk = k.value"
-            f" CROSS JOIN graph_entities e ON e.entity = m.entity WHERE {typed} LIMIT ?",
-            (_array(by_position), *values, MAX_POOL_MENTIONS),
+            " FROM graph_mentions m CROSS JOIN graph_entities e ON e.entity = m.entity"
+            f" WHERE m.chunk = ? AND {typed} LIMIT ?"
         )
+        found: list[Row] = []
+        for key in position:
+            if key in pool:
+                room = MAX_POOL_MENTIONS - len(found)
+                found += self._run(text, (key, *values, room)).fetchall()
         return [
             Mentioned(entity, position[chunk], count, identifier)
             for entity, chunk, count, identifier in found
@@ -351,26 +356,19 @@ class _Reader:
         """Read (entity, chunk) for the first visible chunks of each entity, most focused first."""
         if not entities or per_entity <= 0:
             return []
-        if self._allowed_sql == "TRUE":
-            inner = (
-                "SELECT n.chunk FROM graph_mentions n WHERE n.entity = k.value"
-                " ORDER BY n.degree, n.chunk LIMIT ?"
-            )
-            values: tuple[Any, ...] = (per_entity,)
-        else:
-            inner = (
-                "SELECT n.chunk FROM graph_mentions n"
-                " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
-                f" WHERE n.entity = k.value AND {self._allowed_sql}"
-                " ORDER BY n.degree, n.chunk LIMIT ?"
-            )
-            values = (*self._allowed_values, per_entity)
-        found = self._run(
-            "SELECT k.value, c.chunk FROM json_each(?) k"
-            f" CROSS JOIN graph_chunks c ON c.chunk IN ({inner})",
-            (_array(entities), *values),
+        joined = ""
+        if self._allowed_sql != "TRUE":
+            joined = " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
+        text = (
+            f"SELECT n.chunk FROM graph_mentions n{joined}"
+            f" WHERE n.entity = ? AND {self._allowed_sql} ORDER BY n.degree, n.chunk LIMIT ?"
         )
-        return [(entity, chunk) for entity, chunk in found]
+        # One statement an entity: a third of the time of one statement with a limit for each.
+        return [
+            (entity, chunk)
+            for entity in entities
+            for (chunk,) in self._run(text, (entity, *self._allowed_values, per_entity))
+        ]
 
     def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
         """Read (entity, neighbour), both directions, the heaviest relations of each entity."""
@@ -379,17 +377,16 @@ class _Reader:
         chosen, values = self._relation_sql(request)
         typed, kinds = self._typed(request)
         found: list[tuple[int, int]] = []
+        limit = request.neighbours_per_entity
         for here, there in (("source", "target"), ("target", "source")):
-            inner = (
-                f"SELECT n.relation FROM graph_relations n WHERE n.{here} = k.value AND {chosen}"
-                f" ORDER BY n.weight DESC, n.{there} LIMIT ?"
+            text = (
+                f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
+                f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"
+                f" CROSS JOIN graph_entities e ON e.entity = o.there WHERE {typed}"
             )
-            found += self._run(
-                f"SELECT k.value, r.{there} FROM json_each(?) k"
-                f" CROSS JOIN graph_relations r ON r.relation IN ({inner})"
-                f" CROSS JOIN graph_entities e ON e.entity = r.{there} WHERE {typed}",
-                (_array(entities), *values, request.neighbours_per_entity, *kinds),
-            ).fetchall()
+            for entity in entities:
+                rows = self._run(text, (entity, *values, limit, *kinds))
+                found += [(entity, other) for (other,) in rows]
         return found
 
     def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
@@ -429,17 +426,17 @@ class _Reader:
             (_array(chunks), _array(rows)),
         )
         mentions = [
-            SliceMention(uuid=chunks[chunk][1], entity_id=rows[entity][1], start=start, end=stop)
+            SliceMention(chunks[chunk][1], rows[entity][1], start, stop)
             for chunk, entity, start, stop in found_mentions
         ]
         relations = self._relations_among(rows, request)
         return GraphSlice(
-            entities=tuple(sorted(self.entities(rows.values()), key=lambda item: item.id)),
+            entities=tuple(sorted(self.entities(rows.values()), key=attrgetter("id"))),
             chunks=tuple(
                 SliceChunk(uuid=row[1], chunk_id=row[2], doc_id=row[3])
                 for row in sorted(chunks.values(), key=lambda row: str(row[1]))
             ),
-            mentions=tuple(sorted(mentions, key=lambda item: (item.uuid, item.entity_id))),
+            mentions=tuple(sorted(mentions, key=itemgetter(0, 1))),
             relations=relations,
             truncated=choice.truncated,
         )

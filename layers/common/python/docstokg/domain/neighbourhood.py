@@ -74,7 +74,9 @@ def choose_nodes(
 
 
 def _ranked(pairs: Iterable[tuple[int, int]], place: dict[int, int]) -> list[int]:
+    share = {start: 1 / (SMOOTHING + i) for start, i in place.items()}
     weight: dict[int, float] = {}
     for start, other in dict.fromkeys(pairs):
-        weight[other] = weight.get(other, 0.0) + 1 / (SMOOTHING + place[start])
-    return sorted(weight, key=lambda key: (-weight[key], key))
+        weight[other] = weight.get(other, 0.0) + share[start]
+    # Two sorts, the second keeping the first's order among equals, beat one by pairs.
+    return sorted(sorted(weight), key=weight.__getitem__, reverse=True)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -78,9 +80,9 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
     """Join two slices of one graph; the first one's aliases stay."""
     return GraphSlice(
         aliases=first.aliases,
-        entities=_united(first.entities, second.entities, lambda item: item.id),
-        chunks=_united(first.chunks, second.chunks, lambda item: item.uuid),
-        mentions=_united(first.mentions, second.mentions, lambda m: (m.uuid, m.entity_id)),
+        entities=_united(first.entities, second.entities, attrgetter("id")),
+        chunks=_united(first.chunks, second.chunks, attrgetter("uuid")),
+        mentions=_united(first.mentions, second.mentions, itemgetter(0, 1)),
         relations=_united(
             first.relations,
             second.relations,
@@ -91,10 +93,10 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
 
 
 def _united[Item](
-    first: Iterable[Item], second: Iterable[Item], key: Callable[[Item], str | tuple[str, ...]]
+    first: Iterable[Item], second: Iterable[Item], key: Callable[[Item], Any]
 ) -> tuple[Item, ...]:
     found = {key(item): item for item in (*first, *second)}
-    return tuple(found[name] for name in sorted(found, key=lambda name: (name,)))
+    return tuple(found[name] for name in sorted(found))
 
 
 def named_in(query: str, aliases: Iterable[AliasMatch], graph: SliceGraph) -> list[Match]:
