@@ -38,6 +38,10 @@ class Template:
         return {"p": dict(parameters)}
 
 
+# A text of this length takes the planner up to seconds, and it would be planned anew inside a
+# request whenever the counts of the graph have changed enough. The hints fix what matters.
+_KEPT = "CYPHER replan=skip\n"
+
 # What a caller may see, as conditions on a chunk `c`, an entity `e` or a relation `r`.
 # Constants only: nothing from a request is ever put into a text.
 _SEEN = "($p.all OR c.open OR any(g IN c.acl WHERE g IN $p.groups))"
@@ -200,7 +204,7 @@ _END = "RETURN entity_rows, chunk_rows, relation_rows, truncated"
 
 SLICE = Template(
     "slice",
-    f"""{_ALIASES}
+    f"""{_KEPT}{_ALIASES}
 {_GIVEN}
 {_POOL}
 WITH *, [row IN aliases | row[1]] + given AS doubled
@@ -215,7 +219,7 @@ WITH *, [i IN range(0, size(doubled) - 1) WHERE NOT doubled[i] IN doubled[..i] |
 
 WIDEN = Template(
     "widen",
-    f"""{_GIVEN}
+    f"""{_KEPT}{_GIVEN}
 {_POOL}
 WITH *, given[..$p.max_starts] AS starts
 {_NEAR}
@@ -226,7 +230,7 @@ WITH *, given[..$p.max_starts] AS starts
 
 ENTITIES = Template(
     "entities",
-    f"""UNWIND $p.ids AS wanted
+    f"""{_KEPT}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
 WHERE {_KNOWN}
 WITH DISTINCT e
@@ -237,7 +241,7 @@ RETURN e.key AS key, e.id AS id, e.name AS name, e.type AS type, {_COUNT} AS men
 
 RELATIONS_OF = Template(
     "relations_of",
-    f"""UNWIND $p.ids AS wanted
+    f"""{_KEPT}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
 WHERE {_KNOWN}
 WITH DISTINCT e
@@ -251,10 +255,11 @@ LIMIT $p.max_relations""",
 
 INFO = Template(
     "info",
-    """MATCH (s:Store {name: $p.name}) USING INDEX SEEK s:Store(name)
+    f"""{_KEPT}MATCH (s:Store {{name: $p.name}}) USING INDEX SEEK s:Store(name)
 RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
   s.relations AS relations, s.mentions AS mentions, s.relation_types AS relation_types,
-  s.namespaces AS namespaces""",
+  s.namespaces AS namespaces, s.finished AS finished, s.sample AS sample,
+  s.sample_namespace AS sample_namespace""",
     {"name": "docstokg"},
 )
 
@@ -451,7 +456,15 @@ SET s.schema = $p.schema,
   s.relation_types = COLLECT { MATCH ()-[r:RELATED_TO]->() RETURN DISTINCT r.type AS t ORDER BY t },
   s.namespaces = COLLECT {
     MATCH (c:Chunk) WITH DISTINCT c.namespace AS n RETURN n ORDER BY n
-  }""",
+  },
+  s.finished = randomUUID()
+WITH s
+CALL (s) {
+  OPTIONAL MATCH (c:Chunk {namespace: s.namespaces[0]}) WHERE c.degree > 0
+  WITH c LIMIT 20
+  RETURN collect(c.uuid) AS sample
+}
+SET s.sample = sample, s.sample_namespace = s.namespaces[0]""",
     {"name": "docstokg", "schema": 1},
 )
 

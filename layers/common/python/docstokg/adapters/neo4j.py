@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from neo4j import (
@@ -64,6 +65,9 @@ BATCH = 500
 PAGE = 5000
 LOAD_TIMEOUT_S = 120.0
 WARM_UP_S = 20.0
+WARM_RUNS = 6
+QUICK_S = 0.1
+WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as a long question has
 PLAN_S = 60.0
 CHECK_S = 180.0
 Returned = TypeVar("Returned")
@@ -108,25 +112,29 @@ class Neo4jGraph:
         self._verdicts: dict[str, Verdict] = {}
         self._checking = False
         self._checked = threading.Event()
+        self._warm = False
+        self._warm_for: str | None = None  # the finished load that was seen then
 
     def prepare(self) -> None:
         """Begin to warm up, without waiting for it."""
         self._check_behind()
 
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[Verdict, ...]:
-        """Look at every plan and run each query once, when the process starts.
+        """Look at every plan and run each query until it is quick, when the process starts.
 
-        What is not done after `timeout_s` goes on in the background and `Timeout` is raised; a
+        A graph without a schema has no plans yet: nothing to look at, nothing found. What is not
+        done after `timeout_s` goes on in the background and `Timeout` is raised; a
         graph that is down is `Unavailable`: then the committed list admits, and the plans are
         looked at once it answers.
         """
-        if len(self._verdicts) < len(cypher.READS):
+        until = time.monotonic() + timeout_s
+        if not self._warm or self._finished(timeout_s) != self._warm_for:
             self._check_behind()
-        if not self._checked.wait(timeout_s):
+        if not self._checked.wait(max(0.0, until - time.monotonic())):
             raise Timeout(f"the graph's plans are not all made after {timeout_s:.0f} s")
-        found = tuple(self._verdicts.get(template.digest) for template in cypher.READS)
-        if None in found:
+        if not self._warm:
             raise Unavailable("the graph's plans could not be looked at")
+        found = (self._verdicts.get(template.digest) for template in cypher.READS)
         return tuple(verdict for verdict in found if verdict is not None)
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
@@ -277,7 +285,7 @@ class Neo4jGraph:
             raise
         with self._lock:
             self._circuit = self._circuit.succeeded()
-        if len(self._verdicts) < len(cypher.READS):
+        if not self._warm:
             self._check_behind()
         return rows
 
@@ -298,24 +306,33 @@ class Neo4jGraph:
         self._checked.clear()
         self._server.begin(self._check_all())
 
-    async def _check_all(self) -> None:
-        """EXPLAIN and run every template once, with its harmless examples and no short limit.
+    def _finished(self, timeout_s: float) -> str | None:
+        """Name the last finished load."""
+        asked = cypher.INFO.checked({"name": STORE})
+        rows = self._server.read(cypher.INFO.text, asked, timeout_s)
+        return rows[0]["finished"] if rows else None
 
-        The first run of a text costs the server up to seconds of planning. Were it only ever run
-        inside a request's limit, it would be cancelled each time and never become fast.
+    async def _check_all(self) -> None:
+        """EXPLAIN every template and run it until it is quick, with no short limit.
+
+        The first runs of a text cost the server up to seconds of planning and compiling, whatever
+        EXPLAIN did before. Inside a request's limit they would be cancelled each time and never
+        become fast.
         """
+        warm = False
         try:
             async with asyncio.timeout(CHECK_S):
-                for template in cypher.READS:
-                    verdict = await _explained(self._server, template)
-                    self._note(verdict)
-                    if not verdict.reasons:
-                        await self._server.query(
-                            template.text,
-                            template.checked(template.examples),
-                            WARM_UP_S,
-                            READ_ACCESS,
-                        )
+                store = await self._server.query(
+                    cypher.INFO.text, cypher.INFO.checked({"name": STORE}), WARM_UP_S, READ_ACCESS
+                )
+                if store:  # without a schema every plan is a bad one, and nothing is there
+                    for template in cypher.READS:
+                        verdict = await _explained(self._server, template)
+                        self._note(verdict)
+                        if not verdict.reasons:
+                            await self._run_until_quick(template, store[0])
+                self._warm_for = store[0]["finished"] if store else None
+            warm = True
         except (vendor.Neo4jError, vendor.DriverError, OSError) as exc:
             self._telemetry.log(
                 "WARNING",
@@ -324,8 +341,22 @@ class Neo4jGraph:
             )
         finally:
             with self._lock:
+                self._warm = warm
                 self._checking = False
             self._checked.set()
+
+    async def _run_until_quick(self, template: Template, store: Record) -> None:
+        """Run a template around chunks that are there: what is never reached is never compiled."""
+        given = {**template.examples, "pool": store["sample"] or ["u"]}
+        if namespace := store["sample_namespace"]:
+            names = [f"{namespace}/{name}" for name in WARM_NAMES]
+            given |= {"namespace": namespace, "ids": names, "alias_keys": names}
+        asked = template.checked({name: given[name] for name in template.examples})
+        for _ in range(WARM_RUNS):
+            begun = time.monotonic()
+            await self._server.query(template.text, asked, WARM_UP_S, READ_ACCESS)
+            if time.monotonic() - begun <= QUICK_S:
+                return
 
     def _note(self, verdict: Verdict) -> None:
         self._verdicts[verdict.digest] = verdict
@@ -634,45 +665,38 @@ def _caps(request: SliceRequest, max_starts: int) -> dict[str, object]:
 def _slice(row: Record) -> GraphSlice:
     names = {item[0]: item[1] for item in row["entity_rows"]}
     mentions = [
-        SliceMention(uuid=uuid, entity_id=names[key], start=start, end=stop)
+        SliceMention(uuid, names[key], start, stop)
         for uuid, _, _, edges in row["chunk_rows"]
         for key, start, stop in edges
         if key in names
     ]
-    matches = {AliasMatch(key=k, entity_id=e, preferred=p) for k, e, p in row["alias_rows"]}
+    matches = {AliasMatch(k, e, p) for k, e, p in row["alias_rows"]}
     entities = [
-        SliceEntity(
-            id=name,
-            name=label,
-            type=kind,
-            mentions=min(COUNT_LIMIT, count),
-            obsolete=obsolete,
-            replaced_by=replaced,
-        )
+        SliceEntity(name, label, kind, min(COUNT_LIMIT, count), obsolete, replaced)
         for _, name, label, kind, count, obsolete, replaced in row["entity_rows"]
     ]
     relations = (
         SliceRelation(
-            source=names[source],
-            type=kind,
-            target=names[target],
-            weight=weight,
-            evidence_uuid=evidence if chunk_id else None,
-            evidence_chunk_id=chunk_id,
-            evidence_start=start,
-            evidence_end=stop,
+            names[source],
+            kind,
+            names[target],
+            weight,
+            evidence if chunk_id else None,
+            chunk_id,
+            start,
+            stop,
         )
         for source, kind, target, weight, evidence, chunk_id, start, stop in row["relation_rows"]
         if target in names
     )
     return GraphSlice(
         aliases=tuple(sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))),
-        entities=tuple(sorted(entities, key=lambda item: item.id)),
+        entities=tuple(sorted(entities, key=attrgetter("id"))),
         chunks=tuple(
-            SliceChunk(uuid=uuid, chunk_id=chunk_id, doc_id=doc_id)
+            SliceChunk(uuid, chunk_id, doc_id)
             for uuid, chunk_id, doc_id, _ in sorted(row["chunk_rows"])
         ),
-        mentions=tuple(sorted(mentions, key=lambda item: (item.uuid, item.entity_id))),
+        mentions=tuple(sorted(mentions, key=itemgetter(0, 1))),
         relations=_sorted(relations),
         truncated=row["truncated"],
     )

@@ -333,21 +333,18 @@ class SqliteIndex:
     ) -> tuple[Hit, ...]:
         """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
         condition, values = visible(trip.scope, ns)
-        with self._sessions.use(trip.deadline) as db:
-            found = {
-                row[0]: row
-                for row in db.execute(
-                    f"SELECT r.id, r.uuid, v.compact FROM index_rows r "
-                    f"LEFT JOIN index_vectors v ON v.chunk = r.id "
-                    f"WHERE r.id IN (SELECT value FROM json_each(:rows)) AND {condition}",
-                    {**values, "rows": json.dumps([int(ids[place]) for place in best])},
-                )
-            }
-        return tuple(
-            Hit(uuid=row[1], score=float(scores[place]), vector=row[2])
-            for place in best
-            if (row := found.get(int(ids[place]))) is not None
+        # A row at a time: given a list, SQLite prefers to walk the whole namespace.
+        text = (
+            f"SELECT r.uuid, v.compact FROM index_rows r "
+            f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE r.id = :row AND {condition}"
         )
+        hits = []
+        with self._sessions.use(trip.deadline) as db:
+            for place in best:
+                row = db.execute(text, {**values, "row": int(ids[place])}).fetchone()
+                if row is not None:
+                    hits.append(Hit(uuid=row[0], score=float(scores[place]), vector=row[1]))
+        return tuple(hits)
 
     # --- reading --------------------------------------------------------------------------------
 
