@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi synth package promote clean
+.PHONY: help demo test check serve services services-stop lock openapi synth sam-validate package promote clean
 # The laptop alone needs few packages; another store or a remote model needs its client too.
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
@@ -36,6 +36,9 @@ openapi: ## rewrite docs/openapi.json from the contracts
 
 synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.app $(ENV)
+
+sam-validate: ## the template of ENV through AWS's SAM CLI, without an account
+	@scripts/setup requirements.lock && scripts/sam-validate $(ENV)
 
 package: ## each function's bundle, for aarch64 and for this machine, into build/
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.package

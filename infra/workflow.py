@@ -91,6 +91,9 @@ class Workflow(Construct):
         )
         resource = self.machine.node.default_child
         assert isinstance(resource, stepfunctions.CfnStateMachine)
+        # E3601: the linter's schema of states knows no JSONata expression for a number, the service
+        # does. tests/infra/test_template.py lints this resource without the exception.
+        resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ["E3601"]}})
         self.version = stepfunctions.CfnStateMachineVersion(
             self,
             "Version",

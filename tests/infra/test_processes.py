@@ -43,7 +43,7 @@ class Deployment:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         table = {f"{name.title()}Function": self._step(name) for name in STEPS}
-        self._machine = StateMachine.from_file(ASL, table)
+        self.machine = StateMachine.from_file(ASL, table)
 
     def _step(self, name: str) -> Any:
         return lambda payload, _: self.fleet.invoke(name, payload)
@@ -53,7 +53,7 @@ class Deployment:
         template = templates.request_workflow(route, ALIAS, templates.caller("jwt"))
         context = {"requestId": "req-7", "authorizer": {"caller": encode_caller(caller)}}
         request = render_request(template, body, context)
-        return self.answer(self._machine.execute(json.loads(request["input"])))
+        return self.answer(self.machine.execute(json.loads(request["input"])))
 
     @staticmethod
     def answer(execution: Execution) -> Answer:

@@ -1,0 +1,204 @@
+"""What a million requests cost: list prices times what the bundles were measured to take."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.specs import ROOT, SPECS
+
+MEASURED = ROOT / "benchmarks" / "bundles.json"
+MILLION = 1_000_000
+GIGA = 1e9
+MEMORY = {spec.name: spec.memory_mb for spec in SPECS}
+SEARCH = ("validate", "retrieve", "expand", "ground", "respond")
+ANSWER = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """A list price in USD of us-east-1, first tier, no free tier, and the page it stands on."""
+
+    what: str
+    usd: float
+    unit: str
+    page: str
+
+    @property
+    def each(self) -> str:
+        """The price as a person reads it."""
+        return f"{self.usd:.10f}".rstrip("0").rstrip(".") + f" USD a {self.unit}"
+
+
+CHECKED = "2026-11-22"
+REST = Price("REST API, calls", 3.50, "million", "aws.amazon.com/api-gateway/pricing")
+CALL = Price("Lambda, calls", 0.20, "million", "aws.amazon.com/lambda/pricing")
+COMPUTE = Price("Lambda on arm64, time", 0.0000133334, "GB-second", "aws.amazon.com/lambda/pricing")
+EXPRESS = Price("Step Functions Express", 1.00, "million", "aws.amazon.com/step-functions/pricing")
+EXPRESS_TIME = Price(
+    "Step Functions Express, time",
+    0.06 / 3600,
+    "GB-second",
+    "aws.amazon.com/step-functions/pricing",
+)
+READ = Price("DynamoDB on demand, reads", 0.125, "million", "aws.amazon.com/dynamodb/pricing")
+WRITE = Price("DynamoDB on demand, writes", 0.625, "million", "aws.amazon.com/dynamodb/pricing")
+QUEUE = Price("SQS, requests", 0.40, "million", "aws.amazon.com/sqs/pricing")
+LOGS = Price("CloudWatch Logs, taken in", 0.50, "GB", "aws.amazon.com/cloudwatch/pricing")
+XRAY = Price("X-Ray, traces recorded", 5.00, "million", "aws.amazon.com/xray/pricing")
+OUT = Price("data to the internet", 0.09, "GB", "aws.amazon.com/ec2/pricing/on-demand")
+WAF = Price("WAF, requests", 0.60, "million", "aws.amazon.com/waf/pricing")
+WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pricing")
+WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
+PRICES = (
+    *(REST, CALL, COMPUTE, EXPRESS, EXPRESS_TIME, READ, WRITE, QUEUE, LOGS, XRAY, OUT, WAF),
+    *(WORDS_IN, WORDS_OUT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What no measurement here can show; change it on the command line or after a first month."""
+
+    cold_share: float = 0.01
+    """Of events that find no sandbox and pay for its INIT as well (SnapStart not counted)."""
+    hop_ms: float = 20.0
+    """State machine's own time for each task, which Express bills and no emulation has."""
+    store_ms: float = 20.0
+    """Network and store time a step that reads a store waits for; here stores are files."""
+    model_s: float = 2.0
+    """A remote model's answer; the function waits for it and is billed for it."""
+    tokens_in: int = 1_500
+    tokens_out: int = 150
+    new_tokens: float = 0.05
+    """Of requests whose token the authoriser's cache does not hold."""
+    traces_in_batch: int = 10
+    traced: float = 0.05
+    """X-Ray's default share."""
+    lambda_log_bytes: int = 700
+    """START, END and REPORT lines of one event."""
+    event_bytes: int = 500
+    """One line of the state machine's history (level ALL, no execution data)."""
+    kept_answers: float = 0.1
+    """Of requests with a `cache_key`: one read, and one write of 8 KB when it was new."""
+
+
+READS_STORES = ("retrieve", "expand", "ground", "respond", "traverse", "check", "record")
+TASK_EVENTS, CHOICE_EVENTS, OTHER_EVENTS, CHOICES = 5, 2, 2, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One kind of request: the functions it runs, and what stands in front of them."""
+
+    title: str
+    steps: tuple[str, ...]
+    workflow: bool = True
+    remote_model: bool = False
+
+
+PROFILES = (
+    Profile("search", SEARCH),
+    Profile("answer, extractive", ANSWER),
+    Profile("answer, remote model", ANSWER, remote_model=True),
+    Profile("traverse", ("traverse",), workflow=False),
+    Profile("check", ("check",), workflow=False),
+)
+
+
+def compute_usd(name: str, ms: float, init_ms: float, cold_share: float) -> float:
+    """Cost of a million events: memory in GB x (ms rounded up + share x INIT) x list price."""
+    seconds = (math.ceil(ms) + cold_share * init_ms) / 1000
+    return MEMORY[name] / 1024 * seconds * COMPUTE.usd * MILLION
+
+
+def express_usd(ms: float) -> float:
+    """Cost of a million executions of `ms`, rounded up to 100 ms, in one chunk of 64 MB."""
+    seconds = math.ceil(ms / 100) / 10
+    return EXPRESS.usd + 64 / 1024 * seconds * EXPRESS_TIME.usd * MILLION
+
+
+def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> dict[str, float]:
+    """USD for a million requests of this kind, per line of the bill."""
+    rows = report["functions"]
+
+    def took(name: str) -> float:
+        waits = assumed.store_ms if name in READS_STORES else 0.0
+        if name == "synthesize" and profile.remote_model:
+            waits += assumed.model_s * 1000
+        return float(rows[name]["warm_mean_ms"]) + waits
+
+    def compute(name: str) -> float:
+        return compute_usd(name, took(name), rows[name]["init_ms"], assumed.cold_share)
+
+    batches = 1 / assumed.traces_in_batch if profile.workflow else 0.0
+    calls = len(profile.steps) + assumed.new_tokens + batches
+    printed = calls * assumed.lambda_log_bytes
+    found = {"REST API": REST.usd}
+    if profile.workflow:
+        whole = sum(took(name) + assumed.hop_ms for name in profile.steps)
+        found["state machine, Express"] = express_usd(whole)
+        tasks = TASK_EVENTS * len(profile.steps)
+        printed += (tasks + CHOICE_EVENTS * CHOICES + OTHER_EVENTS) * assumed.event_bytes
+        printed += report["whole"]["log_bytes"]
+        # Each message is sent alone, fetched and deleted in batches.
+        found["trace queue"] = QUEUE.usd * (1 + 2 * batches)
+        found["DynamoDB"] = assumed.kept_answers * (READ.usd * 2 + WRITE.usd * 8)
+    found["functions, calls"] = CALL.usd * calls
+    found["functions, time"] = sum(compute(name) for name in profile.steps)
+    found["authoriser and trace writer, time"] = assumed.new_tokens * compute("authorize")
+    found["authoriser and trace writer, time"] += batches * compute("record")
+    found["logs"] = LOGS.usd * printed * MILLION / GIGA
+    found["X-Ray"] = XRAY.usd * assumed.traced
+    answered = report["whole"] if profile.workflow else rows[profile.steps[0]]
+    found["data out"] = OUT.usd * answered["response_bytes"] * MILLION / GIGA
+    found["WAF, where it is on"] = WAF.usd
+    if profile.remote_model:
+        words = assumed.tokens_in * WORDS_IN.usd + assumed.tokens_out * WORDS_OUT.usd
+        found["model, gpt-4o-mini"] = words
+    return found
+
+
+def table(report: Mapping[str, Any], assumed: Assumed) -> str:
+    """The bill per million requests, a column per kind of request, as Markdown."""
+    bills = [lines_of(profile, report, assumed) for profile in PROFILES]
+    names = dict.fromkeys(name for bill in bills for name in bill)
+    rows = [
+        "| USD per million requests | " + " | ".join(p.title for p in PROFILES) + " |",
+        "|---" * (len(PROFILES) + 1) + "|",
+    ]
+    for name in names:
+        cells = [f"{bill[name]:.2f}" if name in bill else "" for bill in bills]
+        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+    totals = [f"**{sum(bill.values()):.2f}**" for bill in bills]
+    rows.append("| **total** | " + " | ".join(totals) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def prices() -> str:
+    """The list prices used, as Markdown."""
+    rows = ["| list price, us-east-1 | | page |", "|---|---|---|"]
+    rows += [f"| {price.what} | {price.each} | {price.page} |" for price in PRICES]
+    return "\n".join(rows) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """`python -m infra.costs [--bundles FILE] [--cold-share F] ...`: print bill and prices."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--bundles", type=Path, default=MEASURED)
+    for name, default in {f: getattr(Assumed(), f) for f in Assumed.__slots__}.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=type(default), default=default)
+    options = vars(parser.parse_args(arguments))
+    report = json.loads(options.pop("bundles").read_text(encoding="utf-8"))
+    sys.stdout.write(f"{table(report, Assumed(**options))}\n{prices()}")
+
+
+if __name__ == "__main__":
+    main()

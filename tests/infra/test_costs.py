@@ -1,0 +1,70 @@
+"""The bill is list price times measured time, and the guide shows what the command prints."""
+
+import json
+
+import pytest
+
+from infra.costs import (
+    MEASURED,
+    MEMORY,
+    PROFILES,
+    Assumed,
+    compute_usd,
+    express_usd,
+    lines_of,
+    prices,
+    table,
+)
+from infra.specs import SPECS
+from tests.infra.conftest import ROOT
+
+REPORT = json.loads(MEASURED.read_text("utf-8"))
+NOTHING = Assumed(
+    cold_share=0,
+    hop_ms=0,
+    store_ms=0,
+    model_s=0,
+    tokens_in=0,
+    tokens_out=0,
+    new_tokens=0,
+    traced=0,
+    lambda_log_bytes=0,
+    event_bytes=0,
+    kept_answers=0,
+)
+
+
+def test_a_million_events_worked_by_hand() -> None:
+    # 1,769 MB for 100.4 ms, billed as 101: 1.7275390625 GB x 0.101 s x 13.3334 USD.
+    assert compute_usd("retrieve", 100.4, 2000, 0) == pytest.approx(2.326430, abs=1e-6)
+    # One in a hundred pays 2 s more: 0.02 s on average.
+    assert compute_usd("retrieve", 100.4, 2000, 0.01) == pytest.approx(2.787110, abs=1e-6)
+    # 1 USD, and 0.0625 GB x 0.3 s x 0.06/3600 USD x a million.
+    assert express_usd(201) == pytest.approx(1.3125)
+
+
+def test_every_function_was_measured_with_the_memory_it_is_given() -> None:
+    assert set(REPORT["functions"]) == {spec.name for spec in SPECS}
+    for name, row in REPORT["functions"].items():
+        assert row["memory_mb"] == MEMORY[name], f"{name}: run benchmarks.bundles again"
+        assert row["peak_mb"] < MEMORY[name], name
+        assert row["warm_mean_ms"] > 0
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.title)
+def test_nothing_is_cheaper_than_what_was_measured(profile) -> None:
+    bare, real = (lines_of(profile, REPORT, assumed) for assumed in (NOTHING, Assumed()))
+    assert bare.keys() == real.keys()
+    for line, usd in bare.items():
+        assert real[line] >= usd >= 0, line
+    assert bare["REST API"] == 3.5
+    assert ("state machine, Express" in bare) == profile.workflow
+
+
+def test_the_guide_shows_this_bill() -> None:
+    guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    assert table(REPORT, Assumed()) in guide, "python -m infra.costs prints what belongs there"
+    assert prices() in guide
+    measured = (ROOT / "benchmarks" / "bundles.md").read_text("utf-8")
+    for name, row in REPORT["functions"].items():
+        assert f"| {name} | {row['mb']:.1f} | {row['import_cpu_ms']} |" in measured
