@@ -108,3 +108,44 @@ def test_going_back_asks_no_alarm(stubs: tuple[Any, Any]) -> None:
     then(states)
     states.stub.add_response("update_state_machine_alias", {"updateDate": 0})
     assert promote("prod", 0, states, cloudwatch) == weights([NEW, OLD], 0)
+
+
+def test_alarms_are_asked_by_the_names_the_template_gives_them(stubs: tuple[Any, Any]) -> None:
+    """CloudWatch's own behaviour, by moto: unset, fine, firing, and one that was never made."""
+    import boto3
+    from moto import mock_aws
+
+    states, _ = stubs
+    credentials = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+    with mock_aws():
+        cloudwatch = boto3.client("cloudwatch", region_name="eu-central-1", **credentials)
+
+        def make(end: str) -> None:
+            cloudwatch.put_metric_alarm(
+                AlarmName=f"docstokg-prod-{end}",
+                MetricName="m",
+                Namespace="DocsToKG",
+                Statistic="Sum",
+                Period=300,
+                EvaluationPeriods=2,
+                Threshold=1,
+                ComparisonOperator="GreaterThanThreshold",
+            )
+
+        first, *others = ROLLBACK_ALARMS
+        for end in others:
+            make(end)
+        with pytest.raises(ValueError, match=f"missing: docstokg-prod-{first}$"):
+            promote("prod", 10, states, cloudwatch)
+        make(first)
+        cloudwatch.set_alarm_state(
+            AlarmName=f"docstokg-prod-{others[0]}", StateValue="ALARM", StateReason="x"
+        )
+        with pytest.raises(ValueError, match=f"missing: docstokg-prod-{others[0]}$"):
+            promote("prod", 10, states, cloudwatch)
+        cloudwatch.set_alarm_state(
+            AlarmName=f"docstokg-prod-{others[0]}", StateValue="OK", StateReason="x"
+        )
+        then(states)
+        states.stub.add_response("update_state_machine_alias", {"updateDate": 0})
+        assert promote("prod", 10, states, cloudwatch) == weights([NEW, OLD], 10)

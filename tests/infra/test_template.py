@@ -349,6 +349,35 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
     assert template.all("AWS::Budgets::Budget")
 
 
+def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(
+    template: Template,
+) -> None:
+    queues = template.all("AWS::SQS::Queue")
+    redriven = {
+        name: queue["RedrivePolicy"] for name, queue in queues.items() if "RedrivePolicy" in queue
+    }
+    ((traces, policy),) = redriven.items()
+    dead = policy["deadLetterTargetArn"]["Fn::GetAtt"][0]
+    assert policy["maxReceiveCount"] == 3
+    mapping = template.one("AWS::Lambda::EventSourceMapping")
+    assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == traces
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert queues[traces]["VisibilityTimeout"] >= 6 * template.function("record")["Timeout"]
+    cleaning = template.one("AWS::Scheduler::Schedule")["Target"]
+    missed = cleaning["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
+    assert {dead, missed} == set(queues) - {traces}
+    watched = set()
+    for alarm in template.all("AWS::CloudWatch::Alarm").values():
+        for dimension in alarm.get("Dimensions", []):
+            if dimension["Name"] == "QueueName":
+                watched.add(dimension["Value"]["Fn::GetAtt"][0])
+                assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (
+                    0,
+                    "GreaterThanThreshold",
+                )
+    assert watched == {dead, missed}
+
+
 def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Template) -> None:
     from docstokg.observability import METRICS
 
@@ -433,6 +462,36 @@ def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:
         for path, rule, reason in acknowledged:
             assert len(reason.split()) >= 8, (path, rule, reason)
         assert [path for path, entry in entries if entry["type"] == "aws:cdk:warning"] == []
+
+
+def test_a_finding_of_the_rule_packs_ends_the_synthesis(tmp_path: Path) -> None:
+    """Empty reports mean something: the same packs refuse a queue without TLS or dead letters."""
+    program = (
+        "import sys; from pathlib import Path; from aws_cdk import aws_sqs as sqs;"
+        "from infra.app import build;"
+        "app = build('dev', out=Path(sys.argv[1]));"
+        "sqs.Queue(app.node.find_child('docstokg-dev'), 'Careless');"
+        "app.synth()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    report = json.loads((tmp_path / "validation-report.json").read_text("utf-8"))
+    found = {
+        (violation["ruleName"], construct["constructPath"])
+        for plugin in report["pluginReports"]
+        for violation in plugin["violations"]
+        for construct in violation["violatingConstructs"]
+    }
+    assert {path for _, path in found} == {"docstokg-dev/Careless/Resource"}
+    rules = {rule.removesuffix("]").split("[")[0] for rule, _ in found}
+    assert {"AwsSolutions-SQS4", "Serverless-SQSRedrivePolicy"} <= rules
 
 
 def test_cfn_lint_finds_nothing(template: Template) -> None:
