@@ -1,0 +1,113 @@
+"""A load into the real stores, killed at any moment and run again, ends as if never interrupted."""
+
+import hashlib
+import os
+import random
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.services import Which
+from tests.contract.real import remove_indices, wipe
+from tests.faults.nursery import Nursery, write_corpus
+from tests.services import SERVICES, alone, server
+
+pytestmark = [*SERVICES]
+CHUNKS = 60
+ROUNDS, KILLS_EACH = 2, 3
+SPACE = "default"
+GRAPH_COUNTS = """MATCH (n) WITH labels(n)[0] AS kind, count(*) AS many RETURN kind, many
+UNION ALL MATCH ()-[r]->() WITH type(r) AS kind, count(*) AS many RETURN kind, many"""
+WRONG_COUNTS = """MATCH (e:Entity)
+WHERE e.open_mentions <> COUNT { (e)<-[:MENTIONS]-(:Chunk {open: true}) }
+   OR e.closed_mentions <> COUNT { (e)<-[:MENTIONS]-(:Chunk {open: false}) } OR e.dirty
+RETURN count(*) AS many"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Both servers of this run, with an index of this test's own and the graph to itself."""
+
+    settings: Settings
+
+    def empty(self) -> None:
+        """Remove what a load left."""
+        remove_indices(self.settings.index_url, self.settings.index_name)
+        wiring = Wiring(self.settings)
+        wiring.graph_writer().close_load()  # makes the schema of a server that has none yet
+        wipe(wiring.graph_writer())  # type: ignore[arg-type]
+        wiring.close()
+
+    def content(self) -> tuple[str, dict[str, int], int]:
+        """Digest both stores as `doctor --digest` does, and count every kind of node and edge."""
+        wiring = Wiring(self.settings)
+        found = hashlib.sha256()
+        try:
+            for writer in (wiring.index_writer(), wiring.graph_writer()):
+                for row in writer.digest_rows(SPACE):
+                    found.update(row.encode() + b"\n")
+            ask = wiring.graph_writer()._server.read  # type: ignore[attr-defined]
+            counts = {row["kind"]: row["many"] for row in ask(GRAPH_COUNTS, {}, 60.0)}
+            return found.hexdigest(), counts, ask(WRONG_COUNTS, {}, 60.0)[0]["many"]
+        finally:
+            wiring.close()
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    settings = Settings(
+        index_url=index.url,
+        index_name=f"t{secrets.token_hex(6)}",
+        graph_url=graph.url,
+        graph_user=graph.user,
+        graph_password=graph.password,
+        embed_provider="none",
+        sparse="none",
+    )
+    with alone(Which.NEO4J):
+        made = Place(settings)
+        made.empty()
+        yield made
+        made.empty()
+
+
+@pytest.fixture
+def nursery() -> Iterator[Nursery]:
+    made = Nursery()
+    yield made
+    made.close()
+
+
+def test_kills_leave_no_duplicate_and_no_orphan(
+    nursery: Nursery, place: Place, tmp_path: Path
+) -> None:
+    old = write_corpus(tmp_path / "v1", 1, CHUNKS)
+    new = write_corpus(tmp_path / "v2", 2, CHUNKS)
+    chance = random.Random(4)
+    killed = 0
+    for before in ((), (old,)):  # into empty stores, then over an earlier version
+        wanted, seconds = None, 0.0
+        for attempt in range(1 + ROUNDS):
+            place.empty()
+            for folder in before:
+                assert nursery.load(place.settings, folder) == 0
+            for _ in range(KILLS_EACH if attempt else 0):
+                status = nursery.load(place.settings, new, chance.uniform(0, seconds))
+                killed += os.WIFSIGNALED(status)
+            begun = time.monotonic()
+            assert nursery.load(place.settings, new) == 0
+            content = place.content()
+            if wanted is None:
+                wanted, seconds = content, time.monotonic() - begun
+                assert wanted[1]["Chunk"] > CHUNKS
+            assert content == wanted, f"attempt {attempt} shows that it was killed"
+    assert wanted is not None
+    assert wanted[2] == 0
+    assert killed >= ROUNDS * KILLS_EACH
