@@ -41,6 +41,9 @@ def best_window(
     spans = spans or ([(0, len(text))] if text.strip() else [])
     if not spans:
         return (0, 0)
+    if spans[-1][1] - spans[0][0] <= limit:
+        # No run of sentences can say more than all of them together.
+        return _stripped(text, spans[0][0], spans[-1][1])
     hits = _hits(text, spans, found)
     best: tuple[tuple[int, int, int], int, int] | None = None
     # The run slides: a text of a thousand one-word sentences must not cost their square.
