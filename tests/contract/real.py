@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from docstokg.adapters.neo4j import Neo4jGraph, Neo4jGraphWriter
+from docstokg.adapters.neo4j import Neo4jGraph
+from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
 from docstokg.adapters.opensearch import OpenSearchIndex, OpenSearchWriter
 from docstokg_local.services import Endpoint, Which
 from tests.services import alone, server

@@ -27,7 +27,7 @@ from docstokg_local.loading.rejects import RejectLog
 from docstokg_local.loading.stores import stores_of
 import docstokg.adapters.sqlite_graph, docstokg.adapters.sqlite_graph_writer
 import docstokg.adapters.sqlite_index, docstokg.adapters.sqlite_index_writer
-import docstokg.adapters.neo4j, docstokg.adapters.opensearch
+import docstokg.adapters.neo4j, docstokg.adapters.neo4j_writer, docstokg.adapters.opensearch
 
 for line in sys.stdin:
     settings, folder = json.loads(line)

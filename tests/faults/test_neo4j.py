@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from docstokg.adapters.neo4j import Neo4jGraph, Neo4jGraphWriter
+from docstokg.adapters.neo4j import Neo4jGraph
+from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, Scope
 from docstokg.domain.circuit import Circuit

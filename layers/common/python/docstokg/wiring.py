@@ -136,7 +136,7 @@ class Wiring:
             from docstokg.adapters.sqlite_graph import SqliteGraphWriter
 
             return SqliteGraphWriter(path)
-        from docstokg.adapters.neo4j import Neo4jGraphWriter
+        from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
 
         return Neo4jGraphWriter(**self._neo4j())
 

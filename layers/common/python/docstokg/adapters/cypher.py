@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 LABELS = frozenset({"Chunk", "Entity", "Topic", "Document", "Alias", "Store"})
 TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", "REPLACED_BY"})
+STORE = "docstokg"
+"""The name of the one node that says what the database holds."""
+
+SCHEMA_VERSION = 1
 MAX_EXPAND = 4
 """Longest variable-length expand a template may hold (a chain of replaced terms)."""
 
@@ -369,6 +373,40 @@ UNWIND row.mentions AS mention
 MATCH (e:Entity {key: mention.key})
 SET e.dirty = true
 CREATE (c)-[:MENTIONS {start: mention.start, stop: mention.stop}]->(e)""",
+    {"rows": []},
+)
+
+# A graph that others made has sections where we have chunks. What they lack is filled in, what they
+# have is left alone; sections that are chunks already are never looked at again.
+SECTIONS = Template(
+    "sections",
+    """MATCH (s:Section) WHERE NOT s:Chunk AND elementId(s) > $p.after
+WITH s ORDER BY elementId(s) LIMIT $p.batch
+RETURN elementId(s) AS element, coalesce(s.namespace, 'default') AS namespace,
+  toString(coalesce(s.chunk_id, s.section_id, s.id, elementId(s))) AS chunk_id,
+  s.uuid AS uuid, toString(coalesce(s.doc_id, s.document_id,
+    head([(d:Document)-->(s) | coalesce(d.doc_id, d.id)]), '')) AS doc_id""",
+    {"after": "", "batch": 1000},
+)
+
+SECTIONS_TO_CHUNKS = Template(
+    "sections_to_chunks",
+    """UNWIND $p.rows AS row
+MATCH (s:Section) WHERE elementId(s) = row.element
+AND NOT EXISTS { MATCH (other:Chunk {uuid: row.uuid}) WHERE other <> s }
+SET s:Chunk, s.uuid = row.uuid, s.key = row.key, s.chunk_id = row.chunk_id,
+  s.namespace = row.namespace, s.doc_id = row.doc_id, s.title = coalesce(s.title, ''),
+  s.acl = coalesce(s.acl, []), s.open = size(coalesce(s.acl, [])) = 0,
+  s.topics = coalesce(s.topics, []), s.facets = coalesce(s.facets, row.facets),
+  s.degree = COUNT { (s)-[:MENTIONS]->() }
+MERGE (d:Document {key: row.document})
+ON CREATE SET d.namespace = row.namespace, d.doc_id = row.doc_id
+MERGE (d)-[:HAS_CHUNK]->(s)
+WITH s
+CALL (s) {
+  MATCH (s)-[:MENTIONS]->(e:Entity) SET e.dirty = true
+}
+RETURN count(s) AS done""",
     {"rows": []},
 )
 

@@ -1,0 +1,187 @@
+"""The wire to Neo4j: the async driver on a loop of its own, and what its errors mean here."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    NotificationMinimumSeverity,
+    Query,
+    Record,
+)
+from neo4j import exceptions as vendor
+
+from docstokg.errors import DocsToKGError, Misconfigured, Timeout, Unavailable, WrongAnswer
+
+PLAN_S = 60.0
+Returned = TypeVar("Returned")
+logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what it tells is raised as well
+
+# The first match wins; codes are compared, never messages.
+_BY_CODE: tuple[tuple[str, type[DocsToKGError], str], ...] = (
+    ("Neo.ClientError.Transaction.TransactionTimedOut", Timeout, "ended the query: out of time"),
+    ("Neo.TransientError.", Unavailable, "cannot serve this now"),
+    ("Neo.ClientError.Security.", Misconfigured, "refused the credentials"),
+    ("Neo.ClientError.Statement.AccessMode", Misconfigured, "allows reading only"),
+    ("Neo.ClientError.General.ForbiddenOnReadOnlyDatabase", Misconfigured, "is read only"),
+    ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", Misconfigured, "is read only"),
+    ("Neo.ClientError.Cluster.NotALeader", Unavailable, "is not the leader"),
+    ("Neo.ClientError.Database.", Misconfigured, "does not know this database"),
+    ("Neo.DatabaseError.General.", Unavailable, "failed inside"),
+    ("", WrongAnswer, "refused the query"),
+)
+
+
+class Server:
+    """One Neo4j address: the async driver on one background loop.
+
+    Only `asyncio.timeout` around the whole call was seen to bound a server that hangs after it
+    accepted a query; the query's own limit makes the server stop as well.
+    """
+
+    def __init__(self, url: str, user: str, password: str | None, database: str) -> None:
+        self._address = (url, user, password or "")
+        self._database = database
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._driver: AsyncDriver | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def read(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
+        """Run one reading query; the second try is for a pooled connection that died unseen."""
+        until = time.monotonic() + timeout_s
+        try:
+            return self.run(self.query(text, parameters, timeout_s, READ_ACCESS), timeout_s)
+        except Unavailable as exc:
+            left = until - time.monotonic()
+            if not isinstance(exc.__cause__, vendor.SessionExpired) or left <= 0:
+                raise
+        return self.run(self.query(text, parameters, left, READ_ACCESS), left)
+
+    def write(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
+        """Run one writing query as one transaction."""
+        return self.run(self.query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
+
+    def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
+        """Do `work` on the loop inside its time, and translate what goes wrong."""
+
+        async def bounded() -> Returned:
+            async with asyncio.timeout(timeout_s):
+                return await work
+
+        try:
+            asked = asyncio.run_coroutine_threadsafe(bounded(), self._running())
+        except BaseException:
+            work.close()
+            raise
+        try:
+            return asked.result()
+        except TimeoutError:
+            raise Timeout(f"Neo4j did not answer in {timeout_s:.3f} s") from None
+        except vendor.Neo4jError as exc:
+            raise translated(exc) from exc
+        except (vendor.DriverError, OSError) as exc:
+            raise Unavailable(
+                f"Neo4j could not be reached, or broke off: {type(exc).__name__}"
+            ) from exc
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` on the loop without waiting for it."""
+        loop = self._running()
+
+        def spawn() -> None:
+            task = loop.create_task(work)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        loop.call_soon_threadsafe(spawn)
+
+    async def query(
+        self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
+    ) -> list[Record]:
+        """Run one query on the loop; the server is told the limit too."""
+        session = self._opened().session(
+            database=self._database, default_access_mode=access, fetch_size=-1
+        )
+        async with session:
+            result = await session.run(Query(text, timeout=timeout_s), dict(parameters))
+            return [record async for record in result]
+
+    async def explain(
+        self, text: str, parameters: Mapping[str, object]
+    ) -> tuple[dict[str, Any] | None, str | None]:
+        """Give the plan of a query and its kind (r, w, rw, s), without running it."""
+        session = self._opened().session(database=self._database, default_access_mode=READ_ACCESS)
+        async with session:
+            result = await session.run(Query("EXPLAIN " + text, timeout=PLAN_S), dict(parameters))
+            summary = await result.consume()
+            return summary.plan, summary.query_type
+
+    def _opened(self) -> AsyncDriver:
+        """Make the driver on the loop; it connects when it is first used."""
+        if self._driver is None:
+            url, user, password = self._address
+            self._driver = AsyncGraphDatabase.driver(
+                url,
+                auth=(user, password),
+                max_connection_pool_size=8,
+                connection_timeout=1.0,
+                connection_acquisition_timeout=1.5,
+                max_transaction_retry_time=0,
+                max_connection_lifetime=300,
+                liveness_check_timeout=10,
+                telemetry_disabled=True,
+                notifications_min_severity=NotificationMinimumSeverity.OFF,
+            )
+        return self._driver
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="neo4j", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def close(self) -> None:
+        """Close the driver and end the loop; a later call would open both anew."""
+        with self._lock:
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._shut(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    async def _shut(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            await driver.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+def translated(exc: vendor.Neo4jError) -> DocsToKGError:
+    """Give the error of our tree that a code of the server stands for."""
+    code = exc.code or ""
+    for beginning, ours, told in _BY_CODE:
+        if code.startswith(beginning):
+            return ours(f"Neo4j {told} ({code})")
+    return WrongAnswer(f"Neo4j refused the query ({code})")

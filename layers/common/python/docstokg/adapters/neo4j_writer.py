@@ -1,0 +1,309 @@
+"""The loading side of the knowledge graph in Neo4j."""
+
+import json
+import uuid as uuids
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+
+from neo4j import Record
+
+from docstokg.adapters import cypher
+from docstokg.adapters.cypher import SCHEMA_VERSION, STORE, Template
+from docstokg.adapters.neo4j_server import Server
+from docstokg.adapters.sqlite_graph_schema import chunk_key, entity_key, prefix_of, relation_key
+from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
+from docstokg.domain.folding import alias_keys
+from docstokg.domain.visibility import facets
+from docstokg.errors import Misconfigured
+from docstokg.observability import Telemetry
+
+BATCH = 500
+PAGE = 5000
+LOAD_TIMEOUT_S = 120.0
+
+
+class Neo4jGraphWriter:
+    """The loading side; every batch is one transaction, and repeating it changes nothing."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        user: str,
+        password: str | None,
+        database: str = "neo4j",
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self._telemetry = telemetry or Telemetry()
+        self._server = Server(url, user, password, database)
+        self._ready = False
+
+    def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
+        """Write chunk nodes with their documents and topics, replacing by uuid."""
+        rows = []
+        for node in nodes:
+            topics = sorted(set(node.topics))
+            rows.append(
+                {
+                    "uuid": node.uuid,
+                    "key": chunk_key(node.uuid),
+                    "chunk_id": node.chunk_id,
+                    "namespace": node.namespace,
+                    "doc_id": node.doc_id,
+                    "document": f"{node.namespace}/{node.doc_id}",
+                    "title": node.title,
+                    "acl": sorted(set(node.acl)),
+                    "open": not node.acl,
+                    "topics": topics,
+                    "topic_keys": [f"{node.namespace}/{topic}" for topic in topics],
+                    "facets": list(node.facets),
+                }
+            )
+        self._put(cypher.PUT_CHUNKS, rows)
+
+    def put_entities(self, entities: Sequence[EntityRecord]) -> None:
+        """Write entities with their aliases, replacing by id; counts of mentions stay."""
+        rows = [
+            {
+                "key": entity_key(entity.namespace, entity.id),
+                "id": entity.id,
+                "namespace": entity.namespace,
+                "folded": f"{entity.namespace}/{entity.id.casefold()}",
+                "prefix": prefix_of(entity.id),
+                "name": entity.name,
+                "type": entity.type,
+                "type_key": (entity.type or "").casefold(),
+                "synonyms": list(entity.synonyms),
+                "definition": entity.definition,
+                "obsolete": entity.obsolete,
+                "replaced_by": entity.replaced_by,
+                "listed": entity.listed,
+                "vector": entity.vector,
+                "aliases": [
+                    {"key": f"{entity.namespace}/{key}", "name": key, "preferred": preferred}
+                    for key, preferred in alias_keys(entity.id, entity.name, entity.synonyms)
+                ],
+            }
+            for entity in entities
+        ]
+        self._put(cypher.PUT_ENTITIES, rows)
+
+    def put_relations(self, relations: Sequence[RelationRecord]) -> None:
+        """Write relations, replacing by (source, type, target, evidence); bare ends are made.
+
+        A bare end counts as listed when the relation needs no chunk to be believed.
+        """
+        ends: dict[tuple[str, str], bool] = {}
+        rows = []
+        for item in relations:
+            for end in (item.source, item.target):
+                pair = (item.namespace, end)
+                ends[pair] = ends.get(pair, False) or item.evidence_uuid is None
+            rows.append(
+                {
+                    "key": relation_key(
+                        item.namespace, item.source, item.type, item.target, item.evidence_uuid
+                    ),
+                    "source": entity_key(item.namespace, item.source),
+                    "target": entity_key(item.namespace, item.target),
+                    "namespace": item.namespace,
+                    "type": item.type,
+                    "type_key": item.type.casefold(),
+                    "weight": float(item.weight),
+                    "evidence_uuid": item.evidence_uuid,
+                    "start": item.evidence_start,
+                    "stop": item.evidence_end,
+                    "properties": json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
+                }
+            )
+        self._put(cypher.PUT_BARE, [_bare(*pair, listed) for pair, listed in ends.items()])
+        self._put(cypher.PUT_RELATIONS, rows)
+
+    def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
+        """Replace all mentions of each given chunk uuid; of several places the first is kept."""
+        bare: dict[str, None] = {}
+        rows = []
+        for uuid, records in mentions.items():
+            first: dict[str, MentionRecord] = {}
+            for record in sorted(records, key=_place):
+                first.setdefault(record.entity, record)
+            bare |= dict.fromkeys(first)
+            rows.append(
+                {
+                    "uuid": uuid,
+                    "degree": len(first),
+                    "mentions": [
+                        {
+                            "key": entity_key(namespace, entity),
+                            "start": record.start,
+                            "stop": record.end,
+                        }
+                        for entity, record in first.items()
+                    ],
+                }
+            )
+        self._put(cypher.PUT_BARE, [_bare(namespace, entity, listed=False) for entity in bare])
+        self._put(cypher.PUT_MENTIONS, rows)
+
+    def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
+        """Yield (folded key, entity id, is the preferred name), sorted.
+
+        An obsolete term's names lead to the term that replaces it.
+        """
+        best: dict[tuple[str, str], bool] = {}
+        for row in self._read(cypher.ALL_ALIASES, {"namespace": namespace}):
+            pair = (row["key"], row["id"])
+            best[pair] = best.get(pair, False) or row["preferred"]
+        return [(key, entity, preferred) for (key, entity), preferred in sorted(best.items())]
+
+    def chunk_uuids(self, namespace: str) -> Iterable[str]:
+        """Yield every chunk uuid of a namespace, sorted."""
+        after = ""
+        while True:
+            rows = self._read(
+                cypher.CHUNK_UUIDS, {"namespace": namespace, "after": after, "batch": PAGE}
+            )
+            yield from (row["uuid"] for row in rows)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1]["uuid"]
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+        """Remove chunks with their mentions and stated relations, then what nothing supports."""
+        gone = 0
+        wanted = list(self.chunk_uuids(namespace)) if uuids is None else list(uuids)
+        for start in range(0, len(wanted), BATCH):
+            some = {"namespace": namespace, "uuids": wanted[start : start + BATCH]}
+            gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
+        if uuids is None:
+            self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)
+        self._tidy()
+        return gone
+
+    def close_load(self) -> None:
+        """Prove relations whose chunk came later, count anew, forget what nothing supports."""
+        self._write(cypher.PROVE_RELATIONS, {})
+        for row in self._read(cypher.NAMESPACES, {}):
+            self._write(cypher.LINK_REPLACED, {"namespace": row["namespace"]})
+        self._tidy()
+        self._write(cypher.NOTE_COUNTS, {"name": STORE, "schema": SCHEMA_VERSION})
+
+    def digest_rows(self, namespace: str) -> Iterator[str]:
+        """Yield one canonical line per node and edge, sorted, without run ids and times."""
+        lines = []
+        for template in cypher.DIGESTS:
+            for found in self._read(template, {"namespace": namespace}):
+                row = [item.hex() if isinstance(item, bytes) else item for item in found["row"]]
+                lines.append(f"{template.name} {json.dumps(row, ensure_ascii=False)}")
+        yield from sorted(lines)
+
+    def close(self) -> None:
+        """Give the connections back and end the background loop."""
+        self._server.close()
+
+    def _tidy(self) -> None:
+        self._repeat(cypher.DROP_UNSUPPORTED)
+        self._repeat(cypher.COUNT_MENTIONS)
+        for template in (
+            cypher.DROP_NAMELESS,
+            cypher.DROP_EMPTY_DOCUMENTS,
+            cypher.DROP_EMPTY_TOPICS,
+        ):
+            self._repeat(template)
+
+    def _repeat(self, template: Template, **parameters: object) -> None:
+        while self._write(template, {**parameters, "batch": PAGE})[0]["done"]:
+            pass
+
+    def _put(self, template: Template, rows: Sequence[Mapping[str, object]]) -> None:
+        """Write one batch of the caller as one transaction."""
+        if rows:
+            self._write(template, {"rows": list(rows)})
+
+    def _write(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
+        self._prepare()
+        asked = template.checked(parameters)
+        return self._server.write(template.text, asked, LOAD_TIMEOUT_S)
+
+    def _read(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
+        self._prepare()
+        asked = template.checked(parameters)
+        return self._server.read(template.text, asked, LOAD_TIMEOUT_S)
+
+    def _prepare(self) -> None:
+        """Make the schema when the database does not have it; every statement may be repeated."""
+        if self._ready:
+            return
+        asked = cypher.INFO.checked({"name": STORE})
+        known = self._server.read(cypher.INFO.text, asked, LOAD_TIMEOUT_S)
+        version = known[0]["schema"] if known else None
+        if version not in (None, SCHEMA_VERSION):
+            raise Misconfigured(
+                f"the database holds a graph of layout {version}, this version writes layout "
+                f"{SCHEMA_VERSION}: load into another database"
+            )
+        if version is None:
+            for statement in schema_statements():
+                self._server.write(statement, {}, LOAD_TIMEOUT_S)
+            self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
+            self._adopt_sections()
+            noted = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
+            self._server.write(cypher.NOTE_SCHEMA.text, noted, LOAD_TIMEOUT_S)
+        self._ready = True
+
+    def _adopt_sections(self) -> None:
+        """Make chunks of the sections of an existing graph; again changes nothing.
+
+        Their uuids are made as a load makes them, so that the index's chunks are found in it. A
+        section whose chunk is there on its own stays what it is.
+        """
+        after = ""
+        while True:
+            asked = cypher.SECTIONS.checked({"after": after, "batch": PAGE})
+            found = self._server.read(cypher.SECTIONS.text, asked, LOAD_TIMEOUT_S)
+            if found:
+                rows = {"rows": [_section(row) for row in found]}
+                text = cypher.SECTIONS_TO_CHUNKS.text
+                self._server.write(text, cypher.SECTIONS_TO_CHUNKS.checked(rows), LOAD_TIMEOUT_S)
+            if len(found) < PAGE:
+                return
+            after = found[-1]["element"]
+
+
+def _section(row: Record) -> dict[str, object]:
+    """Give what a section lacks to be a chunk."""
+    namespace, chunk_id, doc_id = row["namespace"], row["chunk_id"], row["doc_id"]
+    uuid = row["uuid"] or str(uuids.uuid5(uuids.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
+    return {
+        "element": row["element"],
+        "uuid": uuid,
+        "key": chunk_key(uuid),
+        "chunk_id": chunk_id,
+        "namespace": namespace,
+        "doc_id": doc_id,
+        "document": f"{namespace}/{doc_id}",
+        "facets": list(facets({"doc_id": doc_id}, (), {})),
+    }
+
+
+def schema_statements() -> tuple[str, ...]:
+    """Read the statements of the schema file."""
+    text = resources.files(__package__).joinpath(f"neo4j_schema.v{SCHEMA_VERSION}.cypher")
+    lines = [line for line in text.read_text("utf-8").splitlines() if not line.startswith("//")]
+    return tuple(part.strip() for part in "\n".join(lines).split(";") if part.strip())
+
+
+def _bare(namespace: str, entity: str, listed: bool) -> dict[str, object]:
+    return {
+        "key": entity_key(namespace, entity),
+        "id": entity,
+        "namespace": namespace,
+        "folded": f"{namespace}/{entity.casefold()}",
+        "prefix": prefix_of(entity),
+        "listed": listed,
+        "aliases": [{"key": f"{namespace}/{key}", "name": key} for key, _ in alias_keys(entity)],
+    }
+
+
+def _place(record: MentionRecord) -> tuple[bool, int, int]:
+    return (record.start is None, record.start or 0, -(record.end or 0))

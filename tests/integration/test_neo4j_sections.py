@@ -1,0 +1,79 @@
+"""A graph that others filled with sections is read as ours once the schema is applied."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from docstokg.adapters.neo4j import Neo4jGraph
+from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
+from docstokg.contracts.graph import SliceRequest
+from docstokg.contracts.records import EntityRecord, MentionRecord, Scope
+from docstokg_local.services import Which
+from tests.contract.real import neo4j_sides, neo4j_store
+from tests.services import SERVICES, server
+
+pytestmark = [*SERVICES]
+SPACE = Scope(namespace="default")
+STRANGER = Scope(namespace="default", groups=())
+FOREIGN = """
+CREATE (d:Document {id: 'guide'})-[:HAS_SECTION]->(:Section {id: 's1', title: 'One', text: 'x'}),
+  (d)-[:HAS_SECTION]->(:Section {section_id: 2, doc_id: 'other', acl: ['staff']}),
+  (:Section {id: 's3', namespace: 'else', uuid: 'given'}),
+  (:Section {id: 'twin'}), (:Chunk {uuid: $twin, chunk_id: 'twin', namespace: 'default'})
+"""
+
+
+def number(chunk_id: str, namespace: str = "default") -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
+
+
+@pytest.fixture
+def adopted() -> Iterator[tuple[Neo4jGraph, Neo4jGraphWriter]]:
+    """A foreign graph whose schema was applied twice, by writers that did not know it."""
+    with neo4j_store() as (graph, first):
+        first.close_load()  # the indexes are there; what says so goes
+        first._server.write("MATCH (s:Store) DELETE s", {}, 30)
+        first._server.write(FOREIGN, {"twin": number("twin")}, 30)
+        for _ in range(2):
+            _, writer = neo4j_sides(server(Which.NEO4J))
+            writer.close_load()
+            writer.close()
+            first._server.write("MATCH (s:Store) DELETE s", {}, 30)
+        first.close_load()
+        yield graph, first
+
+
+def test_sections_become_chunks_once(adopted: tuple[Neo4jGraph, Neo4jGraphWriter]) -> None:
+    graph, writer = adopted
+    rows = writer._server.read(
+        "MATCH (s:Section) RETURN s.chunk_id AS id, s.uuid AS uuid, s.doc_id AS doc, s.open AS open"
+        ", s:Chunk AS chunk, COUNT { (:Document)-[:HAS_CHUNK]->(s) } AS owners ORDER BY id",
+        {},
+        30,
+    )
+    assert [row.values() for row in rows] == [
+        ["2", number("2"), "other", False, True, 1],
+        ["s1", number("s1"), "guide", True, True, 1],
+        ["s3", "given", "", True, True, 1],
+        [None, None, None, None, False, 0],  # its chunk is there on its own
+    ]
+    assert sorted(writer.chunk_uuids("default")) == sorted(map(number, ("s1", "2", "twin")))
+    assert graph.info(30.0).chunks == 4
+
+
+def test_what_sections_mention_is_found_and_guarded(
+    adopted: tuple[Neo4jGraph, Neo4jGraphWriter],
+) -> None:
+    graph, writer = adopted
+    writer.put_entities([EntityRecord(id="HP:1", namespace="default", name="one", listed=True)])
+    for name in ("s1", "2"):
+        mention = MentionRecord(uuid=number(name), entity="HP:1", start=0, end=1)
+        writer.put_mentions("default", {number(name): [mention]})
+    writer.close_load()
+    asked = SliceRequest(alias_keys=("one",))
+    everything = graph.slice(asked, SPACE, 30.0)
+    assert [(chunk.chunk_id, chunk.doc_id) for chunk in everything.chunks] == sorted(
+        [("s1", "guide"), ("2", "other")], key=lambda pair: number(pair[0])
+    )
+    assert [chunk.chunk_id for chunk in graph.slice(asked, STRANGER, 30.0).chunks] == ["s1"]
