@@ -1,14 +1,16 @@
 """What the real stores cost and whether they answer as the embedded ones do.
 
-    python -m benchmarks.real_stores latency SET_FOLDER --namespace NS [--limit 300] [--json FILE]
-    python -m benchmarks.real_stores same SET_FOLDER --namespace NS --embedded sqlite:///STORE
+    python -m benchmarks.real_stores latency SET_FOLDER... --namespace NS [--limit 300] [--hops 1]
+    python -m benchmarks.real_stores same SET_FOLDER... --namespace NS --embedded sqlite:///STORE
     python -m benchmarks.real_stores visibility [--requests 1000]
 
 The stores are those of the settings (DOCSTOKG_INDEX_URL, DOCSTOKG_GRAPH_URL, ...), loaded before.
 
-`latency`: requests without synthesis through the whole state machine, p50 and p95 of each step;
-then the bare calls of the same requests (one search, one slice, one get, one query encoding),
-issued alone by the same clients in the same run, and the ratio of the two medians.
+Questions of several sets are mixed. `latency`: requests without synthesis through the whole state
+machine, each question asked for the first time, p50 and p95 of each step; then the bare calls of
+the same requests (search, slice, second hop, get, both query encodings), issued alone by the same
+clients in the same run. The ratio divides the medians of a request's wall time and of the sum of
+its own bare calls. `--hops 1`: no second hop.
 `same`: how many citations the embedded and the real stores have in common, and in what order.
 `visibility`: a generated corpus over 5 namespaces and 20 groups in a namespace prefix of its own;
 counts everything an answer shows that its caller may not see.
@@ -16,11 +18,13 @@ counts everything an answer shows that its caller may not see.
 
 import argparse
 import base64
+import itertools
 import json
 import os
 import random
 import statistics
 import sys
+import tempfile
 import time
 import uuid
 from collections import Counter
@@ -51,6 +55,7 @@ from docstokg_local.asking import ask
 from docstokg_local.workflow import LocalWorkflow
 
 PATIENT_S = 30.0
+WARM_UP = 40
 SPACES = tuple(f"vis-{name}" for name in "abcde")
 GROUPS = tuple(f"g{number}" for number in range(20))
 
@@ -86,7 +91,7 @@ class RecordingGraph:
     def __init__(self, inner: KnowledgeGraph) -> None:
         self.inner = inner
         self.slices: list[tuple[SliceRequest, Scope]] = []
-        self.widened = 0
+        self.widened: list[tuple[Sequence[str], SliceRequest, Scope]] = []
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Remember and pass on."""
@@ -96,8 +101,8 @@ class RecordingGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """Count and pass on."""
-        self.widened += 1
+        """Remember and pass on."""
+        self.widened.append((tuple(frontier), request, scope))
         return self.inner.widen(frontier, request, scope, timeout_s)
 
     def __getattr__(self, name: str) -> Any:
@@ -110,26 +115,25 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=["latency", "same", "visibility"])
-    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--namespace", default="default")
     parser.add_argument("--limit", type=int, default=300)
     parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--hops", type=int, choices=[1, 2, 3], help="default: adaptive")
     parser.add_argument("--embedded", help="sqlite:///STORE with the same content")
     parser.add_argument("--json", type=Path)
     given = parser.parse_intermixed_args()
     settings = Settings.from_environment(os.environ)
     if given.what == "visibility":
         report = visibility(settings, given.requests)
-    elif given.folder is None:
+    elif not given.folders:
         parser.error("a folder with questions.jsonl is needed")
     else:
-        lines = (given.folder / "questions.jsonl").read_text("utf-8").strip().split("\n")
-        questions = [json.loads(line)["question"] for line in lines]
-        wanted = [questions[i % len(questions)] for i in range(given.limit)]
+        wanted = questions_of(given.folders)[: given.limit]
         if given.what == "latency":
-            report = latency(settings, wanted, given.namespace)
+            report = latency(settings, wanted, given.namespace, given.hops)
         else:
-            report = same(settings, given.embedded, wanted[: len(questions)], given.namespace)
+            report = same(settings, given.embedded, wanted, given.namespace)
     text = json.dumps(report, indent=1)
     print(text)
     if given.json:
@@ -137,54 +141,98 @@ def main() -> int:
     return 1 if report.get("leaks") else 0
 
 
-def latency(settings: Settings, questions: Sequence[str], namespace: str) -> dict[str, Any]:
+def questions_of(folders: Sequence[Path]) -> list[str]:
+    """Read every set's questions, mixed in a fixed order, none twice."""
+    found: dict[str, None] = {}
+    for folder in folders:
+        lines = (folder / "questions.jsonl").read_text("utf-8").strip().split("\n")
+        found |= dict.fromkeys(json.loads(line)["question"] for line in lines)
+    mixed = list(found)
+    random.Random(3).shuffle(mixed)
+    return mixed
+
+
+def latency(
+    settings: Settings, questions: Sequence[str], namespace: str, hops: int | None
+) -> dict[str, Any]:
     """Time whole requests, then their bare calls."""
     wiring = Wiring(settings, Telemetry(level="ERROR"))
     index = RecordingIndex(wiring.search_index())
     graph = RecordingGraph(wiring.knowledge_graph())
-    made = {"search_index": index, "knowledge_graph": graph, "embedder": wiring.embedder()}
-    workflow = LocalWorkflow(Wiring(settings, Telemetry(level="ERROR"), made))
-    for question in questions[:20]:  # the servers' compilers warm up
-        ask(workflow, request(question, namespace))
-    for kept in (index.searches, index.reads, graph.slices):
-        kept.clear()
-    graph.widened = 0
-    steps: dict[str, list[float]] = {}
-    walls, degraded = [], Counter[str]()
-    for question in questions:
-        begun = time.perf_counter()
-        outcome = ask(workflow, request(question, namespace))
-        walls.append((time.perf_counter() - begun) * 1000)
-        assert outcome.status == 200, outcome
-        diagnostics = outcome.body["diagnostics"]
-        degraded.update(diagnostics["degraded_reasons"])
-        for step, taken in diagnostics["timings_ms"].items():
-            steps.setdefault(step, []).append(taken)
-    encoder, sparse = wiring.embedder(), wiring.sparse_encoder()
-    bare = {
-        "search": timed(lambda one: index.inner.search(*one, PATIENT_S), index.searches),
-        "slice": timed(lambda one: graph.inner.slice(*one, PATIENT_S), graph.slices),
-        "get": timed(lambda one: index.inner.get(*one, PATIENT_S), index.reads),
-    }
-    fresh = [f"{question} ({place})" for place, question in enumerate(questions)]
-    if encoder is not None:
-        inner = getattr(encoder, "inner", encoder)
-        bare["encode"] = timed(lambda one: inner.embed([one], None), fresh)
-    if sparse is not None:
-        bare["encode_sparse"] = timed(lambda one: sparse.encode_query(one, None), fresh)
-    floor = sum(statistics.median(found) for found in bare.values() if found)
+    with tempfile.TemporaryDirectory() as cache:  # every question is encoded, as a new one is
+        fresh = Wiring(settings.model_copy(update={"cache_dir": cache}), wiring.telemetry)
+        made = {
+            "search_index": index,
+            "knowledge_graph": graph,
+            "embedder": fresh.embedder(),
+            "sparse_encoder": fresh.sparse_encoder(),
+        }
+        workflow = LocalWorkflow(Wiring(settings, wiring.telemetry, made))
+        for question in questions[:WARM_UP]:  # compilers of both servers warm up
+            ask(workflow, request(f"Again: {question}", namespace, hops))
+        for kept in (index.searches, index.reads, graph.slices, graph.widened):
+            kept.clear()
+        steps: dict[str, list[float]] = {}
+        walls, kinds, degraded = [], Counter[int](), Counter[str]()
+        one_hop: list[float] = []
+        calls: list[tuple[int, int, int, int]] = []
+        for question in questions:
+            seen = (len(index.searches), len(graph.slices), len(graph.widened), len(index.reads))
+            begun = time.perf_counter()
+            outcome = ask(workflow, request(question, namespace, hops))
+            walls.append((time.perf_counter() - begun) * 1000)
+            calls.append(seen)
+            assert outcome.status == 200, outcome
+            diagnostics = outcome.body["diagnostics"]
+            degraded.update(diagnostics["degraded_reasons"])
+            kinds[diagnostics["kg_stats"]["hops_executed"]] += 1
+            if diagnostics["kg_stats"]["hops_executed"] == 1:
+                one_hop.append(diagnostics["timings_ms"]["kg_expansion"])
+            for step, taken in diagnostics["timings_ms"].items():
+                steps.setdefault(step, []).append(taken)
+        calls.append((len(index.searches), len(graph.slices), len(graph.widened), len(index.reads)))
+        bare = {
+            "search": timed(lambda one: index.inner.search(*one, PATIENT_S), index.searches),
+            "slice": timed(lambda one: graph.inner.slice(*one, PATIENT_S), graph.slices),
+            "second_hop": timed(lambda one: graph.inner.widen(*one, PATIENT_S), graph.widened),
+            "get": timed(lambda one: index.inner.get(*one, PATIENT_S), index.reads),
+        }
+        floors = [
+            sum(
+                sum(bare[name][first:last])
+                for name, first, last in zip(bare, begin, end, strict=True)
+            )
+            for begin, end in itertools.pairwise(calls)
+        ]
+        dense, sparse = uncached(made["embedder"]), uncached(made["sparse_encoder"])
+        if dense is not None:
+            bare["encode"] = timed(lambda text: dense.embed([text], None), questions)
+        if sparse is not None:
+            bare["encode_sparse"] = timed(lambda text: sparse.encode_query(text, None), questions)
+        for name in ("encode", "encode_sparse"):
+            floors = [
+                a + b for a, b in zip(floors, bare.get(name, [0.0] * len(floors)), strict=True)
+            ]
     return {
         "namespace": namespace,
         "requests": len(questions),
         "load": os.getloadavg()[0],
         "steps_ms": {step: quantiles(found) for step, found in steps.items()},
+        "one_hop_expansion_ms": quantiles(one_hop),
         "wall_ms": quantiles(walls),
         "bare_ms": {name: quantiles(found) for name, found in bare.items()},
-        "ratio_of_medians": round(statistics.median(walls) / floor, 2),
+        "bare_sum_ms": quantiles(floors),
+        "ratio_of_medians": round(statistics.median(walls) / statistics.median(floors), 2),
         "searches_per_request": len(index.searches) / len(questions),
-        "second_hops": graph.widened,
+        "reads_per_request": len(index.reads) / len(questions),
+        "requests_by_hops": dict(kinds),
         "degraded": dict(degraded),
     }
+
+
+def uncached(encoder: object) -> Any:
+    """Give the model behind a cache."""
+    return getattr(encoder, "_inner", None)
 
 
 def timed[Asked](work: Callable[[Asked], object], asked: Iterable[Asked]) -> list[float]:
@@ -206,9 +254,10 @@ def quantiles(found: Sequence[float]) -> dict[str, float]:
     }
 
 
-def request(question: str, namespace: str) -> dict[str, Any]:
+def request(question: str, namespace: str, hops: int | None = None) -> dict[str, Any]:
     """Make a request without synthesis."""
-    return {"query": question, "namespace": namespace, "budget": {"timeout_s": 25}}
+    chosen = {} if hops is None else {"kg_expansion": {"hops": hops}}
+    return {"query": question, "namespace": namespace, "budget": {"timeout_s": 25}, **chosen}
 
 
 def same(
