@@ -2,12 +2,14 @@
 
     python -m benchmarks.http_api build STORE.sqlite SET... [--copies N]
     python -m benchmarks.http_api ask STORE.sqlite SET... [--requests 300] [--synthesize MODEL]
+                                  [--hops N]
 
 SET is a folder such as ../shared/data/musique100. `build` loads the sets as `docstokg load` does;
 with --copies every chunk comes N times, each copy with a tenth of its words and tokens exchanged
 and its vector turned by noise, mentioning what its own text mentions. `ask` puts the sets'
 questions, mixed, to `docstokg serve` and prints p50 and p95 of the wall time at the client, the
-embedding of a question that was never seen included, and what each step took.
+embedding of a question that was never seen included, and what each step took. --hops 1 holds the
+graph to one hop, --hops 0 switches it off.
 """
 
 import argparse
@@ -153,7 +155,9 @@ def served(store: Path) -> Iterator[int]:
             server.wait(20)
 
 
-def ask(store: Path, sets: list[Path], requests: int, model: str | None) -> dict[str, object]:
+def ask(
+    store: Path, sets: list[Path], requests: int, model: str | None, hops: int | None = None
+) -> dict[str, object]:
     """Measure; every figure is in milliseconds."""
     questions = [
         str(row["question"]) for folder in sets for row in rows(folder / "questions.jsonl")
@@ -166,6 +170,8 @@ def ask(store: Path, sets: list[Path], requests: int, model: str | None) -> dict
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         for number, question in enumerate(questions[: requests + 10]):
             body: dict[str, object] = {"query": question[:4000], "namespace": NAMESPACE}
+            if hops is not None:
+                body["kg_expansion"] = {"hops": hops} if hops else {"enabled": False}
             if model is not None:
                 body |= {
                     "synthesis": {"enabled": True, "model": model},
@@ -214,11 +220,13 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--synthesize", default=None, metavar="MODEL")
+    parser.add_argument("--hops", type=int, choices=(0, 1, 2, 3), default=None)
     given = parser.parse_args()
     if given.what == "build":
         build(given.store, given.sets, given.copies)
     else:
-        print(json.dumps(ask(given.store, given.sets, given.requests, given.synthesize), indent=1))
+        found = ask(given.store, given.sets, given.requests, given.synthesize, given.hops)
+        print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
