@@ -154,11 +154,15 @@ def test_a_triple_end_is_the_curie_that_has_its_name(store: Store, tmp_path: Pat
     assert [r.type for r in other] == ["start in"]
 
 
-def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path):
+@pytest.mark.parametrize("at_once", [True, False])
+def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path, at_once: bool):
     rows = [*RELATIONS, {"source": "MONDO:1", "type": "risks", "target": "HP:0001250",
                          "evidence": {"chunk_id": "c4"}}]  # fmt: skip
-    folder = write(tmp_path / "in", chunks=CHUNKS, entities=ENTITIES, relations=rows)
-    store.load(folder)
+    if at_once:
+        store.load(write(tmp_path / "in", chunks=CHUNKS, entities=ENTITIES, relations=rows))
+    else:
+        store.load(write(tmp_path / "texts", chunks=CHUNKS, entities=ENTITIES))
+        store.load(write(tmp_path / "later", relations=rows))
     facts = [json.loads(row.split(" ", 2)[2]) for row in store.rows() if row.startswith("fact ")]
     texts = {fact["text"]: (fact["doc_id"], fact["acl"]) for fact in facts}
     assert texts["Dravet syndrome has phenotype Seizure"] == ("d3", None)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import batched
 from typing import Any
 
-from docstokg.contracts.records import FactRecord, RelationRecord, Scope
+from docstokg.contracts.records import FactRecord, RelationRecord
 from docstokg.domain.sentences import sentence_spans
 from docstokg_local.loading.context import READ_S, ROW_BATCH, Context
 from docstokg_local.loading.entity_book import EntityBook
@@ -17,16 +17,16 @@ from docstokg_local.loading.rejects import Rejected
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A chunk that states something; `acl` None = guarded by groups nobody told."""
+    """A chunk that states something."""
 
     uuid: str
     doc_id: str
     text: str
-    acl: tuple[str, ...] | None
+    acl: tuple[str, ...]
 
     def owner(self) -> dict[str, Any]:
         """Give what a fact needs to know of its evidence."""
-        return {"doc_id": self.doc_id, "acl": None if self.acl is None else list(self.acl)}
+        return {"doc_id": self.doc_id, "acl": list(self.acl)}
 
 
 def resolve_edges(context: Context, names: Names) -> None:
@@ -66,9 +66,6 @@ def write_edges(context: Context, book: EntityBook) -> None:
                         properties=payload["properties"],
                     )
                 )
-                acl = payload.get("acl", [])
-                if acl is None:
-                    continue
                 said = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
                 facts.append(
                     FactRecord(
@@ -80,7 +77,7 @@ def write_edges(context: Context, book: EntityBook) -> None:
                         target=target,
                         evidence_uuid=evidence,
                         doc_id=payload.get("doc_id"),
-                        acl=tuple(acl),
+                        acl=tuple(payload.get("acl", ())),
                     )
                 )
             context.stores.graph_writer.put_relations(relations)
@@ -171,11 +168,7 @@ def _place(context: Context, chunk_id: str) -> Place:
     staged = context.staging.chunk(chunk_id)
     if staged is not None:
         return Place(uuid, staged.doc_id, staged.text, staged.acl)
-    index = context.stores.search_index
-    stored = index.get([uuid], context.scope, READ_S).chunks.get(uuid)
+    stored = context.stores.search_index.get([uuid], context.scope, READ_S).chunks.get(uuid)
     if stored is None:
         raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
-    open_to_all = Scope(namespace=context.namespace, groups=())
-    public = uuid in index.get([uuid], open_to_all, READ_S).chunks
-    # The index does not tell who may see a guarded chunk, so its facts stay unsearchable.
-    return Place(uuid, stored.doc_id, stored.text, () if public else None)
+    return Place(uuid, stored.doc_id, stored.text, stored.acl)

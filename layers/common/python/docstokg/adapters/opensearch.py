@@ -745,6 +745,7 @@ def _stored(uuid: str, source: Json) -> StoredChunk:
         anchor=rest.get("anchor"),
         char_start=rest.get("char_start"),
         topics=tuple(source.get("topics", ())),
+        acl=tuple(source.get("acl", ())),
         sentences=tuple((start, end) for start, end in rest["sentences"]),
         vector=_compact(source.get("compact")),
         run_id=source["run_id"],

@@ -52,6 +52,7 @@ STORED_FIELDS = (
     "anchor",
     "char_start",
     "topics",
+    "acl",
     "sentences",
 )
 
@@ -93,7 +94,7 @@ def chunk_facets(chunk: ChunkRecord) -> tuple[str, ...]:
 
 def rest_of(chunk: ChunkRecord) -> str:
     """Write the fields without a column of their own as canonical JSON."""
-    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS, "metadata", "acl"})
+    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS, "metadata"})
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -83,6 +83,7 @@ class StoredChunk(Contract):
     anchor: str | None = None
     char_start: int | None = None
     topics: tuple[str, ...] = ()
+    acl: tuple[str, ...] = ()
     sentences: tuple[tuple[int, int], ...] = ()
     vector: bytes | None = None
     run_id: str
