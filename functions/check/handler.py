@@ -3,7 +3,7 @@
 from typing import Any
 
 from docstokg.contracts.check import CheckEnvelope
-from docstokg.usecases.check_consistency import check_consistency
+from docstokg.usecases.domains import ONTOLOGY
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.check.check import TIME_S, check
 
@@ -22,7 +22,7 @@ def build(wiring: Wiring) -> Handler:
             graph=graph,
             embedder=embedder,
             entailment=entailment,
-            check_consistency=check_consistency,
+            check_consistency=ONTOLOGY.check_consistency,
             telemetry=wiring.telemetry,
             time_s=min(TIME_S, wiring.settings.max_timeout_s),
         )
