@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from docstokg.adapters.cypher import SCHEMA_VERSION, STORE
 from docstokg.adapters.neo4j import Neo4jGraph
 from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
 from docstokg.adapters.opensearch import OpenSearchIndex, OpenSearchWriter
@@ -75,6 +76,6 @@ def wipe(writer: Neo4jGraphWriter) -> None:
     """Remove everything; only ever called on a server that this run started."""
     for text in (
         "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS",
-        "CREATE (s:Store {name: 'docstokg', schema: 1})",
+        f"CREATE (s:Store {{name: '{STORE}', schema: {SCHEMA_VERSION}}})",
     ):
         writer._server.write(text, {}, 120)

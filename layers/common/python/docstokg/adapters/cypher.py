@@ -9,7 +9,9 @@ TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", 
 STORE = "docstokg"
 """The name of the one node that says what the database holds."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: mentions are indexed by rank, so that hubs are sampled and never fully expanded."""
+
 MAX_EXPAND = 4
 """Longest variable-length expand a template may hold (a chain of replaced terms)."""
 
@@ -66,7 +68,7 @@ _STATED = f"(NOT $p.by_type OR r.type_key IN $p.relations) AND {_SHOWN}"
 _TYPED = "(NOT $p.by_kind OR e.prefix IN $p.kinds OR e.type_key IN $p.kinds)"
 _COUNT = (
     "CASE WHEN $p.all OR e.closed_mentions = 0 THEN e.open_mentions + e.closed_mentions"
-    f" ELSE COUNT {{ MATCH (c:Chunk)-[:MENTIONS]->(e) WHERE {_SEEN} }} END"
+    f" ELSE COUNT {{ MATCH (c:Chunk)-[:MENTIONS]->(e) WHERE {_SEEN} RETURN c LIMIT 1000 }} END"
 )
 
 _SCOPE: dict[str, object] = {
@@ -142,13 +144,15 @@ WITH *, (named + ranked)[..$p.max_starts] AS starts"""
 
 # Chunks near the starts, each weighted by 1 / (10 + place of its start); a start gives its most
 # focused chunks (fewest entities), a neighbour counts once for each start it is linked to
-# (domain.neighbourhood.choose_nodes).
+# (domain.neighbourhood.choose_nodes). The index yields mentions in the order asked for, so that of
+# a hub's thousands only the first are read; `m.entity` in the order is what tells the planner.
 _NEAR = f"""CALL (starts) {{
   UNWIND range(0, size(starts) - 1) AS i
   WITH starts[i] AS e, i
   CALL (e) {{
-    MATCH (e)<-[:MENTIONS]-(c:Chunk) WHERE {_ALLOWED}
-    RETURN c ORDER BY c.degree, c.key LIMIT $p.chunks_per_entity
+    MATCH (c:Chunk)-[m:MENTIONS]->(e) USING INDEX SEEK m:MENTIONS(entity, degree, chunk)
+    WHERE m.entity = e.key AND m.degree >= 0 AND m.chunk IS NOT NULL AND {_ALLOWED}
+    RETURN c ORDER BY m.entity, m.degree, m.chunk LIMIT $p.chunks_per_entity
   }}
   WITH c, sum(1.0 / (10 + i)) AS weight
   WITH c ORDER BY weight DESC, c.key
@@ -372,7 +376,8 @@ WITH c, row
 UNWIND row.mentions AS mention
 MATCH (e:Entity {key: mention.key})
 SET e.dirty = true
-CREATE (c)-[:MENTIONS {start: mention.start, stop: mention.stop}]->(e)""",
+CREATE (c)-[:MENTIONS {start: mention.start, stop: mention.stop,
+  entity: mention.key, degree: row.degree, chunk: c.key}]->(e)""",
     {"rows": []},
 )
 
@@ -408,6 +413,15 @@ CALL (s) {
 }
 RETURN count(s) AS done""",
     {"rows": []},
+)
+
+RANK_MENTIONS = Template(
+    "rank_mentions",
+    """MATCH (c:Chunk)-[m:MENTIONS]->(e:Entity) WHERE m.chunk IS NULL
+WITH c, m, e LIMIT $p.batch
+SET m.entity = e.key, m.degree = c.degree, m.chunk = c.key
+RETURN count(*) AS done""",
+    {"batch": 1000},
 )
 
 PROVE_RELATIONS = Template(

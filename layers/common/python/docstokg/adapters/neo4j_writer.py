@@ -20,6 +20,8 @@ from docstokg.observability import Telemetry
 BATCH = 500
 PAGE = 5000
 LOAD_TIMEOUT_S = 120.0
+UPGRADED = (1,)
+"""Earlier layouts that are brought up to date where they are met."""
 
 
 class Neo4jGraphWriter:
@@ -231,22 +233,25 @@ class Neo4jGraphWriter:
         return self._server.read(template.text, asked, LOAD_TIMEOUT_S)
 
     def _prepare(self) -> None:
-        """Make the schema when the database does not have it; every statement may be repeated."""
+        """Bring the database to our layout, also from the one before; all of it may be repeated."""
         if self._ready:
             return
         asked = cypher.INFO.checked({"name": STORE})
         known = self._server.read(cypher.INFO.text, asked, LOAD_TIMEOUT_S)
         version = known[0]["schema"] if known else None
-        if version not in (None, SCHEMA_VERSION):
+        if version not in (None, *UPGRADED, SCHEMA_VERSION):
             raise Misconfigured(
                 f"the database holds a graph of layout {version}, this version writes layout "
                 f"{SCHEMA_VERSION}: load into another database"
             )
-        if version is None:
+        if version != SCHEMA_VERSION:
             for statement in schema_statements():
                 self._server.write(statement, {}, LOAD_TIMEOUT_S)
             self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
             self._adopt_sections()
+            ranked = cypher.RANK_MENTIONS.checked({"batch": PAGE})
+            while self._server.write(cypher.RANK_MENTIONS.text, ranked, LOAD_TIMEOUT_S)[0]["done"]:
+                pass
             noted = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
             self._server.write(cypher.NOTE_SCHEMA.text, noted, LOAD_TIMEOUT_S)
         self._ready = True
