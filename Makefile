@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi synth sam-validate package promote clean
+.PHONY: help demo test check serve services services-stop lock openapi synth sam-validate package promote bench-verbosity clean
 # The laptop alone needs few packages; another store or a remote model needs its client too.
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
@@ -45,6 +45,9 @@ package: ## each function's bundle, for aarch64 and for this machine, into build
 
 promote: ## shift traffic of ENV to the newest version (PERCENT=10, 50, 100)
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.promote $(ENV) $(PERCENT)
+
+bench-verbosity: ## times and walks of the three verbosity modes, as CSV and Markdown (needs ../shared/data)
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity
 
 clean: ## remove what the targets made, but no data
 	@rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

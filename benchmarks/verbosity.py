@@ -1,11 +1,12 @@
 """What each verbosity costs, and what the gate of the graph walk saves, over 25 questions.
 
-usage: python -m benchmarks.verbosity STORE.sqlite FOLDER [--questions 25] [--out STEM]
+usage: python -m benchmarks.verbosity [--data FOLDER] [--store FILE.sqlite] [--questions 25]
+       [--out STEM]
 
-FOLDER holds questions.jsonl for what STORE has loaded. Writes STEM.csv (one row a request) and
-STEM.md: p50, p95, expansions, prunes, rejects and timeouts per verbosity; and the gated walk
-against plain breadth-first from the same seeds: expansions, mean score of the best 20 nodes, of
-all.
+FOLDER holds a set with questions.jsonl (default ../shared/data/musique100); it is loaded into
+.cache/verbosity unless a STORE that holds it is given. Writes STEM.csv (one row a request) and
+STEM.md: p50, p95, expansions, prunes, rejects and timeouts per verbosity; and walks from the same
+seeds, gated and not: expansions, scores of the nodes kept, gold documents among them.
 """
 
 import argparse
@@ -17,9 +18,11 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
 
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Caller, Envelope
@@ -27,15 +30,41 @@ from docstokg.contracts.traverse import Frontier
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.evaluation import percentile, read_questions
+from docstokg_local.display import TerminalProgress
+from docstokg_local.evaluation import Question, percentile, read_questions
+from docstokg_local.loading.context import LoadOptions
+from docstokg_local.loading.pipeline import load
+from docstokg_local.loading.rejects import RejectLog
+from docstokg_local.loading.stores import stores_of
 from docstokg_local.workflow import LocalWorkflow
 from functions.traverse.walk import Walk, Walked, walk_graph
 
 MODES = ("snippet", "full", "graph")
 CALLER = Caller(sub="bench", namespaces=("*",), groups=("*",))
-FIELDS = ("question", "mode", "ms", "status", "citations", "expanded", "pruned", "reasons")
-SEEDS = 10
+COUNTED = {
+    "expanded": "graph_expand_nodes_total",
+    "pruned": "graph_pruned_nodes_total",
+    "rejects": "cypher_explain_reject_total",
+    "timeouts": "cypher_timeout_total",
+}
+FIELDS = ("question", "mode", "ms", "status", "citations", *COUNTED, "reasons")
+HERE = Path(__file__).resolve().parent
+NAMESPACE = "default"
+SCOPE = Scope(namespace=NAMESPACE)
+SEEDS = 3
 BEST = 20
+NO_DELTA = 2.0
+WALKS: dict[str, tuple[bool, Frontier]] = {
+    "gated, defaults (top 20, delta 0.05)": (True, Frontier()),
+    "gated, delta 0.2": (True, Frontier(delta_threshold=0.2)),
+    "gated by top 20 alone": (True, Frontier(delta_threshold=NO_DELTA)),
+    "gated by top 40 alone": (True, Frontier(top_k=40, delta_threshold=NO_DELTA)),
+    "no gate: the best are kept, all are expanded": (
+        True,
+        Frontier(top_k=100, delta_threshold=NO_DELTA),
+    ),
+    "plain breadth-first": (False, Frontier()),
+}
 
 
 class Counts:
@@ -54,127 +83,177 @@ class Counts:
 
 def main() -> None:
     """Run it."""
-    options = argparse.ArgumentParser()
-    options.add_argument("store", type=Path)
-    options.add_argument("folder", type=Path)
+    options = argparse.ArgumentParser(description=main.__doc__)
+    data = HERE.parent.parent / "shared" / "data" / "musique100"
+    options.add_argument("--data", type=Path, default=data)
+    options.add_argument("--store", type=Path)
     options.add_argument("--questions", type=int, default=25)
-    options.add_argument("--out", type=Path, default=Path("benchmarks/reports/verbosity"))
+    options.add_argument("--out", type=Path, default=HERE / "verbosity")
     chosen = options.parse_args()
-    url = f"sqlite:///{chosen.store.resolve()}"
-    given = {"DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
+    if not (chosen.data / "questions.jsonl").is_file():
+        raise SystemExit(f"{chosen.data} holds no questions: nothing is measured")
+    store = chosen.store or loaded(chosen.data)
     counts = Counts()
-    settings = Settings.from_environment(
-        {**os.environ, **given, "DOCSTOKG_GRAPH_BUDGET_PER_MINUTE": "100000"}
-    )
-    wiring = Wiring(settings, Telemetry(counts, level="ERROR"))
+    wiring = Wiring(settings_of(store), Telemetry(counts, level="ERROR"))
     workflow = LocalWorkflow(wiring)
-    questions = [item.question for item in read_questions(chosen.folder, chosen.questions)]
-    for mode in MODES:
-        ask(workflow, questions[0], mode)
+    items = read_questions(chosen.data, chosen.questions)
     rows: list[dict[str, Any]] = []
     lines = [
-        "| verbosity | n | p50 ms | p95 ms | expansions | prunes | plan rejects | timeouts |",
-        "|---|---|---|---|---|---|---|---|",
+        "# What each verbosity costs, and what the walk's gate saves",
+        "",
+        f"`make bench-verbosity`: {chosen.data.name}, {len(items)} questions, embedded stores,"
+        f" local models, {time.strftime('%Y-%m-%d', time.gmtime())}; the CSV file beside this has"
+        " a row a request.",
+        "",
+        "| verbosity | n | p50 ms | p95 ms | expansions | prunes | plan rejects | timeouts |"
+        " not 200 |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    bodies: dict[str, dict[str, Any]] = {}
-    for mode in MODES:
-        counts.by_name.clear()
-        own = []
-        for question in questions:
-            row, body = ask(workflow, question, mode)
-            own.append(row)
-            bodies[question] = body
-        rows += own
-        times = [float(row["ms"]) for row in own]
-        lines.append(
-            f"| {mode} | {len(own)} | {percentile(times, 50):.0f} | {percentile(times, 95):.0f} |"
-            f" {counts.by_name['graph_expand_nodes_total']} |"
-            f" {counts.by_name['graph_pruned_nodes_total']} |"
-            f" {counts.by_name['cypher_explain_reject_total']} |"
-            f" {sum('kg_timeout' in row['reasons'] for row in own)} |"
-        )
-    lines += ["", *walks(wiring, questions, bodies)]
+    seeds: dict[str, tuple[str, ...]] = {}
+    with bar() as progress:
+        for mode in MODES:
+            ask(workflow, counts, items[0], mode)
+            own = []
+            for item in progress.track(items, description=f"verbosity {mode}"):
+                row, body = ask(workflow, counts, item, mode)
+                own.append(row)
+                cited = body.get("citations", [])[:SEEDS]
+                seeds[item.id] = tuple(citation["uuid"] for citation in cited)
+            rows += own
+            times = [float(row["ms"]) for row in own]
+            sums = [str(sum(int(row[name]) for row in own)) for name in COUNTED]
+            lines.append(
+                f"| {mode} | {len(own)} | {percentile(times, 50):.0f} | {percentile(times, 95):.0f}"
+                f" | {' | '.join(sums)} | {sum(row['status'] != 200 for row in own)} |"
+            )
+        lines += ["", *walks(wiring, items, seeds, progress)]
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     with chosen.out.with_suffix(".csv").open("w", encoding="utf-8", newline="") as handle:
-        writer = csv.DictWriter(handle, FIELDS)
+        writer = csv.DictWriter(handle, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     chosen.out.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 
-def ask(workflow: LocalWorkflow, question: str, mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Ask one question one way; (the row of the table, the response)."""
-    body = {"query": question, "verbosity": mode, "budget": {"timeout_s": 20}}
+def bar() -> Progress:
+    """Make a progress bar on the error stream, plain lines where nobody looks."""
+    return Progress(console=Console(stderr=True))
+
+
+def settings_of(store: Path) -> Settings:
+    """Give the settings of this environment over one embedded store, with walks enough."""
+    url = f"sqlite:///{store.resolve()}"
+    given = {"DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
+    return Settings.from_environment(
+        {**os.environ, **given, "DOCSTOKG_GRAPH_BUDGET_PER_MINUTE": "100000"}
+    )
+
+
+def loaded(folder: Path) -> Path:
+    """Load a set into a store of its own, once; a load that was stopped goes on."""
+    store = HERE.parent / ".cache" / "verbosity" / f"{folder.name}.sqlite"
+    done = store.with_suffix(".loaded")
+    if not done.exists():
+        store.parent.mkdir(parents=True, exist_ok=True)
+        wiring = Wiring(settings_of(store))
+        with RejectLog() as rejects:
+            load([folder], LoadOptions(NAMESPACE), stores_of(wiring), rejects, TerminalProgress())
+        wiring.close()
+        done.touch()
+    return store
+
+
+def ask(
+    workflow: LocalWorkflow, counts: Counts, item: Question, mode: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Ask one question one way; (the row of the table, the response).
+
+    The row names the question by its id: sets are not copied into the repository.
+    """
+    body = {"query": item.question, "verbosity": mode, "budget": {"timeout_s": 20}}
     envelope = Envelope(
         route="answer",
         request_id="bench",
         caller=CALLER,
         body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
     )
+    counts.by_name.clear()
     started = time.perf_counter()
     reply = workflow.run(envelope)
     ms = (time.perf_counter() - started) * 1000
     answer = json.loads(reply.body)
-    budget = (answer.get("graph") or {}).get("budget", {})
     row = {
-        "question": question,
+        "question": item.id,
         "mode": mode,
         "ms": round(ms, 1),
         "status": reply.statusCode,
         "citations": len(answer.get("citations", ())),
-        "expanded": budget.get("expanded", 0),
-        "pruned": budget.get("pruned", 0),
+        **{name: counts.by_name[metric] for name, metric in COUNTED.items()},
         "reasons": " ".join(answer.get("diagnostics", {}).get("degraded_reasons", ())),
     }
     return row, answer
 
 
 def walks(
-    wiring: Wiring, questions: Sequence[str], bodies: Mapping[str, dict[str, Any]]
+    wiring: Wiring,
+    items: Sequence[Question],
+    seeds: Mapping[str, tuple[str, ...]],
+    progress: Progress,
 ) -> list[str]:
-    """Walk from the citations three deep, gated and breadth-first, with /v1/traverse's defaults."""
-    found: dict[bool, list[Walked]] = {True: [], False: []}
-    times: dict[bool, list[float]] = {True: [], False: []}
-    for question in questions:
-        citations = bodies[question].get("citations", [])[:SEEDS]
-        asked = Walk(
-            query=question,
-            scope=Scope(namespace="default"),
-            seeds=tuple(citation["uuid"] for citation in citations[:3]),
-            direction="both",
-            max_depth=3,
-            soft_depth=3,
-            max_nodes=150,
-            frontier=Frontier(),
-        )
-        for gated in (True, False):
+    """Walk three deep from each answer's first citations, at most 150 nodes, gated and not."""
+    lines = [
+        "| walk | expansions | nodes kept | best 20, mean score | all kept, mean score |"
+        " gold documents among the kept | p50 ms |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    spent: dict[str, float] = {}
+    for label, (gated, frontier) in WALKS.items():
+        found: list[Walked] = []
+        gold: list[float] = []
+        times: list[float] = []
+        for item in progress.track(items, description=f"walk {label}"):
+            asked = Walk(
+                query=item.question,
+                scope=SCOPE,
+                seeds=seeds[item.id],
+                direction="both",
+                max_depth=3,
+                soft_depth=3,
+                max_nodes=150,
+                frontier=frontier,
+                gated=gated,
+            )
             started = time.perf_counter()
             walked = walk_graph(
-                replace(asked, gated=gated),
+                asked,
                 graph=wiring.knowledge_graph(),
                 index=wiring.search_index(),
                 embedder=wiring.embedder(),
                 telemetry=wiring.telemetry,
                 time_s=60.0,
             )
-            times[gated].append((time.perf_counter() - started) * 1000)
-            found[gated].append(walked)
-    lines = [
-        "| walk | nodes | expansions | best 20 nodes, mean score | all nodes, mean | p50 ms |",
-        "|---|---|---|---|---|---|",
-    ]
-    for gated, label in ((True, "gated"), (False, "breadth-first")):
-        own = found[gated]
+            times.append((time.perf_counter() - started) * 1000)
+            found.append(walked)
+            chunks = [node.id for node in walked.nodes.values() if node.label == "Chunk"]
+            known = wiring.search_index().get(chunks, SCOPE, 30.0).chunks.values()
+            documents = {chunk.doc_id for chunk in known}
+            gold.append(len(documents & set(item.gold)) / len(set(item.gold)))
+        spent[label] = statistics.mean(one.expanded for one in found)
         lines.append(
-            f"| {label} | {statistics.mean(len(one.nodes) for one in own):.1f} |"
-            f" {statistics.mean(one.expanded for one in own):.1f} |"
-            f" {statistics.mean(best(one, BEST) for one in own):.4f} |"
-            f" {statistics.mean(best(one, None) for one in own):.4f} |"
-            f" {percentile(times[gated], 50):.0f} |"
+            f"| {label} | {spent[label]:.1f} |"
+            f" {statistics.mean(len(one.nodes) for one in found):.1f} |"
+            f" {statistics.mean(best(one, BEST) for one in found):.4f} |"
+            f" {statistics.mean(best(one, None) for one in found):.4f} |"
+            f" {statistics.mean(gold):.3f} | {percentile(times, 50):.0f} |"
         )
-    saved = 1 - sum(w.expanded for w in found[True]) / max(1, sum(w.expanded for w in found[False]))
-    return [*lines, "", f"The gate saves {saved:.0%} of the expansions."]
+    first, last = spent[next(iter(WALKS))], spent["plain breadth-first"]
+    return [
+        *lines,
+        "",
+        f"With its defaults the gate saves {1 - first / last:.0%} of plain breadth-first's"
+        " expansions. Seeds are not counted in the scores, but their documents are in the gold.",
+    ]
 
 
 def best(walked: Walked, size: int | None) -> float:

@@ -114,8 +114,9 @@ def walk_graph(
     """Walk layer by layer within `time_s` seconds; what fails or runs out leaves what there is.
 
     A layer's candidates are scored; the best are kept, at most the layer's share of the remaining
-    nodes and the frontier's `top_k`; of these the gate chooses which are expanded. Not `gated` is
-    plain breadth-first, to measure against. The graph's failure on the seeds is raised.
+    nodes; of these the gate chooses which are expanded. Not `gated` is plain breadth-first, to
+    measure against: the first found are kept, in the order the stores give them, and all are
+    expanded. The graph's failure on the seeds is raised.
     """
     walker = _Walker(asked, graph, index, embedder, telemetry, time.monotonic() + time_s)
     return walker.run()
@@ -162,9 +163,9 @@ class _Walker:
             room = share_of(asked.max_nodes - len(found.nodes), layers_left)
             if depth == 0:
                 room = asked.max_nodes
-            elif asked.gated:
-                room = min(room, asked.frontier.top_k)
-            ranked = sorted(scores, key=lambda name: (-scores[name], name))
+            ranked = list(layer)
+            if asked.gated:
+                ranked.sort(key=lambda name: (-scores[name], name))
             kept = {name: scores[name] for name in ranked[:room]}
             found.skipped += len(ranked) - len(kept)
             for name in kept:

@@ -183,6 +183,28 @@ def test_the_gate_expands_less_than_breadth_first(both: tuple[MemoryGraph, Memor
     assert gated.pruned > 0
 
 
+def test_what_is_not_expanded_may_still_be_kept(both: tuple[MemoryGraph, MemoryIndex]) -> None:
+    """`top_k` bounds expansions of a layer; nodes are bounded by the node cap alone."""
+    found = walked(both, "HP:1", frontier=Frontier(top_k=3, delta_threshold=2.0), max_depth=2)
+    first = sorted(
+        (n for n in found.nodes.values() if n.depth == 1), key=lambda n: (-n.score, n.id)
+    )
+    assert len(first) > 3
+    assert found.expanded == 1 + 3
+    assert found.pruned == len(first) - 3
+    behind = {node.path[1] for node in found.nodes.values() if node.depth == 2}
+    assert behind <= {node.id for node in first[:3]}
+
+
+def test_breadth_first_keeps_what_it_finds_first(both: tuple[MemoryGraph, MemoryIndex]) -> None:
+    cap: dict[str, Any] = {"max_nodes": 5, "max_depth": 1}
+    gated, plain = (walked(both, "HP:1", gated=gate, **cap) for gate in (True, False))
+    assert len(gated.nodes) == len(plain.nodes) == 5
+    scores = [sum(node.score for node in found.nodes.values()) for found in (gated, plain)]
+    assert scores[0] > scores[1]
+    assert walked(both, "HP:1", gated=False, **cap).view() == plain.view()
+
+
 def test_documents_topics_and_chunks_are_seeds(both: tuple[MemoryGraph, MemoryIndex]) -> None:
     found = walked(both, "doc:d1", "topic:roads", number("c"), "doc:none", "nothing", max_depth=1)
     assert {"doc:d1", "topic:roads", number("c"), number("a"), number("b")} <= set(found.nodes)
