@@ -1,22 +1,43 @@
-"""How many walks one caller may start in a minute, counted in this process."""
+"""How many walks one caller may start in a minute: in this process, and where a table counts."""
 
+import hashlib
 import threading
 from collections import OrderedDict, deque
 
-WINDOW_S = 60.0
+from docstokg.errors import DocsToKGError
+from docstokg.observability import Telemetry
+from docstokg.ports import CallCounter
+
+WINDOW_S = 60
 MAX_CALLERS = 10_000
+COUNTER_TIME_S = 0.05
+
+
+def caller_hash(caller: str) -> str:
+    """Name a caller where names must not stand: logs, the shared table."""
+    return hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class CallBudget:
-    """A sliding window per caller; the least recently seen callers are forgotten first."""
+    """A sliding window per caller; the least recently seen callers are forgotten first.
 
-    def __init__(self, per_minute: int) -> None:
+    `shared` counts the walks of all processes per calendar minute. It is asked for 50 ms at most,
+    and while it does not answer each process has only its own window.
+    """
+
+    def __init__(
+        self, per_minute: int, shared: CallCounter | None = None, telemetry: Telemetry | None = None
+    ) -> None:
         self._limit = per_minute
+        self._shared, self._telemetry = shared, telemetry
         self._lock = threading.Lock()
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str, now_s: float) -> float:
         """Take one call; give 0.0, or the seconds to wait when none is left."""
+        return self._spend_here(caller, now_s) or self._spend_everywhere(caller, now_s)
+
+    def _spend_here(self, caller: str, now_s: float) -> float:
         with self._lock:
             calls = self._calls.setdefault(caller, deque())
             self._calls.move_to_end(caller)
@@ -28,3 +49,16 @@ class CallBudget:
             if len(self._calls) > MAX_CALLERS:
                 self._calls.popitem(last=False)
             return 0.0
+
+    def _spend_everywhere(self, caller: str, now_s: float) -> float:
+        if self._shared is None:
+            return 0.0
+        window = int(now_s // WINDOW_S)
+        key = f"walks-{caller_hash(caller)}-{window}"
+        try:
+            taken = self._shared.add(key, 2 * WINDOW_S, COUNTER_TIME_S)
+        except DocsToKGError as exc:
+            if self._telemetry is not None:
+                self._telemetry.log("WARNING", "call_counter_lost", error=str(exc))
+            return 0.0
+        return 0.0 if taken <= self._limit else (window + 1) * WINDOW_S - now_s

@@ -16,7 +16,8 @@ def build(wiring: Wiring) -> Handler:
     graph = wiring.knowledge_graph()
     index = wiring.search_index()
     embedder = wiring.embedder()
-    budget = CallBudget(wiring.settings.graph_budget_per_minute)
+    per_minute = wiring.settings.graph_budget_per_minute
+    budget = CallBudget(per_minute, wiring.call_counter(), wiring.telemetry)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         if event.get("mode") == "graph":

@@ -25,7 +25,7 @@ from docstokg.observability import Telemetry
 from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex
 from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
-from functions.traverse.call_budget import CallBudget
+from functions.traverse.call_budget import CallBudget, caller_hash
 from functions.traverse.walk import LABELS, Walk, Walked, reason_of, walk_graph
 
 MAX_DEPTH = 5
@@ -104,15 +104,18 @@ def traverse(
     )
 
 
-def _refused(envelope: TraverseEnvelope, wait_s: float, telemetry: Telemetry) -> Reply:
-    caller = hashlib.sha256(envelope.caller.sub.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _audit(telemetry: Telemetry, request_id: str, caller: str) -> None:
     telemetry.log(
         "WARNING",
         "audit",
         action="graph_budget_refused",
-        request_id=envelope.request_id,
-        caller=caller,
+        request_id=request_id,
+        caller=caller_hash(caller),
     )
+
+
+def _refused(envelope: TraverseEnvelope, wait_s: float, telemetry: Telemetry) -> Reply:
+    _audit(telemetry, envelope.request_id, envelope.caller.sub)
     telemetry.count("rag_requests_total", route="traverse", status="429")
     detail = "This caller's graph walks of this minute are spent."
     return problem_reply(
@@ -246,7 +249,7 @@ def view_of_citations(
     The caller's `limits.graph` narrows depth, nodes and relations; the server's caps always win.
     """
     if budget.spend(plan.caller_sub, clock()) > 0:
-        telemetry.log("WARNING", "audit", action="graph_budget_refused", request_id=plan.request_id)
+        _audit(telemetry, plan.request_id, plan.caller_sub)
         return None, (), ("The graph view was left out: this caller's walks are spent.",)
     limits = request.limits.graph
     hard = min(MAX_DEPTH, (limits and limits.max_depth_hard) or VIEW_DEPTH)

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from docstokg.adapters.appconfig_flags import AppConfigFlags
 from docstokg.adapters.aws import AwsService
 from docstokg.adapters.dynamodb_cache import DynamoDbCache
+from docstokg.adapters.dynamodb_counter import DynamoDbCounter
 from docstokg.adapters.jwt_tokens import JwksTokens
 from docstokg.adapters.secrets import read_secrets
 from docstokg.adapters.shared_circuit import CircuitTable, GuardedGraph
@@ -161,6 +162,24 @@ def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
     for _ in range(3):
         assert graph.names([], SCOPE, 1) == {}
         table.settle()
+
+
+def test_a_count_is_shared_and_expires(aws: Any) -> None:
+    client = aws.client("dynamodb")
+    client.create_table(
+        TableName="circuit",
+        KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    one, two = (DynamoDbCounter("circuit", REGION) for _ in range(2))
+    taken = [counter.add("walks-x-1", 120, LONG_S) for counter in (one, two, one)]
+    assert taken == [1, 2, 3]
+    assert one.add("walks-x-2", 120, LONG_S) == 1
+    (item,) = (i for i in client.scan(TableName="circuit")["Items"] if i["taken"]["N"] == "3")
+    assert 100 <= int(item["expires_at"]["N"]) - time.time() <= 120
+    with pytest.raises(Misconfigured):
+        DynamoDbCounter("nowhere", REGION).add("x", 60, LONG_S)
 
 
 TRACE = TraceMessage(

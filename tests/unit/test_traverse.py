@@ -344,6 +344,63 @@ def test_a_budget_refills_with_time() -> None:
     assert budget.spend("a", 60.0) == 0.0
 
 
+class Counter:
+    """A shared count, as every process of a deployment sees it."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, int] = {}
+        self.down = False
+
+    def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
+        if self.down:
+            raise Unavailable("no table")
+        self.taken[key] = self.taken.get(key, 0) + 1
+        return self.taken[key]
+
+
+def test_a_budget_holds_across_processes_while_the_table_answers() -> None:
+    lines: list[str] = []
+    counter = Counter()
+    telemetry = Telemetry(write=lines.append)
+    here, there = (CallBudget(2, counter, telemetry) for _ in range(2))
+    assert [here.spend("o'neil", 60.0), there.spend("o'neil", 61.0)] == [0.0, 0.0]
+    assert here.spend("o'neil", 75.0) == pytest.approx(45.0)
+    assert there.spend("o'neil", 76.0) == pytest.approx(44.0)
+    assert there.spend("somebody else", 76.0) == 0.0
+    assert here.spend("o'neil", 125.0) == 0.0
+    assert not any("neil" in key for key in counter.taken)
+    counter.down = True
+    assert CallBudget(2, counter, telemetry).spend("o'neil", 130.0) == 0.0
+    assert any("call_counter_lost" in line for line in lines)
+
+
+def test_a_refusal_is_audited_without_the_callers_name() -> None:
+    lines: list[str] = []
+    made = stores()
+    body = {"seed_ids": ["HP:1"], "query": QUERY}
+    budget = CallBudget(1)
+    for _ in range(2):
+        reply = traverse(
+            TraverseEnvelope(
+                route="traverse",
+                request_id="r-9",
+                caller=Caller(sub="o'neil", namespaces=("*",), groups=("*",)),
+                body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
+            ),
+            graph=made[0],
+            index=made[1],
+            embedder=WordVectors(),
+            budget=budget,
+            telemetry=Telemetry(write=lines.append),
+            enabled=True,
+            now_s=1.0,
+        )
+    assert reply.statusCode == 429
+    (event,) = [json.loads(line) for line in lines if "graph_budget_refused" in line]
+    assert event["request_id"] == "r-9"
+    assert "neil" not in json.dumps(event)
+
+
 def test_a_graph_that_fails_is_503_or_a_partial_walk() -> None:
     body = {"seed_ids": ["HP:1"], "query": QUERY}
     status, problem, _ = ask(body, graph=Broken(Timeout("slow"), at_once=True))

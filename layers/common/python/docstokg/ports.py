@@ -282,6 +282,14 @@ class TokenVerifier(Protocol):
         ...
 
 
+class CallCounter(Protocol):
+    """Counts that all processes of a deployment share."""
+
+    def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
+        """Add one to a count that is kept for `ttl_s` seconds; the new count."""
+        ...
+
+
 class Workflow(Protocol):
     """The state machine, wherever it runs."""
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
+    CallCounter,
     Embedder,
     Entailment,
     GraphWriter,
@@ -260,6 +261,17 @@ class Wiring:
         from docstokg.adapters.sqlite_cache import SqliteCache
 
         return SqliteCache(self.cache_folder() / "responses.sqlite")
+
+    def call_counter(self) -> CallCounter | None:
+        """Give the counts all processes share, or None: each process counts for itself."""
+        return self._once("call_counter", self._call_counter)
+
+    def _call_counter(self) -> CallCounter | None:
+        if self.settings.circuit_table is None:
+            return None
+        from docstokg.adapters.dynamodb_counter import DynamoDbCounter
+
+        return DynamoDbCounter(self.settings.circuit_table)
 
     def trace_sink(self) -> TraceSink | None:
         """Give the queue of retrieval traces, or None when they are off; a laptop gives its own."""
