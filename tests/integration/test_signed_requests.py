@@ -35,7 +35,7 @@ HIT = {
     "took": 1,
     "timed_out": False,
     "_shards": {"failed": 0},
-    "hits": {"hits": [{"_id": "u", "_score": 1.5}]},
+    "hits": {"hits": [{"fields": {"uuid": ["u"]}, "_score": 1.5}]},
 }
 ANSWERS: dict[str, Any] = {
     "/_msearch": {"responses": [HIT]},

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LABELS = frozenset({"Chunk", "Entity", "Topic", "Document", "Alias", "Store"})
 TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", "REPLACED_BY"})
@@ -28,11 +28,13 @@ class Template:
     name: str
     text: str
     examples: Mapping[str, object]
+    digest: str = field(init=False)
+    """The hash under which a checked text is admitted; every request asks for it."""
 
-    @property
-    def digest(self) -> str:
-        """Give the hash under which a checked text is admitted."""
-        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+    def __post_init__(self) -> None:
+        """Hash the text once."""
+        found = hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+        object.__setattr__(self, "digest", found)
 
     def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
         """Give the map of parameters, or TypeError when a name or type is not the template's."""

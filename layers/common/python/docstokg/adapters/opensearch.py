@@ -40,7 +40,9 @@ from docstokg.observability import Telemetry
 Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
 Json = dict[str, Any]
 
-TEMPLATE_VERSION = 2  # 2: titles count three times among the words; tokens can be counted
+TEMPLATE_VERSION = 2
+"""2: titles count three times, tokens can be counted, what is read is stored in one field."""
+
 CONNECTIONS = 8
 MAX_CLAUSES = 400  # the server allows 1,024 in all; the exact sub-field doubles the words
 MAX_TOKENS = 900
@@ -56,16 +58,6 @@ MAX_COUNTED = 60_000  # the server allows 65,535 buckets; the rarest tokens beyo
 WARM_UP_S = 20.0
 WARM_SIZE = 80
 INFO_TTL_S = 10.0
-# What a chunk of layout 1 lacks; a fact has no tokens.
-COUNTABLE = (
-    "if (ctx._source.sparse != null) "
-    "{ ctx._source.tokens = new ArrayList(ctx._source.sparse.keySet()) }"
-)
-HYDRATED_FIELDS = (
-    "namespace,acl,facets,doc_id,chunk_id,title,text,document_name,section,topics,compact,"
-    "run_id,rest"
-)
-
 for name in ("opensearch", "urllib3"):
     logging.getLogger(name).addHandler(logging.NullHandler())  # what they tell is raised as well
 
@@ -154,7 +146,7 @@ class OpenSearchIndex:
                 "POST",
                 f"/{self._name}/_mget",
                 timeout_s=timeout_s,
-                params={"_source_includes": HYDRATED_FIELDS},
+                params={"_source": "false", "stored_fields": "shown"},
                 body=json.dumps({"ids": wanted}),
             )
         groups = required(scope.filter)
@@ -165,8 +157,10 @@ class OpenSearchIndex:
             for found in answer["docs"]:
                 if "error" in found:
                     failed.append(found["_id"])
-                elif found["found"] and _shown(found["_source"], scope, groups):
-                    chunks[found["_id"]] = _stored(found["_id"], found["_source"])
+                elif found["found"] and _visible_to(
+                    shown := json.loads(found["fields"]["shown"][0]), scope, groups
+                ):
+                    chunks[found["_id"]] = _stored(found["_id"], shown)
                 else:
                     missing.append(found["_id"])
         unanswered = set(wanted) - chunks.keys() - set(missing) - set(failed)
@@ -278,11 +272,7 @@ class OpenSearchWriter:
             for kind, alias in self._aliases():
                 self._create(_physical(self._name, kind, 1), kind, noted, alias)
             return
-        if noted["docstokg"] != TEMPLATE_VERSION:
-            raise Misconfigured(
-                f"index {self._name!r} has layout {noted['docstokg']}, this version writes layout "
-                f"{TEMPLATE_VERSION}: rebuild it, or load into another DOCSTOKG_INDEX_NAME"
-            )
+        self._check_layout(noted)
         stored = noted.get("embedding_model")
         space = (stored, noted.get("dimension"))
         if embedding_model and stored and (embedding_model, dimension) != space:
@@ -385,6 +375,8 @@ class OpenSearchWriter:
         Returns the names of the new indices.
         """
         noted = _noted(self._server, self._name, LOAD_TIMEOUT_S)
+        if noted is not None:
+            self._check_layout(noted)
         if noted is None or noted.get("unfinished_load") is not None:
             raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
         self._refresh()
@@ -405,6 +397,13 @@ class OpenSearchWriter:
     def close(self) -> None:
         """Give the connections back."""
         self._server.close()
+
+    def _check_layout(self, noted: Json) -> None:
+        if noted["docstokg"] != TEMPLATE_VERSION:
+            raise Misconfigured(
+                f"index {self._name!r} has layout {noted['docstokg']}, this version writes layout "
+                f"{TEMPLATE_VERSION}: load into another DOCSTOKG_INDEX_NAME"
+            )
 
     def _aliases(self) -> tuple[tuple[str, str], tuple[str, str]]:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
@@ -437,11 +436,7 @@ class OpenSearchWriter:
         task = self._call(
             "POST",
             "/_reindex",
-            {
-                "source": {"index": old},
-                "dest": {"index": new},
-                "script": {"lang": "painless", "source": COUNTABLE},
-            },
+            {"source": {"index": old}, "dest": {"index": new}},
             {"wait_for_completion": "false", "refresh": "true"},
         )["task"]
         while not (seen := self._call("GET", f"/_tasks/{task}"))["completed"]:
@@ -593,13 +588,14 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> s
     facts = query.channel == "facts"
     body: Json = {
         "size": query.size,
-        "_source": ["id", "evidence_uuid", "rest"] if facts else False,
         "track_total_hits": False,
         "timeout": f"{child_ms}ms",
         "sort": [{"_score": "desc"}, {"id" if facts else "uuid": "asc"}],
     }
-    if not facts:
-        body["docvalue_fields"] = ["compact"]
+    if facts:
+        body["_source"] = ["id", "evidence_uuid", "rest"]
+    else:  # a hit's stored fields, its id among them, lie in blocks that cost more than the search
+        body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact"]}
     visible = _visible(scope, facts=facts)
     if query.channel == "dense" or (facts and not query.text and query.vector):
         body["query"] = {
@@ -702,10 +698,10 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
     cosine = query.channel == "dense"
     hits = [
         Hit(
-            uuid=hit["_id"],
+            uuid=hit["fields"]["uuid"][0],
             # k-NN scores are (1 + cosine) / 2; the port speaks of cosines
             score=2.0 * hit["_score"] - 1.0 if cosine else hit["_score"],
-            vector=_compact(hit.get("fields", {}).get("compact", [None])[0]),
+            vector=_compact(hit["fields"].get("compact", [None])[0]),
         )
         for hit in found
     ]
@@ -719,7 +715,7 @@ def _compact(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text + "=" * (-len(text) % 4))
 
 
-def _shown(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> bool:
+def _visible_to(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> bool:
     own = set(source.get("facets", ()))
     return (
         source["namespace"] == scope.namespace
@@ -729,26 +725,25 @@ def _shown(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _stored(uuid: str, source: Json) -> StoredChunk:
-    rest = source["rest"]
+def _stored(uuid: str, shown: Json) -> StoredChunk:
     return StoredChunk(
         uuid=uuid,
-        chunk_id=source["chunk_id"],
-        doc_id=source["doc_id"],
-        text=source["text"],
-        text_sha256=rest["text_sha256"],
-        title=source["title"],
-        document_name=source.get("document_name"),
-        page=rest.get("page"),
-        section=source.get("section"),
-        uri=rest.get("uri"),
-        anchor=rest.get("anchor"),
-        char_start=rest.get("char_start"),
-        topics=tuple(source.get("topics", ())),
-        acl=tuple(source.get("acl", ())),
-        sentences=tuple((start, end) for start, end in rest["sentences"]),
-        vector=_compact(source.get("compact")),
-        run_id=source["run_id"],
+        chunk_id=shown["chunk_id"],
+        doc_id=shown["doc_id"],
+        text=shown["text"],
+        text_sha256=shown["text_sha256"],
+        title=shown["title"],
+        document_name=shown["document_name"],
+        page=shown["page"],
+        section=shown["section"],
+        uri=shown["uri"],
+        anchor=shown["anchor"],
+        char_start=shown["char_start"],
+        topics=tuple(shown["topics"]),
+        sentences=tuple((start, end) for start, end in shown["sentences"]),
+        vector=_compact(shown["compact"]),
+        run_id=shown["run_id"],
+        acl=tuple(shown["acl"]),
     )
 
 
@@ -756,44 +751,51 @@ def _stored(uuid: str, source: Json) -> StoredChunk:
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
+    """Give a chunk as it is searched and, in one stored field, as it is read.
+
+    The server would take a chunk's whole source apart to give a part of it: its vector and its
+    tokens are ten times what a reader wants.
+    """
     sparse = {_token(token): weight for token, weight in chunk.sparse.items() if weight > 0}
-    document: Json = {
-        "uuid": chunk.uuid,
-        "namespace": chunk.namespace,
-        "acl": list(chunk.acl),
-        "facets": list(
-            facets(
-                {
-                    "doc_id": chunk.doc_id,
-                    "document_name": chunk.document_name,
-                    "section": chunk.section,
-                },
-                chunk.topics,
-                chunk.metadata,
-            )
-        ),
+    names = {
         "doc_id": chunk.doc_id,
-        "topics": list(chunk.topics),
         "document_name": chunk.document_name,
         "section": chunk.section,
+    }
+    both: Json = {
+        "namespace": chunk.namespace,
+        "acl": list(chunk.acl),
+        "facets": list(facets(names, chunk.topics, chunk.metadata)),
+        "topics": list(chunk.topics),
         "chunk_id": chunk.chunk_id,
         "title": chunk.title,
         "text": chunk.text,
+        "run_id": chunk.run_id,
+        **names,
+        **_vector_fields(chunk.vector, compact=True),
+    }
+    vector = both.pop("vector", None)
+    shown = {
+        "compact": None,
+        **both,
+        "text_sha256": chunk.text_sha256,
+        "page": chunk.page,
+        "uri": chunk.uri,
+        "anchor": chunk.anchor,
+        "char_start": chunk.char_start,
+        "sentences": chunk.sentences,
+    }
+    searched = {
+        **both,
+        **({} if vector is None else {"vector": vector}),
+        "uuid": chunk.uuid,
         "sparse": sparse,
         "tokens": list(sparse),
         "fingerprint": fingerprint,
-        "run_id": chunk.run_id,
         "metadata": chunk.metadata,
-        "rest": {
-            "text_sha256": chunk.text_sha256,
-            "page": chunk.page,
-            "uri": chunk.uri,
-            "anchor": chunk.anchor,
-            "char_start": chunk.char_start,
-            "sentences": chunk.sentences,
-        },
+        "shown": json.dumps(shown, allow_nan=False),
     }
-    return _with_vector(document, chunk.vector, compact=True)
+    return json.dumps(searched, allow_nan=False)
 
 
 def _fact_document(fact: FactRecord) -> str:
@@ -805,17 +807,19 @@ def _fact_document(fact: FactRecord) -> str:
         "evidence_uuid": fact.evidence_uuid,
         "text": fact.text,
         "rest": {"source": fact.source, "type": fact.type, "target": fact.target},
+        **_vector_fields(fact.vector, compact=False),
     }
-    return _with_vector(document, fact.vector, compact=False)
+    return json.dumps(document, allow_nan=False)
 
 
-def _with_vector(document: Json, vector: bytes | None, *, compact: bool) -> str:
-    """Add the vector with 7 digits, all a float32 holds; a zero vector has no direction."""
-    if vector is not None and np.any(unpack(vector)):
-        document["vector"] = _numbers(vector)
-        if compact:
-            document["compact"] = base64.b64encode(quantise(vector)).decode("ascii")
-    return json.dumps(document, ensure_ascii=True, allow_nan=False)
+def _vector_fields(vector: bytes | None, *, compact: bool) -> Json:
+    """Give the vector with 7 digits, all a float32 holds; a zero vector has no direction."""
+    if vector is None or not np.any(unpack(vector)):
+        return {}
+    found: Json = {"vector": _numbers(vector)}
+    if compact:
+        found["compact"] = base64.b64encode(quantise(vector)).decode("ascii")
+    return found
 
 
 def _fact_id(namespace: str, name: str) -> str:
