@@ -68,12 +68,22 @@ def _graph(wiring: Wiring) -> Diagnosis:
         return Diagnosis("graph", "off", "KG_ENABLED is false")
     if (path := sqlite_path(settings.graph_url)) is not None and not path.exists():
         return Diagnosis("graph", "missing", f"{path} is not there", LOAD_HINT)
-    info = wiring.knowledge_graph().info(REACH_S)
+    graph = wiring.knowledge_graph()
+    info = graph.info(REACH_S)
     said = (
         f"{settings.graph_url}: {info.entities:,} entities, {info.relations:,} relations, "
         f"{info.mentions:,} mentions in {info.chunks:,} chunks"
     )
-    return Diagnosis("graph", "good", said)
+    warm = getattr(graph, "warm", None)  # where plans are made by a server, they are judged first
+    verdicts = (warm() if callable(warm) else None) or ()
+    refused = [
+        f"{verdict.template}: {verdict.reasons[0]}" for verdict in verdicts if verdict.reasons
+    ]
+    if refused:
+        remedy = "load into it with this version, which brings its schema up to date"
+        return Diagnosis("graph", "missing", f"{said}; plans refused: {'; '.join(refused)}", remedy)
+    plans = f", {len(verdicts)} query plans admitted" if verdicts else ""
+    return Diagnosis("graph", "good", said + plans)
 
 
 def _embedder(wiring: Wiring) -> Diagnosis:

@@ -154,6 +154,17 @@ def test_a_refused_template_never_runs_and_is_audited(
         other.close()
 
 
+def test_after_warming_up_a_question_keeps_the_usual_limit(graph: Neo4jGraph) -> None:
+    at = server(Which.NEO4J)
+    fresh = Neo4jGraph(url=at.url, user=at.user, password=at.password)
+    try:
+        assert {verdict.template for verdict in fresh.warm(120)} == {t.name for t in cypher.READS}
+        asked = SliceRequest(alias_keys=("hp 0003", "hp 0004"), chunk_uuids=("u",) * 20)
+        assert fresh.slice(asked, Scope(namespace="n"), 30.0).entities, "no Timeout after 1.5 s"
+    finally:
+        fresh.close()
+
+
 def test_parameters_are_typed() -> None:
     with pytest.raises(TypeError, match="takes"):
         cypher.INFO.checked({"name": "x", "more": 1})

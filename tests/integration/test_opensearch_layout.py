@@ -1,0 +1,89 @@
+"""What only the real index does: it counts tokens, and refuses an index of another layout."""
+
+import hashlib
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
+from docstokg.contracts.records import ChunkRecord, Scope
+from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.errors import Misconfigured
+from docstokg.ports import IndexWriter, SearchIndex
+from docstokg_local.services import Which
+from tests.contract.real import ask, opensearch_store
+from tests.services import SERVICES, server
+
+pytestmark = [*SERVICES]
+SPACE = Scope(namespace="n")
+QUESTION = ChannelQuery(channel="splade", size=10, weights={"common": 1.0, "rare.": 0.8})
+
+
+def chunk(name: str, sparse: dict[str, float], title: str = "") -> ChunkRecord:
+    text = f"text of {name}"
+    return ChunkRecord(
+        uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:n/{name}")),
+        chunk_id=name,
+        namespace="n",
+        doc_id=name,
+        title=title,
+        text=text,
+        text_sha256=hashlib.sha256(text.encode()).hexdigest(),
+        sparse=sparse,
+        run_id="r",
+    )
+
+
+def load(writer: IndexWriter, run: str, *chunks: ChunkRecord) -> None:
+    writer.open_load(run, None, None, "sparse-a")
+    writer.put([(item, item.chunk_id) for item in chunks])
+    writer.close_load()
+
+
+def found(index: SearchIndex, *queries: ChannelQuery) -> list[str]:
+    (result,) = index.search(queries, SPACE, 30.0)
+    names = {
+        item.uuid: item.chunk_id
+        for item in index.get([hit.uuid for hit in result.hits], SPACE, 30.0).chunks.values()
+    }
+    return [names[hit.uuid] for hit in result.hits]
+
+
+def test_a_rare_token_weighs_more_as_it_does_in_the_embedded_index(tmp_path: Path) -> None:
+    common = [chunk(f"c{n}", {"common": 1.0 + n / 100}) for n in range(8)]
+    first = [*common, chunk("r", {"rare.": 1.0})]
+    embedded = SqliteIndex(tmp_path / "s.sqlite"), SqliteIndexWriter(tmp_path / "s.sqlite")
+    with opensearch_store() as real:
+        for index, writer in (embedded, real):
+            load(writer, "1", *first)
+            index.info(30.0)
+            assert found(index, QUESTION)[0] == "r"
+            # Once the token is everywhere and the other is not, it is the other way round.
+            load(writer, "2", *(chunk(f"more{n}", {"rare.": 0.5}) for n in range(60)))
+            index.info(30.0)
+            assert found(index, QUESTION)[0] == "c7"
+    for side in embedded:
+        side.close()
+
+
+def test_a_title_counts_more_than_the_text() -> None:
+    query = ChannelQuery(channel="bm25", size=10, text="zebra")
+    inside = chunk("t", {}).model_copy(update={"text": "zebra is the word of this text"})
+    with opensearch_store() as (index, writer):
+        load(writer, "1", inside, chunk("h", {}, title="zebra"))
+        assert found(index, query) == ["h", "t"]
+
+
+def test_another_layout_is_refused_before_anything_is_written() -> None:
+    with opensearch_store() as (_, writer):
+        load(writer, "1", chunk("a", {}))
+        url, name = server(Which.OPENSEARCH).url, writer._name
+        mapping = json.loads(ask(url, "GET", f"/{name}/_mapping"))
+        (noted,) = (index["mappings"]["_meta"] for index in mapping.values())
+        ask(url, "PUT", f"/{name}/_mapping", {"_meta": noted | {"docstokg": 1}})
+        with pytest.raises(Misconfigured, match="layout 1"):
+            writer.open_load("2", None, None, None)
+        with pytest.raises(Misconfigured, match="layout 1"):
+            writer.rebuild()
