@@ -36,13 +36,11 @@ from docstokg_local.evaluation import percentile
 from docstokg_local.loading.pipeline import LoadOptions, load
 from docstokg_local.loading.rejects import RejectLog
 from docstokg_local.loading.stores import stores_of
-from functions.authorize.authorize import encode_caller
-from infra import templates
 from infra.package import BUILD, build, size_mb
 from infra.specs import SPECS
-from tests.infra.gateway import Answer, render_request, render_response
+from tests.infra.gateway import Answer
 from tests.infra.test_bundles import measured
-from tests.infra.test_processes import EVERYTHING, STEPS, Deployment
+from tests.infra.test_processes import STEPS, Deployment
 from tests.runtime_api import Fleet, Folders
 
 ARN = "arn:aws:lambda:eu-central-1:111122223333:function:docstokg-test-{name}:live"
@@ -67,22 +65,12 @@ class Timed(Deployment):
         """Count what all functions printed so far."""
         return sum(path.stat().st_size for path in self._logs.glob("*.log"))
 
-    def _step(self, name: str) -> Any:
-        return lambda payload, _: self.timed(name, payload)
-
-    def timed(self, name: str, event: Any) -> Any:
-        """Invoke a function; its time in ms goes to `took`."""
+    def invoke(self, name: str, event: Any) -> Any:
+        """Send one event to one function; its time in ms goes to `took`."""
         started = time.perf_counter()
-        answer = self.fleet.invoke(name, event)
+        answer = super().invoke(name, event)
         self.took[name].append((time.perf_counter() - started) * 1000)
         return answer
-
-    def route(self, name: str, body: Any) -> Answer:
-        """Answer a route that one function serves, through its templates."""
-        template = templates.request_function(name, templates.caller("jwt"))
-        context = {"requestId": "req-9", "authorizer": {"caller": encode_caller(EVERYTHING)}}
-        event = render_request(template, "" if body is None else json.dumps(body), context)
-        return render_response(templates.response_function(), self.timed(name, event))
 
 
 class Amazon:
@@ -250,10 +238,10 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
             if step != name:
                 del deployment.took[step][length:]
     token = {"Authorization": f"Bearer {amazon.token(number)}"}
-    allowed = deployment.timed("authorize", {"headers": token, "methodArn": METHOD})
+    allowed = deployment.invoke("authorize", {"headers": token, "methodArn": METHOD})
     assert allowed["policyDocument"]["Statement"][0]["Effect"] == "Allow"
     batch = [trace(response, number * TRACES + place) for place in range(TRACES)]
-    kept = deployment.timed("record", {"Records": batch})
+    kept = deployment.invoke("record", {"Records": batch})
     assert kept == {"batchItemFailures": []}, kept
     return response | {"cost": cost}
 

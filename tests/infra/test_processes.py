@@ -46,7 +46,18 @@ class Deployment:
         self.machine = StateMachine.from_file(ASL, table)
 
     def _step(self, name: str) -> Any:
-        return lambda payload, _: self.fleet.invoke(name, payload)
+        return lambda payload, _: self.invoke(name, payload)
+
+    def invoke(self, name: str, event: Any) -> Any:
+        """Send one event to one function."""
+        return self.fleet.invoke(name, event)
+
+    def route(self, name: str, body: Any, caller: Caller = EVERYTHING) -> Answer:
+        """Answer a route that one function serves, through its templates; None = no body."""
+        template = templates.request_function(name, templates.caller("jwt"))
+        context = {"requestId": "req-9", "authorizer": {"caller": encode_caller(caller)}}
+        event = render_request(template, "" if body is None else json.dumps(body), context)
+        return render_response(templates.response_function(), self.invoke(name, event))
 
     def post(self, route: str, body: str, caller: Caller = EVERYTHING) -> Answer:
         """Answer a POST to /v1/answer or /v1/search as the deployed gateway would."""
@@ -212,12 +223,27 @@ def test_health_answers_through_its_template(deployment: Deployment) -> None:
 def test_two_hundred_questions_leave_no_word_in_the_logs(
     deployment: Deployment, small_store: Path
 ) -> None:
-    """Every line of every process, at DEBUG: neither questions nor passages."""
+    """Every line of every process, at DEBUG: neither questions, drafts nor passages."""
     snippets = set()
     for number in range(200):
-        answer = deployment.post("search", question(f"seizures {MARK} {number} in infants?"))
-        assert answer.status == 200
-        snippets |= {citation["snippet"] for citation in answer.json["citations"]}
+        text = f"seizures {MARK} {number} in infants?"
+        # A caller of its own, so that no budget per caller ends the walks.
+        caller = Caller(sub=f"caller-{number}", namespaces=("*",), groups=("*",))
+        match number % 5:
+            case 0 | 1:
+                answer = deployment.post("search", question(text), caller)
+            case 2:
+                more: dict[str, Any] = {"synthesis": {"enabled": True, "model": "extractive"}}
+                body = question(text, **more, budget={"max_tokens_gen": 256}, verbosity="full")
+                answer = deployment.post("answer", body, caller)
+            case 3:
+                answer = deployment.post("answer", question(text, verbosity="graph"), caller)
+            case _:
+                seeds = {"seed_ids": ["HP:0001250"], "query": text}
+                assert deployment.route("traverse", seeds, caller).status == 200
+                answer = deployment.route("check", {"text": f"It is about {text}"}, caller)
+        assert answer.status == 200, answer.body
+        snippets |= {citation["snippet"] for citation in answer.json.get("citations", ())}
     logs = deployment.fleet.log_text()
     assert len(logs.splitlines()) > 400
     assert MARK not in logs
