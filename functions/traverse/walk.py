@@ -393,6 +393,7 @@ class _Walker:
         """Score the nodes of a layer by vectors, or by words where there are none."""
         names = sorted(layer)
         if self._query is not None:
+            self._stored([name for name in names if name not in self._vectors])
             self._embed([name for name in names if name not in self._vectors])
             having = {n: self._vectors[n] for n in names if n in self._vectors}
             kept = [self._vectors[n] for n in sorted(self._found.nodes) if n in self._vectors]
@@ -412,6 +413,21 @@ class _Walker:
             else 0.0
             for name in names
         }
+
+    def _stored(self, names: Sequence[str]) -> None:
+        """Read what the load made of entity names; what is of another space is made anew."""
+        entities = [name for name in names if _label(name, self._chunks) == "Entity"]
+        if not entities:
+            return
+        try:
+            found = self._graph.vectors(entities, self._asked.scope, self._left_s())
+        except DocsToKGError as error:
+            if (reason := reason_of(error)) not in self._found.degraded:
+                self._found.degraded.append(reason)
+            return
+        assert self._query is not None
+        size = self._query.nbytes
+        self._vectors |= {n: unpack(v) for n, v in found.items() if len(v) == size}
 
     def _embed(self, names: Sequence[str]) -> None:
         if not names or self._embedder is None:

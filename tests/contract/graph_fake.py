@@ -90,6 +90,9 @@ class MemoryGraph:
             for item in self._by_ids(ids, scope)
         }
 
+    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+        return {i.id: i.vector for i in self._by_ids(ids, scope) if i.vector is not None}
+
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:
@@ -336,7 +339,7 @@ class MemoryGraph:
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
         rows = [f"chunk {c.model_dump_json()}" for c in self._chunks.values()]
-        rows += [f"entity {e.model_dump_json()}" for e in self._entities.values()]
+        rows += [f"entity {e.model_dump()}" for e in self._entities.values()]
         rows += [f"relation {r.model_dump_json()}" for r in self._relations.values()]
         rows += [f"mention {json.dumps(k)} {m.start} {m.end}" for k, m in self._mentions.items()]
         yield from sorted(row for row in rows if f'"{namespace}"' in row)

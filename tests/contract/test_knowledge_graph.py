@@ -21,6 +21,7 @@ from docstokg.contracts.records import (
 )
 from docstokg.domain.folding import entity_id, question_keys
 from docstokg.domain.linking import Linker
+from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets
 from docstokg.ports import GraphWriter, KnowledgeGraph
 from tests.contract.graph_fake import MemoryGraph
@@ -127,6 +128,7 @@ def relation(
     )
 
 
+NAMED, HIDDEN = pack([1.0, 2.0]), pack([3.0, -1.0])
 SECRET = entity_id("secret gene")
 BRIDGE = entity_id("bridge")
 
@@ -144,12 +146,14 @@ def fill(writer: GraphWriter) -> None:
     )
     writer.put_entities(
         [
-            entity("HP:0001250", "Seizures", "Phenotype", synonyms=("Epileptic fit",)),
+            entity(
+                "HP:0001250", "Seizures", "Phenotype", synonyms=("Epileptic fit",), vector=NAMED
+            ),
             entity("HP:0000001", "Old fits", obsolete=True, replaced_by="hp:0001250"),
             entity("MONDO:1", "Crohn's disease", "Disease"),
             entity("HP:0000118", "Phenotypic abnormality", "Phenotype"),
             entity(BRIDGE, "bridge", listed=False),
-            entity(SECRET, "secret gene", listed=False),
+            entity(SECRET, "secret gene", listed=False, vector=HIDDEN),
             EntityRecord(id="HP:0001250", namespace="other", name="Elsewhere"),
         ]
     )
@@ -316,6 +320,15 @@ def test_names_and_leaving_relations(store: Store) -> None:
         ("has_symptom", "HP:0001250"),
         ("is_a", "MONDO:99"),
     ]
+
+
+def test_vectors_of_names_are_those_of_the_load(store: Store) -> None:
+    ids = ["hp:0001250", "MONDO:1", SECRET, "no:1"]
+    seen = {"HP:0001250": NAMED}
+    assert store.graph.vectors(ids, EVERYBODY, PATIENT_S) == seen | {SECRET: HIDDEN}
+    stranger = Scope(namespace=SPACE, groups=())
+    assert store.graph.vectors(ids, stranger, PATIENT_S) == seen
+    assert store.graph.vectors([], EVERYBODY, PATIENT_S) == {}
 
 
 def test_info_counts_after_a_load(store: Store) -> None:

@@ -205,6 +205,44 @@ def test_breadth_first_keeps_what_it_finds_first(both: tuple[MemoryGraph, Memory
     assert walked(both, "HP:1", gated=False, **cap).view() == plain.view()
 
 
+def test_vectors_that_a_load_stored_are_not_made_again() -> None:
+    """They also win: `HP:3` was given the question's own vector, whatever its name says."""
+
+    class Counting(WordVectors):
+        def __init__(self) -> None:
+            self.texts: list[str] = []
+
+        def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+            self.texts += texts
+            return super().embed(texts, timeout_s)
+
+    graph, index = stores()
+    (asked,) = WordVectors().embed([QUERY], None)
+    graph.put_entities([entity("HP:3", "Concrete", "Material", vector=asked)])
+    embedder = Counting()
+    walk = Walk(
+        query=QUERY,
+        scope=Scope(namespace="default"),
+        seeds=("HP:1",),
+        direction="both",
+        max_depth=1,
+        soft_depth=1,
+        max_nodes=60,
+        frontier=Frontier(top_k=60, delta_threshold=2.0),
+    )
+    found = walk_graph(
+        walk,
+        graph=graph,
+        index=index,
+        embedder=embedder,
+        telemetry=Telemetry(write=lambda line: None),
+        time_s=30.0,
+    )
+    assert "Concrete" not in embedder.texts
+    assert {QUERY, "Fever"} <= set(embedder.texts)
+    assert found.nodes["HP:3"].score > found.nodes["HP:2"].score
+
+
 def test_documents_topics_and_chunks_are_seeds(both: tuple[MemoryGraph, MemoryIndex]) -> None:
     found = walked(both, "doc:d1", "topic:roads", number("c"), "doc:none", "nothing", max_depth=1)
     assert {"doc:d1", "topic:roads", number("c"), number("a"), number("b")} <= set(found.nodes)

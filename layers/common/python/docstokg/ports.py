@@ -117,6 +117,10 @@ class KnowledgeGraph(Protocol):
         """Map each known id to its preferred name followed by its synonyms."""
         ...
 
+    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+        """Map each known id to the stored vector of its name; those without one are left out."""
+        ...
+
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:

@@ -249,6 +249,15 @@ RETURN e.key AS key, e.id AS id, e.name AS name, e.type AS type, {_COUNT} AS men
     {"all": True, "groups": ["g"], "ids": ["default/a"]},
 )
 
+VECTORS = Template(
+    "vectors",
+    f"""{_KEPT}UNWIND $p.ids AS wanted
+MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
+WHERE {_KNOWN} AND e.vector IS NOT NULL
+RETURN DISTINCT e.id AS id, e.vector AS vector ORDER BY id""",
+    {"all": True, "groups": ["g"], "ids": ["default/a"]},
+)
+
 RELATIONS_OF = Template(
     "relations_of",
     f"""{_KEPT}UNWIND $p.ids AS wanted
@@ -273,7 +282,7 @@ RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
     {"name": "docstokg"},
 )
 
-READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, RELATIONS_OF, INFO)
+READS: tuple[Template, ...] = (SLICE, WIDEN, ENTITIES, VECTORS, RELATIONS_OF, INFO)
 """What a request may run; every one passes the plan guard."""
 
 

@@ -150,6 +150,13 @@ class Neo4jGraph:
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
         }
 
+    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+        """Map each visible id to the stored vector of its name; those without are left out."""
+        if not ids:
+            return {}
+        found = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
+        return {row["id"]: bytes(row["vector"]) for row in found}
+
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:

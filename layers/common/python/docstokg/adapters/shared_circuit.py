@@ -113,6 +113,10 @@ class GuardedGraph:
         """See the port."""
         return self._guard(lambda: self._inner.names(ids, scope, timeout_s))
 
+    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+        """See the port."""
+        return self._guard(lambda: self._inner.vectors(ids, scope, timeout_s))
+
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:

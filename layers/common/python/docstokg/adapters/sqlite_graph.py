@@ -85,6 +85,11 @@ class SqliteGraph:
         with self._reading(scope, timeout_s) as reader:
             return reader.names(ids)
 
+    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+        """Map each visible id to the stored vector of its name; those without are left out."""
+        with self._reading(scope, timeout_s) as reader:
+            return reader.vectors(ids)
+
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:
@@ -507,6 +512,12 @@ class _Reader:
             identifier: tuple(dict.fromkeys([name, *json.loads(synonyms)]))
             for identifier, name, synonyms in found
         }
+
+    def vectors(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Read vectors of visible entities."""
+        text = "SELECT id, vector FROM graph_entities WHERE entity = ?"
+        found = [self._run(text, (row[0],)).fetchone() for row in self.rows_of_ids(ids)]
+        return {identifier: vector for identifier, vector in found if vector is not None}
 
     def info(self) -> GraphInfo:
         """Read what the last finished load counted."""
