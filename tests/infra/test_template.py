@@ -74,6 +74,25 @@ def test_every_route_but_health_needs_a_credential(template: Template, request: 
             assert properties.get("ApiKeyRequired", False) is metered
 
 
+def test_keys_meter_where_the_settings_say_so(template: Template, request: Any) -> None:
+    ours = environment(request.node.callspec.params["template"]).metering
+    plans = list(template.all("AWS::ApiGateway::UsagePlan").values())
+    assert len(plans) == len(template.all("AWS::ApiGateway::ApiKey")) == (ours is not None)
+    for plan in plans:
+        assert ours is not None
+        assert plan["Quota"] == {"Limit": ours.monthly_quota, "Period": "MONTH"}
+        assert plan["Throttle"] == {"BurstLimit": ours.burst, "RateLimit": ours.rate}
+
+
+def test_prod_cannot_be_deleted_by_mistake(assembly: Path) -> None:
+    for name in ENVIRONMENTS:
+        manifest = json.loads((assembly / name / "manifest.json").read_text("utf-8"))
+        properties = manifest["artifacts"][f"docstokg-{name}"]["properties"]
+        protected = properties.get("terminationProtection", False)
+        assert protected == environment(name).termination_protection == (name == "prod")
+        assert properties["tags"]["docstokg:environment"] == name
+
+
 def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> None:
     for (path, method), properties in paths(template).items():
         if method == "ANY" or path == "/openapi.json":
