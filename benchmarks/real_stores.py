@@ -1,6 +1,6 @@
 """What the real stores cost and whether they answer as the embedded ones do.
 
-    python -m benchmarks.real_stores latency SET_FOLDER... --namespace NS [--limit 300] [--hops 1]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.real_stores latency SET_FOLDER... --namespace NS
     python -m benchmarks.real_stores same SET_FOLDER... --namespace NS --embedded sqlite:///STORE
     python -m benchmarks.real_stores visibility [--requests 1000]
 
@@ -10,7 +10,7 @@ Questions of several sets are mixed. `latency`: requests without synthesis throu
 machine, each question asked for the first time, p50 and p95 of each step; then the bare calls of
 the same requests (search, slice, second hop, get, both query encodings), issued alone by the same
 clients in the same run. The ratio divides the medians of a request's wall time and of the sum of
-its own bare calls. `--hops 1`: no second hop.
+its own bare calls. `--hops 1`: no second hop. OPENBLAS_NUM_THREADS is what the command line sets for its own process.
 `same`: how many citations the embedded and the real stores have in common, and in what order.
 `visibility`: a generated corpus over 5 namespaces and 20 groups in a namespace prefix of its own;
 counts everything an answer shows that its caller may not see.

@@ -410,6 +410,8 @@ def _opensearch_launch(setup: _Setup) -> _Launch:
         "discovery.type": "single-node",
         "cluster.routing.allocation.disk.threshold_enabled": "false",
         "action.auto_create_index": "false",
+        # A small heap is nearly full of garbage most of the time; requests must not fail for it.
+        "indices.breaker.total.use_real_memory": "false",
         **setup.extra,
     }
     (config / "opensearch.yml").write_text(

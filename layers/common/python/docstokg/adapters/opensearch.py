@@ -51,7 +51,8 @@ MIN_CANDIDATES = 100  # HNSW looks at this many even when fewer hits are wanted
 CHILD_SHARE = 0.9  # a child stops before the client does, so that the others are still heard
 LOAD_TIMEOUT_S = 120.0
 BULK_BYTES = 4_000_000
-BULK_TRIES = 5
+BULK_TRIES = 6
+BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
 MAX_NAMESPACES = 1000
 MAX_COUNTED = 60_000  # the server allows 65,535 buckets; the rarest tokens beyond count as new
@@ -519,13 +520,18 @@ class OpenSearchWriter:
                 action = "delete" if document is None else "index"
                 lines.append(json.dumps({action: {"_id": name}}))
                 lines += [] if document is None else [document]
-            answer = self._server.call(
-                "POST",
-                f"/{alias}/_bulk",
-                timeout_s=LOAD_TIMEOUT_S,
-                body="\n".join(lines) + "\n",
-                params={"filter_path": "items.*._id,items.*.status,items.*.result,items.*.error"},
-            )
+            try:
+                answer = self._server.call(
+                    "POST",
+                    f"/{alias}/_bulk",
+                    timeout_s=LOAD_TIMEOUT_S,
+                    body="\n".join(lines) + "\n",
+                    params={"filter_path": BULK_ANSWER},
+                )
+            except QuotaExceeded:  # the whole of it: the server is short of memory
+                if attempt == BULK_TRIES - 1:
+                    raise
+                continue
             busy = {}
             refusals: list[DocsToKGError] = []
             with _schema_checked("_bulk"):
