@@ -10,7 +10,8 @@ Questions of several sets are mixed. `latency`: requests without synthesis throu
 machine, each question asked for the first time, p50 and p95 of each step; then the bare calls of
 the same requests (search, slice, second hop, get, both query encodings), issued alone by the same
 clients in the same run. The ratio divides the medians of a request's wall time and of the sum of
-its own bare calls. `--hops 1`: no second hop. OPENBLAS_NUM_THREADS is what the command line sets for its own process.
+its own bare calls. `--hops 1`: no second hop. OPENBLAS_NUM_THREADS: as `docstokg` sets it
+for its own process.
 `same`: how many citations the embedded and the real stores have in common, and in what order.
 `visibility`: a generated corpus over 5 namespaces and 20 groups in a namespace prefix of its own;
 counts everything an answer shows that its caller may not see.
