@@ -1,12 +1,13 @@
 """How fast the HTTP API answers: the real server in its own process, one request at a time.
 
-    python -m benchmarks.http_api build STORE.sqlite SET... [--copies N]
-    python -m benchmarks.http_api ask STORE.sqlite SET... [--requests 300] [--synthesize MODEL]
+    python -m benchmarks.http_api build STORE SET... [--copies N]
+    python -m benchmarks.http_api ask STORE SET... [--requests 300] [--synthesize MODEL]
                                   [--hops N]
 
-SET is a folder such as ../shared/data/musique100. `build` loads the sets as `docstokg load` does;
-with --copies every chunk comes N times, each copy with a tenth of its words and tokens exchanged
-and its vector turned by noise, mentioning what its own text mentions. `ask` puts the sets'
+STORE is a SQLite file, or `real` for the servers `make services` started. SET is a folder such as
+../shared/data/musique100. `build` loads the sets as `docstokg load` does; with --copies every chunk
+comes N times, each copy with a tenth of its words and tokens exchanged and its vector turned by
+noise, mentioning what its own text mentions. `ask` puts the sets'
 questions, mixed, to `docstokg serve` and prints p50 and p95 of the wall time at the client, the
 embedding of a question that was never seen included, and what each step took. --hops 1 holds the
 graph to one hop, --hops 0 switches it off.
@@ -35,6 +36,7 @@ from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.visibility import facets
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_local.cli import settings_of
 from docstokg_local.loading.context import LoadOptions
 from docstokg_local.loading.pipeline import load
 from docstokg_local.loading.rejects import RejectLog
@@ -42,16 +44,24 @@ from docstokg_local.loading.stores import stores_of
 
 NAMESPACE = "bench"
 BATCH = 1000
+REAL = "real"
+ADDRESS = (
+    "index_url",
+    "index_user",
+    "index_password",
+    "graph_url",
+    "graph_user",
+    "graph_password",
+)
 
 
-def settings(store: Path) -> Settings:
+def settings(store: str) -> Settings:
     """Take the environment's settings with this store."""
-    url = f"sqlite:///{store.resolve()}"
-    chosen = {"DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
-    return Settings.from_environment({**os.environ, **chosen})
+    url = REAL if store == REAL else f"sqlite:///{Path(store).resolve()}"
+    return settings_of(url, url)
 
 
-def build(store: Path, sets: list[Path], copies: int) -> None:
+def build(store: str, sets: list[Path], copies: int) -> None:
     """Load the sets once, then add noisy copies."""
     wiring = Wiring(settings(store))
     started = time.monotonic()
@@ -123,26 +133,18 @@ def mentions(chunk: ChunkRecord, linker: Linker) -> list[MentionRecord]:
 
 
 @contextlib.contextmanager
-def served(store: Path) -> Iterator[int]:
+def served(store: str) -> Iterator[int]:
     """Run `docstokg serve` in its own process, with an empty cache of vectors."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    url = f"sqlite:///{store.resolve()}"
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "DOCSTOKG_CACHE_DIR": cache, "DOCSTOKG_LOG_LEVEL": "ERROR"}
-        command = [
-            sys.executable,
-            "-m",
-            "docstokg_local.cli",
-            "serve",
-            "--port",
-            str(port),
-            "--index",
-            url,
-            "--graph",
-            url,
-        ]
+        for name in ADDRESS:
+            value = getattr(settings(store), name)
+            if value is not None:
+                environment[f"DOCSTOKG_{name.upper()}"] = str(value)
+        command = [sys.executable, "-m", "docstokg_local.cli", "serve", "--port", str(port)]
         server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
         try:
             for _ in range(600):
@@ -156,7 +158,7 @@ def served(store: Path) -> Iterator[int]:
 
 
 def ask(
-    store: Path, sets: list[Path], requests: int, model: str | None, hops: int | None = None
+    store: str, sets: list[Path], requests: int, model: str | None, hops: int | None = None
 ) -> dict[str, object]:
     """Measure; every figure is in milliseconds."""
     questions = [
@@ -215,7 +217,7 @@ def main() -> None:
     """Build a store, or ask one."""
     parser = argparse.ArgumentParser(description="Speed of the HTTP API.")
     parser.add_argument("what", choices=("build", "ask"))
-    parser.add_argument("store", type=Path)
+    parser.add_argument("store")
     parser.add_argument("sets", type=Path, nargs="+")
     parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--requests", type=int, default=300)

@@ -212,7 +212,7 @@ def serve(
     from docstokg_local.server import serve as run_server
 
     typer.echo(f"listening on http://{host}:{port} (Ctrl-C ends)", err=True)
-    run_server(_settings(index, graph), host, port)
+    run_server(settings_of(index, graph), host, port)
 
 
 @app.command()
@@ -252,7 +252,7 @@ def evaluate(
     _check_namespace(namespace)
     names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
     report = run_evaluation(
-        folder, read_questions(folder, limit), namespace, names, _settings(index, graph)
+        folder, read_questions(folder, limit), namespace, names, settings_of(index, graph)
     )
     if json_file is not None:
         try:
@@ -334,7 +334,7 @@ def doctor(
     from docstokg_local import doctor as examination
 
     if settings:
-        examination.show_settings(_settings(index, graph))
+        examination.show_settings(settings_of(index, graph))
         return
     wiring = _wiring(index, graph)
     if digest:
@@ -387,7 +387,7 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
     return DONE
 
 
-def _settings(index: str | None, graph: str | None) -> "Settings":
+def settings_of(index: str | None, graph: str | None) -> "Settings":
     """Read the environment, then the options; a lone sqlite option names the store of both."""
     from docstokg.settings import Settings
 
@@ -429,7 +429,7 @@ def _wiring(index: str | None, graph: str | None) -> "Wiring":
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
 
-    settings = _settings(index, graph)
+    settings = settings_of(index, graph)
     # A request's log line belongs to a server; a command shows its own result instead.
     level = settings.log_level if "DOCSTOKG_LOG_LEVEL" in os.environ else "ERROR"
     return Wiring(settings, Telemetry(level=level, reveal=settings.rag_log_snippets))
