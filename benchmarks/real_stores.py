@@ -19,6 +19,7 @@ counts everything an answer shows that its caller may not see.
 
 import argparse
 import base64
+import hashlib
 import itertools
 import json
 import os
@@ -58,6 +59,7 @@ from docstokg_local.workflow import LocalWorkflow
 PATIENT_S = 30.0
 WARM_UP = 40
 SPACES = tuple(f"vis-{name}" for name in "abcde")
+TOPICS = 30
 GROUPS = tuple(f"g{number}" for number in range(20))
 
 
@@ -301,7 +303,8 @@ def visibility(settings: Settings, requests: int) -> dict[str, Any]:
         for _ in range(requests):
             space = rng.choice(SPACES)
             groups = tuple(sorted(rng.sample(GROUPS, rng.randrange(4))))
-            words = " ".join(f"topic{rng.randrange(30)}" for _ in range(3))
+            topics = [rng.randrange(TOPICS) for _ in range(3)]
+            words = " ".join(f"topic{topic}" for topic in topics)
             reply = workflow.run(
                 Envelope(
                     route="answer",
@@ -325,6 +328,7 @@ def visibility(settings: Settings, requests: int) -> dict[str, Any]:
                 continue
             shown += len(body["citations"])
             leaks.update(_leaks(body, acl, space, groups))
+            leaks.update(_miscounts(wiring, acl, Scope(namespace=space, groups=groups), topics))
     finally:
         for space in SPACES:
             wiring.index_writer().delete(space, None)
@@ -351,8 +355,8 @@ def _load_secrets(wiring: Wiring, rng: random.Random) -> dict[str, tuple[str, tu
             name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{space}/{place}"))
             groups = tuple(rng.sample(GROUPS, rng.randrange(3)))
             acl[name] = (space, groups)
-            topic = place % 30
-            text = f"On topic{topic} and topic{(topic + 1) % 30}, note {place} of {space}."
+            topic = place % TOPICS
+            text = f"On topic{topic} and topic{(topic + 1) % TOPICS}, note {place} of {space}."
             vector = [rng.gauss(0, 1) for _ in range(dimension or 8)]
             common = {
                 "uuid": name,
@@ -367,7 +371,7 @@ def _load_secrets(wiring: Wiring, rng: random.Random) -> dict[str, tuple[str, tu
                     ChunkRecord(
                         **common,
                         text=text,
-                        text_sha256="0" * 64,
+                        text_sha256=hashlib.sha256(text.encode()).hexdigest(),
                         vector=pack(vector) if model else None,
                         sparse={f"topic{topic}": 1.0},
                         run_id="visibility",
@@ -384,7 +388,7 @@ def _load_secrets(wiring: Wiring, rng: random.Random) -> dict[str, tuple[str, tu
             mentions[name] = [
                 MentionRecord(uuid=name, entity=own),
                 MentionRecord(uuid=name, entity=shared),
-                MentionRecord(uuid=name, entity=f"ent:{space}-topic{(topic + 1) % 30}"),
+                MentionRecord(uuid=name, entity=f"ent:{space}-topic{(topic + 1) % TOPICS}"),
             ]
             relations.append(
                 RelationRecord(
@@ -404,7 +408,7 @@ def _load_secrets(wiring: Wiring, rng: random.Random) -> dict[str, tuple[str, tu
                     acl=groups,
                 )
             )
-        for topic in range(30):
+        for topic in range(TOPICS):
             entities.append(
                 EntityRecord(
                     id=f"ent:{space}-topic{topic}",
@@ -458,8 +462,37 @@ def _leaks(
             yield "graph node"
     text = json.dumps(body, ensure_ascii=False)
     for entity in hidden_entities:
+        where, _, place = entity.removeprefix("ent:").rpartition("-")
         if f'"{entity}"' in text:
             yield "id anywhere"
+        if f'"private {place} {where}"' in text:
+            yield "name anywhere"
+
+
+def _miscounts(
+    wiring: Wiring,
+    acl: Mapping[str, tuple[str, tuple[str, ...]]],
+    scope: Scope,
+    topics: Sequence[int],
+) -> Iterable[str]:
+    """Compare facts and counts the stores give this caller with what the generated lists say."""
+    visible = {
+        name: place
+        for place, (name, (where, access)) in _places(acl)
+        if where == scope.namespace and may_see(access, scope.groups)
+    }
+    holders = Counter(
+        topic for place in visible.values() for topic in (place % TOPICS, (place + 1) % TOPICS)
+    )
+    wanted = {f"ent:{scope.namespace}-topic{topic}": holders[topic] for topic in topics}
+    found = wiring.knowledge_graph().entities(list(wanted), scope, PATIENT_S)
+    if {row.id: row.mentions for row in found} != {k: n for k, n in wanted.items() if n}:
+        yield "count"
+    words = " ".join(f"topic{topic}" for topic in topics)
+    asked = [ChannelQuery(channel="facts", size=20, text=words)]
+    (result,) = wiring.search_index().search(asked, scope, PATIENT_S)
+    if any(fact.evidence_uuid not in visible for fact in result.facts):
+        yield "fact"
 
 
 def _places(

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, Required, TypedDict, Unpack
 
 import numpy as np
 import urllib3.connection
@@ -72,25 +72,34 @@ TRANSLATION: tuple[tuple[type[Exception], type[DocsToKGError], str], ...] = (
 )
 
 
+class Connection(TypedDict, total=False):
+    """Where a server is and how it wants to be spoken to; readers and writers take the same.
+
+    `region`: for SigV4, else the session's. `ca_file`: PEM of a private certificate maker.
+    """
+
+    url: Required[str]
+    auth: Auth
+    user: str | None
+    password: str | None
+    region: str | None
+    ca_file: str | None
+
+
 class OpenSearchIndex:
     """The reading side: one `_msearch` to search, one `_mget` to hydrate."""
 
     def __init__(
         self,
         *,
-        url: str,
         name: str = "docstokg",
-        auth: Auth = "basic",
-        user: str | None = None,
-        password: str | None = None,
-        region: str | None = None,
-        ca_file: str | None = None,
         telemetry: Telemetry | None = None,
         info_ttl_s: float = INFO_TTL_S,
+        **connection: Unpack[Connection],
     ) -> None:
         self._name = name
         self._telemetry = telemetry or Telemetry()
-        self._server = _Server(url, auth, user, password, region, ca_file)
+        self._server = _Server(**connection)
         self._info_ttl_s = info_ttl_s
         self._info: tuple[float, IndexInfo] | None = None
         self._rarity = Rarity()
@@ -242,18 +251,13 @@ class OpenSearchWriter:
     def __init__(
         self,
         *,
-        url: str,
         name: str = "docstokg",
-        auth: Auth = "basic",
-        user: str | None = None,
-        password: str | None = None,
-        region: str | None = None,
-        ca_file: str | None = None,
         telemetry: Telemetry | None = None,
+        **connection: Unpack[Connection],
     ) -> None:
         self._name = name
         self._telemetry = telemetry or Telemetry()
-        self._server = _Server(url, auth, user, password, region, ca_file)
+        self._server = _Server(**connection)
         self._stale = True  # what was put may not be searchable yet
 
     def open_load(
@@ -899,23 +903,15 @@ class _Server:
     in a worker; when the limit passes, the socket in use is shut down, which ends the worker too.
     """
 
-    def __init__(
-        self,
-        url: str,
-        auth: Auth,
-        user: str | None,
-        password: str | None,
-        region: str | None,
-        ca_file: str | None,
-    ) -> None:
+    def __init__(self, **at: Unpack[Connection]) -> None:
         self._client = OpenSearch(
-            hosts=[url],
-            http_auth=_credentials(auth, user, password, region),
+            hosts=[at["url"]],
+            http_auth=_credentials(at),
             connection_class=_AbortableConnection,
             pool_maxsize=CONNECTIONS,
             max_retries=0,
-            http_compress=url.startswith("https"),
-            ca_certs=ca_file,
+            http_compress=at["url"].startswith("https"),
+            ca_certs=at.get("ca_file"),
         )
         self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="opensearch")
 
@@ -1045,14 +1041,14 @@ class _AbortableConnection(Urllib3HttpConnection):  # type: ignore[misc]
         self.pool.ConnectionCls = _TlsConnection if self.use_ssl else _PlainConnection
 
 
-def _credentials(
-    auth: Auth, user: str | None, password: str | None, region: str | None
-) -> object | None:
+def _credentials(at: Connection) -> object | None:
+    auth = at.get("auth", "basic")
     if auth == "basic":
-        return (user, password or "") if user else None
+        user = at.get("user")
+        return (user, at.get("password") or "") if user else None
     import boto3  # only signed deployments carry it
 
-    session = boto3.Session(region_name=region)
+    session = boto3.Session(region_name=at.get("region"))
     found = session.get_credentials()
     if found is None or session.region_name is None:
         raise Misconfigured("SigV4 needs AWS credentials and DOCSTOKG_AWS_REGION")
