@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from docstokg.contracts.request import RAGRequest
-from docstokg.contracts.state import Grounded, Plan
+from docstokg.contracts.state import Grounded, Plan, Reply
 from docstokg.contracts.traverse import TraverseEnvelope
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.traverse.call_budget import CallBudget
@@ -21,7 +21,7 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         if event.get("mode") == "graph":
-            view, degraded, warnings = view_of_citations(
+            found = view_of_citations(
                 RAGRequest.model_validate(event["request"]),
                 Plan.model_validate(event["plan"]),
                 Grounded.model_validate(event["grounded"]),
@@ -32,8 +32,12 @@ def build(wiring: Wiring) -> Handler:
                 telemetry=wiring.telemetry,
                 clock=time.time,
             )
+            if isinstance(found, Reply):
+                refused = found.model_dump(mode="json")
+                return {"graph": None, "degraded": [], "reply": refused}
+            view, degraded = found
             shown = None if view is None else view.model_dump(mode="json")
-            return {"graph": shown, "degraded": list(degraded), "warnings": list(warnings)}
+            return {"graph": shown, "degraded": list(degraded), "reply": None}
         reply = traverse(
             TraverseEnvelope.model_validate(event),
             graph=graph,

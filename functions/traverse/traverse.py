@@ -69,7 +69,7 @@ def traverse(
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     wait_s = budget.spend(envelope.caller.sub, now_s)
     if wait_s > 0:
-        return _refused(envelope, wait_s, telemetry)
+        return _refused("traverse", envelope.request_id, envelope.caller.sub, wait_s, telemetry)
     asked = _walk(request, envelope.caller, labels)
     try:
         found = walk_graph(
@@ -104,7 +104,9 @@ def traverse(
     )
 
 
-def _audit(telemetry: Telemetry, request_id: str, caller: str) -> None:
+def _refused(
+    route: str, request_id: str, caller: str, wait_s: float, telemetry: Telemetry
+) -> Reply:
     telemetry.log(
         "WARNING",
         "audit",
@@ -112,17 +114,13 @@ def _audit(telemetry: Telemetry, request_id: str, caller: str) -> None:
         request_id=request_id,
         caller=caller_hash(caller),
     )
-
-
-def _refused(envelope: TraverseEnvelope, wait_s: float, telemetry: Telemetry) -> Reply:
-    _audit(telemetry, envelope.request_id, envelope.caller.sub)
-    telemetry.count("rag_requests_total", route="traverse", status="429")
+    telemetry.count("rag_requests_total", route=route, status="429")
     detail = "This caller's graph walks of this minute are spent."
     return problem_reply(
         429,
         "graph_budget_exceeded",
         detail,
-        envelope.request_id,
+        request_id,
         headers={"Retry-After": str(max(1, round(wait_s + 0.5)))},
     )
 
@@ -243,14 +241,14 @@ def view_of_citations(
     budget: CallBudget,
     telemetry: Telemetry,
     clock: Callable[[], float],
-) -> tuple[GraphView | None, tuple[DegradedReason, ...], tuple[str, ...]]:
-    """Walk from the citations and the question's entities; (view, degraded reasons, warnings).
+) -> tuple[GraphView | None, tuple[DegradedReason, ...]] | Reply:
+    """Walk from the citations and the question's entities; (view, degraded reasons), or a 429.
 
     The caller's `limits.graph` narrows depth, nodes and relations; the server's caps always win.
     """
-    if budget.spend(plan.caller_sub, clock()) > 0:
-        _audit(telemetry, plan.request_id, plan.caller_sub)
-        return None, (), ("The graph view was left out: this caller's walks are spent.",)
+    wait_s = budget.spend(plan.caller_sub, clock())
+    if wait_s > 0:
+        return _refused(plan.route, plan.request_id, plan.caller_sub, wait_s, telemetry)
     limits = request.limits.graph
     hard = min(MAX_DEPTH, (limits and limits.max_depth_hard) or VIEW_DEPTH)
     asked = Walk(
@@ -273,7 +271,7 @@ def view_of_citations(
             asked, graph=graph, index=index, embedder=embedder, telemetry=telemetry, time_s=time_s
         )
     except DocsToKGError as error:
-        return None, (reason_of(error),), ()
+        return None, (reason_of(error),)
     count(telemetry, found)
     nodes, edges = found.view()
     view = GraphView(
@@ -286,7 +284,7 @@ def view_of_citations(
             depth_reached=found.depth_reached,
         ),
     )
-    return view, tuple(found.degraded), ()
+    return view, tuple(found.degraded)
 
 
 def count(telemetry: Telemetry, found: Walked) -> None:

@@ -105,7 +105,7 @@ HEALTHY: dict[str, Step] = {
     "Expand": expand,
     "Retrieve": gives({"degraded": [], "pool": ["a"], "fusion": {"method": "minmax+MMR"}}),
     "Ground": gives({"degraded": [], "citations": [1], "blocks": ["x"], "relevant": True}),
-    "Traverse": gives({"degraded": [], "graph": {"nodes": []}, "warnings": ["w"]}),
+    "Traverse": gives({"degraded": [], "graph": {"nodes": []}}),
     "Synthesize": gives({"degraded": [], "outcome": "answered", "answer": "It is [1]."}),
     "Respond": respond,
 }
@@ -128,6 +128,8 @@ BIG = {"degraded": [], "pool": ["\U0001f600" * 70_000], "fusion": {"method": "mi
 TWICE = {"degraded": ["bm25_unavailable", "dense_unavailable"], "pool": []}
 ONCE = {"degraded": ["splade_unavailable"], "pool": []}
 REFUSAL = {"statusCode": 400, "body": "{}"}
+NO_VIEW: dict[str, Any] = {"graph": None, "degraded": []}
+SPENT = {"statusCode": 429, "body": "{}", "headers": {"Retry-After": "7"}}
 PLAIN = lambda _: validated(kg=False, synthesis=False)  # noqa: E731
 ROUTED = lambda _: validated(route=True)  # noqa: E731
 VIEWED: Step = lambda _: validated(verbosity="graph")  # noqa: E731 - as the steps beside it
@@ -159,7 +161,12 @@ SCENARIOS = [
     Scenario("validate crashes", 500, steps={"Validate": fails("KeyError")}),
     Scenario("validate hangs", 500, steps={"Validate": slow(validated())}),
     Scenario("validate throttled once", 200, fresh={"Validate": once(THROTTLED, PLAIN)}),
-    Scenario("validate throttled for good", 500, steps={"Validate": fails(THROTTLED)}),
+    Scenario("validate throttled for good", 429, steps={"Validate": fails(THROTTLED)}),
+    Scenario(
+        "graph view refused",
+        429,
+        steps={"Validate": VIEWED, "Traverse": gives({**NO_VIEW, "reply": SPENT})},
+    ),
     Scenario(
         "route fails",
         200,
@@ -371,7 +378,7 @@ def as_expected(scenario: Scenario, outcome: Outcome) -> None:
     body = json.loads(outcome.output["body"])
     if scenario.status == 500:
         assert (body["code"], body["request_id"]) == ("internal_error", "req-1")
-    elif scenario.status != 400:
+    elif scenario.status not in (400, 429):
         assert body["degraded"] == list(scenario.degraded)
 
 

@@ -110,6 +110,19 @@ def test_traverse_over_http(small_store: Path, client_for: Callable[..., Any]) -
     assert int(refused.headers["Retry-After"]) > 0
 
 
+def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    client = client_for(small_store, graph_budget_per_minute=1)
+    body = {"query": QUESTION, "verbosity": "graph"}
+    assert client.post("/v1/answer", json=body).status_code == 200
+    refused = client.post("/v1/answer", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (429, "graph_budget_exceeded")
+    assert refused.headers["content-type"].startswith("application/problem+json")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert client.post("/v1/answer", json={"query": QUESTION}).status_code == 200
+
+
 def test_a_switched_off_tool_is_not_there(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
