@@ -14,7 +14,7 @@ from docstokg.contracts.traverse import Direction, Frontier
 from docstokg.domain.frontier import gate_layer, score_layer, share_of
 from docstokg.domain.snippets import coverage, question_stems
 from docstokg.domain.vectors import Floats, matrix, unpack
-from docstokg.errors import DocsToKGError, PlanRejected, Timeout
+from docstokg.errors import DocsToKGError, PlanRejected, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex
 
@@ -200,6 +200,9 @@ class _Walker:
         if self._embedder is None:
             return
         try:
+            stored = self._index.info(self._left_s()).embedding_model
+            if stored not in (None, self._embedder.model):
+                raise Unavailable(f"what is stored was embedded by {stored}")
             (vector,) = self._embedder.embed([self._asked.query], min(QUERY_S, self._left_s()))
         except DocsToKGError:
             self._found.degraded.append("embedding_unavailable")

@@ -108,7 +108,12 @@ def both() -> tuple[MemoryGraph, MemoryIndex]:
     return stores()
 
 
-def walked(both: tuple[MemoryGraph, MemoryIndex], *seeds: str, **more: Any) -> Walked:
+def walked(
+    both: tuple[MemoryGraph, MemoryIndex],
+    *seeds: str,
+    embedder: WordVectors | None = None,
+    **more: Any,
+) -> Walked:
     asked: dict[str, Any] = {
         "query": QUERY,
         "scope": Scope(namespace="default"),
@@ -124,7 +129,7 @@ def walked(both: tuple[MemoryGraph, MemoryIndex], *seeds: str, **more: Any) -> W
         Walk(**asked),
         graph=both[0],
         index=both[1],
-        embedder=WordVectors(),
+        embedder=embedder or WordVectors(),
         telemetry=Telemetry(write=lambda line: None),
         time_s=30.0,
     )
@@ -220,27 +225,20 @@ def test_vectors_that_a_load_stored_are_not_made_again() -> None:
     (asked,) = WordVectors().embed([QUERY], None)
     graph.put_entities([entity("HP:3", "Concrete", "Material", vector=asked)])
     embedder = Counting()
-    walk = Walk(
-        query=QUERY,
-        scope=Scope(namespace="default"),
-        seeds=("HP:1",),
-        direction="both",
-        max_depth=1,
-        soft_depth=1,
-        max_nodes=60,
-        frontier=Frontier(top_k=60, delta_threshold=2.0),
-    )
-    found = walk_graph(
-        walk,
-        graph=graph,
-        index=index,
-        embedder=embedder,
-        telemetry=Telemetry(write=lambda line: None),
-        time_s=30.0,
-    )
+    found = walked((graph, index), "HP:1", embedder=embedder, max_depth=1, soft_depth=1)
     assert "Concrete" not in embedder.texts
     assert {QUERY, "Fever"} <= set(embedder.texts)
     assert found.nodes["HP:3"].score > found.nodes["HP:2"].score
+
+
+def test_vectors_of_another_model_are_not_compared() -> None:
+    class Foreign(WordVectors):
+        model = "other-words"
+
+    found = walked(stores(), "HP:1", embedder=Foreign(), max_depth=1, soft_depth=1)
+    assert found.degraded == ["embedding_unavailable"]
+    assert found.embedding is None
+    assert found.nodes["X:1"].score > found.nodes["HP:3"].score, "scored by words"
 
 
 def test_documents_topics_and_chunks_are_seeds(both: tuple[MemoryGraph, MemoryIndex]) -> None:
