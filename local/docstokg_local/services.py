@@ -24,6 +24,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from docstokg.errors import DocsToKGError, Unavailable
+from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 
 DATA: Final = Path(__file__).parent / "services_data"
@@ -34,6 +36,7 @@ DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8
 MIN_JAVA: Final = 21
 START_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 30.0
+WARM_SECONDS: Final = 90.0
 PORT_SECONDS: Final = 5.0  # a killed server's last threads still hold its port for a moment
 TEST_PORTS: Final = range(20_000, 30_000)  # below what systems give to outgoing connections
 
@@ -697,6 +700,39 @@ def _lock(path: Path) -> Iterator[None]:
 # --- the command ------------------------------------------------------------------------------
 
 
+def warm_up(which: Which, endpoint: Endpoint, report: Report) -> None:
+    """Run the product's own queries: the first of a fresh server take longer than a request may."""
+    from docstokg.adapters.neo4j import Neo4jGraph
+    from docstokg.adapters.opensearch import OpenSearchIndex
+
+    port: OpenSearchIndex | Neo4jGraph
+    if which is Which.OPENSEARCH:
+        name = Settings.from_environment(os.environ).index_name
+        port = OpenSearchIndex(url=endpoint.url, name=name, telemetry=Telemetry(level="ERROR"))
+    else:
+        port = Neo4jGraph(
+            url=endpoint.url,
+            user=endpoint.user,
+            password=endpoint.password,
+            telemetry=Telemetry(level="ERROR"),
+        )
+    begun = time.monotonic()
+    try:
+        while (left := WARM_SECONDS - (time.monotonic() - begun)) > 0:
+            try:
+                port.warm(left)
+            except Unavailable:  # it accepts connections before its database is open
+                time.sleep(0.5)
+                continue
+            report(f"{which}: warm after {time.monotonic() - begun:.1f} s")
+            return
+        report(f"{which}: not warm after {WARM_SECONDS:.0f} s; its first answers may come late")
+    except DocsToKGError as error:
+        report(f"{which}: not warm, its first answers may come late: {error}")
+    finally:
+        port.close()
+
+
 def settings_lines(which: Which, home: Path, endpoint: Endpoint) -> Sequence[str]:
     """Write shell lines that point DocsToKG at the server; the password stays in its file."""
     if which is Which.OPENSEARCH:
@@ -741,6 +777,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     java_home=given.java_home,
                     report=report,
                 )
+                warm_up(which, endpoint, report)
                 print("\n".join(settings_lines(which, home, endpoint)), flush=True)
             elif given.action == "stop":
                 report(f"{which}: {'stopped' if stop(which, home, report=report) else 'was down'}")
