@@ -70,18 +70,25 @@ class RecordingIndex:
         self.inner = inner
         self.searches: list[tuple[Sequence[ChannelQuery], Scope]] = []
         self.reads: list[tuple[Sequence[str], Scope]] = []
+        self.took: dict[str, list[float]] = {"search": [], "get": []}
 
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
     ) -> tuple[ChannelResult, ...]:
         """Remember and pass on."""
         self.searches.append((tuple(queries), scope))
-        return self.inner.search(queries, scope, timeout_s)
+        begun = time.perf_counter()
+        found = self.inner.search(queries, scope, timeout_s)
+        self.took["search"].append((time.perf_counter() - begun) * 1000)
+        return found
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
         """Remember and pass on."""
         self.reads.append((tuple(uuids), scope))
-        return self.inner.get(uuids, scope, timeout_s)
+        begun = time.perf_counter()
+        found = self.inner.get(uuids, scope, timeout_s)
+        self.took["get"].append((time.perf_counter() - begun) * 1000)
+        return found
 
     def info(self, timeout_s: float) -> IndexInfo:
         """Pass on."""
@@ -95,18 +102,25 @@ class RecordingGraph:
         self.inner = inner
         self.slices: list[tuple[SliceRequest, Scope]] = []
         self.widened: list[tuple[Sequence[str], SliceRequest, Scope]] = []
+        self.took: dict[str, list[float]] = {"slice": [], "second_hop": []}
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Remember and pass on."""
         self.slices.append((request, scope))
-        return self.inner.slice(request, scope, timeout_s)
+        begun = time.perf_counter()
+        found = self.inner.slice(request, scope, timeout_s)
+        self.took["slice"].append((time.perf_counter() - begun) * 1000)
+        return found
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
         """Remember and pass on."""
         self.widened.append((tuple(frontier), request, scope))
-        return self.inner.widen(frontier, request, scope, timeout_s)
+        begun = time.perf_counter()
+        found = self.inner.widen(frontier, request, scope, timeout_s)
+        self.took["second_hop"].append((time.perf_counter() - begun) * 1000)
+        return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -175,6 +189,8 @@ def latency(
             ask(workflow, request(f"Again: {question}", namespace, hops))
         for kept in (index.searches, index.reads, graph.slices, graph.widened):
             kept.clear()
+        for times in (*index.took.values(), *graph.took.values()):
+            times.clear()
         steps: dict[str, list[float]] = {}
         walls, kinds, degraded = [], Counter[int](), Counter[str]()
         one_hop: list[float] = []
@@ -194,6 +210,7 @@ def latency(
             for step, taken in diagnostics["timings_ms"].items():
                 steps.setdefault(step, []).append(taken)
         calls.append((len(index.searches), len(graph.slices), len(graph.widened), len(index.reads)))
+        inside = {name: quantiles(found) for name, found in (index.took | graph.took).items()}
         bare = {
             "search": timed(lambda one: index.inner.search(*one, PATIENT_S), index.searches),
             "slice": timed(lambda one: graph.inner.slice(*one, PATIENT_S), graph.slices),
@@ -223,6 +240,7 @@ def latency(
         "steps_ms": {step: quantiles(found) for step, found in steps.items()},
         "one_hop_expansion_ms": quantiles(one_hop),
         "wall_ms": quantiles(walls),
+        "inside_ms": inside,
         "bare_ms": {name: quantiles(found) for name, found in bare.items()},
         "bare_sum_ms": quantiles(floors),
         "ratio_of_medians": round(statistics.median(walls) / statistics.median(floors), 2),
