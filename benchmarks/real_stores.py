@@ -49,6 +49,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 from docstokg.contracts.state import Caller, Envelope
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets, may_see
+from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph, SearchIndex
 from docstokg.settings import Settings
@@ -318,7 +319,7 @@ def visibility(settings: Settings, requests: int) -> dict[str, Any]:
     leaks: Counter[str] = Counter()
     shown = 0
     try:
-        for _ in range(requests):
+        for number in range(requests):
             space = rng.choice(SPACES)
             groups = tuple(sorted(rng.sample(GROUPS, rng.randrange(4))))
             topics = [rng.randrange(TOPICS) for _ in range(3)]
@@ -327,7 +328,7 @@ def visibility(settings: Settings, requests: int) -> dict[str, Any]:
                 Envelope(
                     route="answer",
                     request_id=uuid.UUID(int=rng.getrandbits(128)).hex,
-                    caller=Caller(sub="somebody", namespaces=(space,), groups=groups),
+                    caller=Caller(sub=f"caller-{number}", namespaces=(space,), groups=groups),
                     body_b64=base64.b64encode(
                         json.dumps(
                             {
@@ -361,7 +362,10 @@ def _load_secrets(wiring: Wiring, rng: random.Random) -> dict[str, tuple[str, tu
     """Write 60 chunks a namespace; every word of a closed chunk's entities is its own."""
     acl: dict[str, tuple[str, tuple[str, ...]]] = {}
     index, graph = wiring.index_writer(), wiring.graph_writer()
-    info = wiring.search_index().info(PATIENT_S)
+    try:
+        info = wiring.search_index().info(PATIENT_S)
+    except Unavailable:  # an embedded store is made by its first load
+        info = IndexInfo()
     embedder = wiring.embedder()
     model = info.embedding_model or (embedder.model if embedder else None)
     dimension = info.dimension or (embedder.dimension if embedder else None)
