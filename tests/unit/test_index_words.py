@@ -6,13 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.adapters.sqlite_index import best_rows
-from docstokg.adapters.sqlite_index_words import (
-    MAX_WORDS,
-    STOP_WORDS,
-    content_words,
-    match_expression,
-)
+from docstokg.adapters.sqlite_index import best_rows, match_expression
+from docstokg.domain.query_terms import MAX_WORDS, STOP_WORDS, content_words
 
 
 @given(st.text(max_size=400))

@@ -21,10 +21,9 @@ import urllib3.connection
 from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection
 from opensearchpy import exceptions as vendor
 
-from docstokg.adapters.sqlite_index import rarity
-from docstokg.adapters.sqlite_index_words import content_words
 from docstokg.contracts.records import ChunkRecord, FactRecord, IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.query_terms import content_words, rarity
 from docstokg.domain.vectors import pack, quantise, unpack
 from docstokg.domain.visibility import facets, may_see, required
 from docstokg.errors import (
@@ -584,7 +583,7 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Give the positive weights times `sqlite_index.rarity`, heaviest first."""
+        """Give the positive weights times `rarity`, heaviest first."""
         found = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             found = {

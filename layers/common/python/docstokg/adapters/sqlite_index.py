@@ -3,7 +3,6 @@
 # ruff: noqa: S608 - names of tables and conditions are written here, values are bound
 
 import json
-import math
 import sqlite3
 import threading
 import time
@@ -26,10 +25,10 @@ from docstokg.adapters.sqlite_index_schema import (
     words_table,
 )
 from docstokg.adapters.sqlite_index_session import Sessions
-from docstokg.adapters.sqlite_index_words import match_expression
 from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.query_terms import content_words, rarity
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
@@ -422,14 +421,6 @@ def _noted(db: sqlite3.Connection, key: str) -> str | None:
     return None if found is None else str(found[0])
 
 
-def rarity(holders: int, rows: int) -> float:
-    """Weigh a token by log(1 + (n - df + 0.5) / (df + 0.5)), as BM25 does for words.
-
-    The encoder saw other texts than these: see docs/decisions/sparse-queries.md.
-    """
-    return math.log(1 + (rows - holders + 0.5) / (holders + 0.5))
-
-
 def _failed(
     query: ChannelQuery, failure: Literal["unavailable", "timeout"], took_ms: float
 ) -> ChannelResult:
@@ -445,6 +436,15 @@ def _fact_hit(row: Any, score: float) -> FactHit:
         target=row["target"],
         evidence_uuid=row["evidence"],
     )
+
+
+def match_expression(text: str) -> str | None:
+    """Write an FTS5 expression of quoted words joined by OR; None when no word is left.
+
+    No operator of the query language can be reached from a question.
+    """
+    words = content_words(text)
+    return " OR ".join(f'"{word}"' for word in words) if words else None
 
 
 def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:

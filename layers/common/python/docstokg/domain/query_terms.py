@@ -1,5 +1,6 @@
-"""A question becomes a word query: no operator of the query language can be reached from it."""
+"""Which words and tokens of a question every store searches for, and how much each counts."""
 
+import math
 import re
 
 MAX_WORDS = 64
@@ -37,7 +38,9 @@ def content_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in words if word in kept)
 
 
-def match_expression(text: str) -> str | None:
-    """Write an FTS5 expression of quoted words joined by OR; None when no word is left."""
-    words = content_words(text)
-    return " OR ".join(f'"{word}"' for word in words) if words else None
+def rarity(holders: int, rows: int) -> float:
+    """Weigh a token by log(1 + (n - df + 0.5) / (df + 0.5)), as BM25 does for words.
+
+    The encoder saw other texts than these: see docs/decisions/sparse-queries.md.
+    """
+    return math.log(1 + (rows - holders + 0.5) / (holders + 0.5))
