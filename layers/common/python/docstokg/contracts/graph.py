@@ -1,7 +1,7 @@
 """What goes to and comes from the knowledge graph in one round trip.
 
-A slice holds some two thousand parts, is made by our own adapters and crosses no step: its parts are
-named tuples, which cost a third of a validated model.
+A slice holds some two thousand parts, is made by our own adapters and crosses no step: its parts
+are named tuples, which cost a third of a validated model.
 """
 
 from dataclasses import dataclass
