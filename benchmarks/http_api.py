@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import batched
 from pathlib import Path
@@ -167,7 +168,8 @@ def ask(
     random.Random(3).shuffle(questions)
     walls: list[float] = []
     steps: dict[str, list[float]] = {}
-    degraded = failed = 0
+    failed = 0
+    reasons: Counter[str] = Counter()
     with served(store) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         for number, question in enumerate(questions[: requests + 10]):
@@ -196,14 +198,14 @@ def ask(
                 failed += 1
                 continue
             diagnostics = json.loads(text)["diagnostics"]
-            degraded += diagnostics["degraded"]
+            reasons.update(diagnostics["degraded_reasons"])
             for step, took in diagnostics["timings_ms"].items():
                 steps.setdefault(step, []).append(took)
         connection.close()
     return {
         "requests": len(walls),
         "failed": failed,
-        "degraded": degraded,
+        "degraded": dict(reasons),
         "wall_ms": percentiles(walls),
         "steps_ms": {step: percentiles(values) for step, values in steps.items()},
         "share": {
