@@ -14,6 +14,20 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what each suite took, set-up included: the servers' suites are the long ones."""
+    took: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                suite = "/".join(report.nodeid.split("/")[:2])
+                took[suite] = took.get(suite, 0.0) + report.duration
+    if took:
+        terminalreporter.section("seconds by suite, summed over workers")
+        for suite, seconds in sorted(took.items()):
+            terminalreporter.line(f"{seconds:8.1f}  {suite}")
+
+
 @pytest.fixture(autouse=True)
 def only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that reaches for the network fails at once, whatever machine it runs on."""
