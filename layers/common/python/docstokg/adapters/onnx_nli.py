@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from docstokg.adapters.onnx_pairs import open_pair_model
+from docstokg.adapters.onnx_pairs import open_pair_model, pair_logits
 from docstokg.errors import Misconfigured, Timeout, WrongAnswer
 
 _MAX_TOKENS = 256
@@ -38,20 +38,12 @@ class OnnxNli:
         """
         until = time.monotonic() + timeout_s
         session, tokenizer, columns = self._parts()
-        wanted = {given.name for given in session.get_inputs()}
         judged: list[tuple[float, float]] = []
         for start in range(0, len(pairs), _BATCH):
             if time.monotonic() >= until:
                 raise Timeout(f"{start} of {len(pairs)} pairs were judged in time")
             batch = pairs[start : start + _BATCH]
-            encoded = tokenizer.encode_batch([tuple(pair) for pair in batch])
-            feed = {
-                "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),
-                "attention_mask": np.array([e.attention_mask for e in encoded], dtype=np.int64),
-                "token_type_ids": np.array([item.type_ids for item in encoded], dtype=np.int64),
-            }
-            given = {name: value for name, value in feed.items() if name in wanted}
-            logits = np.asarray(session.run(None, given)[0], dtype=np.float64)
+            logits = pair_logits(session, tokenizer, batch)
             if logits.ndim != 2 or logits.shape[0] != len(batch) or logits.shape[1] <= max(columns):
                 raise WrongAnswer(f"{self._path.name} does not give one row of classes per pair")
             if not np.isfinite(logits).all():

@@ -1,7 +1,11 @@
-"""Open an ONNX model that reads pairs of texts, with the tokenizer.json beside it."""
+"""Open and run an ONNX model that reads pairs of texts, with the tokenizer.json beside it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from docstokg.errors import Misconfigured
 
@@ -34,3 +38,21 @@ def open_pair_model(
     tokenizer.enable_truncation(max_tokens)
     tokenizer.enable_padding()
     return session, tokenizer
+
+
+def pair_logits(
+    session: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]
+) -> NDArray[np.float64]:
+    """Run one batch; give the model's first output as it is, whose first axis should be `pairs`.
+
+    Of the usual inputs the model gets those it names.
+    """
+    encoded = tokenizer.encode_batch([tuple(pair) for pair in pairs])
+    feed = {
+        "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),
+        "attention_mask": np.array([item.attention_mask for item in encoded], dtype=np.int64),
+        "token_type_ids": np.array([item.type_ids for item in encoded], dtype=np.int64),
+    }
+    wanted = {given.name for given in session.get_inputs()}
+    given = {name: value for name, value in feed.items() if name in wanted}
+    return np.asarray(session.run(None, given)[0], dtype=np.float64)

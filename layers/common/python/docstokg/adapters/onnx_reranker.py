@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from docstokg.adapters.onnx_pairs import open_pair_model
+from docstokg.adapters.onnx_pairs import open_pair_model, pair_logits
 from docstokg.errors import Misconfigured, Timeout, WrongAnswer
 
 _MAX_TOKENS = 512
@@ -39,21 +39,12 @@ class OnnxReranker:
         """Return one logit per passage; `Timeout` is raised between batches of 8."""
         until = time.monotonic() + timeout_s
         session, tokenizer = self._parts()
-        wanted = {given.name for given in session.get_inputs()}
         scores: list[float] = []
         for start in range(0, len(passages), _BATCH):
             if time.monotonic() >= until:
                 raise Timeout(f"{start} of {len(passages)} passages were scored in time")
             pairs = [(query, passage) for passage in passages[start : start + _BATCH]]
-            encoded = tokenizer.encode_batch(pairs)
-            feed = {
-                "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),
-                "attention_mask": np.array([e.attention_mask for e in encoded], dtype=np.int64),
-                "token_type_ids": np.array([item.type_ids for item in encoded], dtype=np.int64),
-            }
-            given = {name: value for name, value in feed.items() if name in wanted}
-            logits = np.asarray(session.run(None, given)[0], dtype=np.float64)
-            logits = logits.reshape(len(pairs), -1)[:, -1]
+            logits = pair_logits(session, tokenizer, pairs).reshape(len(pairs), -1)[:, -1]
             if not np.isfinite(logits).all():
                 raise WrongAnswer(f"{self.model} gave a score that is not finite")
             scores += [float(value) for value in logits]
