@@ -424,12 +424,7 @@ def _slice(row: Record) -> GraphSlice:
 
 
 def _sorted(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    return tuple(
-        sorted(
-            relations,
-            key=lambda item: (item.source, item.type, item.target, item.evidence_uuid or ""),
-        )
-    )
+    return tuple(sorted(relations, key=attrgetter("identity")))
 
 
 async def _explained(server: Server, template: Template) -> Verdict:

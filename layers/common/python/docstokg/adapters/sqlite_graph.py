@@ -526,12 +526,7 @@ class _Reader:
 
 
 def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    return tuple(
-        sorted(
-            relations,
-            key=lambda item: (item.source, item.type, item.target, item.evidence_uuid or ""),
-        )
-    )
+    return tuple(sorted(relations, key=attrgetter("identity")))
 
 
 def _array(values: Iterable[object] | Collection[object]) -> str:

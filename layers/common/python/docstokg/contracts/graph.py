@@ -78,6 +78,11 @@ class SliceRelation(NamedTuple):
     evidence_start: int | None = None
     evidence_end: int | None = None
 
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Tell it apart from every other relation of the slice; slices are sorted by it."""
+        return (self.source, self.type, self.target, self.evidence_uuid or "")
+
 
 @dataclass(frozen=True, slots=True)
 class GraphSlice:

@@ -83,11 +83,7 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
         entities=_united(first.entities, second.entities, attrgetter("id")),
         chunks=_united(first.chunks, second.chunks, attrgetter("uuid")),
         mentions=_united(first.mentions, second.mentions, itemgetter(0, 1)),
-        relations=_united(
-            first.relations,
-            second.relations,
-            lambda r: (r.source, r.type, r.target, r.evidence_uuid or ""),
-        ),
+        relations=_united(first.relations, second.relations, attrgetter("identity")),
         truncated=first.truncated or second.truncated,
     )
 
