@@ -13,7 +13,6 @@ import argparse
 import base64
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -29,8 +28,8 @@ from docstokg.contracts.state import Plan, Retrieval
 from docstokg.domain import gate as gates
 from docstokg.domain.slice_graph import Blend, ranked_chunks
 from docstokg.observability import Telemetry
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_local.cli import settings_of
 from docstokg_local.evaluation import read_questions
 from docstokg_local.loading.context import LoadOptions, Stores
 from docstokg_local.loading.pipeline import load
@@ -127,8 +126,7 @@ def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:
     folder, plain = data / name.removesuffix(TITLES), name.endswith(TITLES)
     store = work / f"{name}.sqlite"
     url = f"sqlite:///{store}"
-    environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
-    wiring = Wiring(Settings.from_environment(environment), Telemetry(level="ERROR"))
+    wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     if not store.exists():
         stores = Stores(
             search_index=wiring.search_index(),

@@ -9,13 +9,12 @@ and without it.
 
 import argparse
 import json
-import os
 from pathlib import Path
 
 from docstokg.observability import Telemetry
-from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
+from docstokg_local.cli import settings_of
 from docstokg_local.display import TerminalProgress
 from docstokg_local.evaluation import TOP_K, documents, metrics
 from docstokg_local.workflow import LocalWorkflow
@@ -34,8 +33,7 @@ def main() -> None:
     options.add_argument("--limit", type=int)
     chosen = options.parse_args()
     url = f"sqlite:///{chosen.store.resolve()}"
-    environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
-    wiring = Wiring(Settings.from_environment(environment), Telemetry(level="ERROR"))
+    wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     workflow = LocalWorkflow(wiring)
     lines = (chosen.folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     questions = [json.loads(line) for line in lines[: chosen.limit]]

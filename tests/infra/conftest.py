@@ -125,9 +125,6 @@ def bundles() -> Path:
     """`build/` with both targets, made when missing or stale (that needs the package index)."""
     from infra.package import BUILD, TARGETS, build
 
-    BUILD.mkdir(exist_ok=True)
-    with (BUILD / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for target in TARGETS:
-            build(target)
+    for target in TARGETS:
+        build(target)
     return BUILD
