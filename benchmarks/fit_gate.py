@@ -27,13 +27,13 @@ from docstokg.contracts.request import RAGRequest
 from docstokg.contracts.state import Plan, Retrieval
 from docstokg.domain import gate as gates
 from docstokg.domain.slice_graph import Blend, ranked_chunks
+from docstokg.loading.context import LoadOptions, Stores
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
 from docstokg_local.cli import settings_of
 from docstokg_local.evaluation import read_questions
-from docstokg_local.loading.context import LoadOptions, Stores
-from docstokg_local.loading.pipeline import load
-from docstokg_local.loading.rejects import RejectLog
 from functions.expand.expand import explore, measured
 from functions.retrieve import handler as retrieve_step
 from functions.validate import handler as validate_step

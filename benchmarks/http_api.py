@@ -35,13 +35,13 @@ from docstokg.contracts.records import ChunkNode, ChunkRecord, MentionRecord
 from docstokg.domain.linking import Linker
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.visibility import facets
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli import settings_of
-from docstokg_local.loading.context import LoadOptions
-from docstokg_local.loading.pipeline import load
-from docstokg_local.loading.rejects import RejectLog
-from docstokg_local.loading.stores import stores_of
+from docstokg_local.load_stores import stores_of
 
 NAMESPACE = "bench"
 BATCH = 1000

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from docstokg.domain.folding import alias_keys
 from docstokg.domain.linking import Linker
-from docstokg_local.loading.given import GivenEntity, GivenRelation
-from docstokg_local.loading.obo import read_obo
+from docstokg.loading.given import GivenEntity, GivenRelation
+from docstokg.loading.readers.obo import read_obo
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data/pubmedqa/passages.jsonl"
 PHENOTYPES = "HP:0000118"

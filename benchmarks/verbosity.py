@@ -27,15 +27,15 @@ from rich.progress import Progress
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Caller, Envelope
 from docstokg.contracts.traverse import Frontier
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.display import TerminalProgress
 from docstokg_local.evaluation import Question, percentile, read_questions
-from docstokg_local.loading.context import LoadOptions
-from docstokg_local.loading.pipeline import load
-from docstokg_local.loading.rejects import RejectLog
-from docstokg_local.loading.stores import stores_of
+from docstokg_local.load_stores import stores_of
 from docstokg_local.workflow import LocalWorkflow
 from functions.traverse.walk import Walk, Walked, walk_graph
 

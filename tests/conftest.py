@@ -145,12 +145,12 @@ def write_corpus(folder: Path, corpus: dict[str, list[dict[str, Any]]]) -> Path:
 
 def load_folder(folder: Path, store: Path, cache_dir: Path, *, embed: bool = True, **settings: Any):
     """Load a folder into one embedded store, as `docstokg load` does."""
+    from docstokg.loading.context import LoadOptions
+    from docstokg.loading.pipeline import load
+    from docstokg.loading.rejects import RejectLog
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from docstokg_local.loading.context import LoadOptions
-    from docstokg_local.loading.pipeline import load
-    from docstokg_local.loading.rejects import RejectLog
-    from docstokg_local.loading.stores import stores_of
+    from docstokg_local.load_stores import stores_of
 
     url = f"sqlite:///{store}"
     wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **settings))

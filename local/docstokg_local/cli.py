@@ -84,11 +84,11 @@ def load(
     triples*.jsonl, *.obo, *.md, *.txt. Loading again changes nothing; a killed load is simply
     run again. Exit code 1 when lines were rejected (the good ones are loaded).
     """
+    from docstokg.loading.context import LoadOptions
+    from docstokg.loading.pipeline import load as run_load
+    from docstokg.loading.rejects import RejectLog
     from docstokg_local.display import TerminalProgress, show_load
-    from docstokg_local.loading.context import LoadOptions
-    from docstokg_local.loading.pipeline import load as run_load
-    from docstokg_local.loading.rejects import RejectLog
-    from docstokg_local.loading.stores import stores_of
+    from docstokg_local.load_stores import stores_of
 
     _check_namespace(namespace)
     wiring = _wiring(index, graph)
@@ -125,8 +125,8 @@ def delete(
 
     `--doc-id ID [--namespace NS]` removes one document; `--namespace NS` alone removes all of it.
     """
-    from docstokg_local.loading.removal import delete_document, delete_namespace
-    from docstokg_local.loading.stores import stores_of
+    from docstokg.loading.removal import delete_document, delete_namespace
+    from docstokg_local.load_stores import stores_of
 
     if doc_id is None and namespace is None:
         raise typer.BadParameter("say what to remove: --doc-id ID, or --namespace NS")

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
 from docstokg_local.demo_corpus import write_corpus
@@ -13,10 +16,7 @@ from docstokg_local.display import (
     show_load,
     show_problem,
 )
-from docstokg_local.loading.context import LoadOptions
-from docstokg_local.loading.pipeline import load
-from docstokg_local.loading.rejects import RejectLog
-from docstokg_local.loading.stores import stores_of
+from docstokg_local.load_stores import stores_of
 
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
 SHOWN = 8

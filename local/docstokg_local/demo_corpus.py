@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.errors import Misconfigured
-from docstokg_local.loading.given import GivenEntity, GivenRelation
-from docstokg_local.loading.obo import read_obo
+from docstokg.loading.given import GivenEntity, GivenRelation
+from docstokg.loading.readers.obo import read_obo
 
 CENTRE = "HP:0001250"
 ROOT = "HP:0000118"

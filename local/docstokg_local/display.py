@@ -22,8 +22,8 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from docstokg_local.loading.context import LoadReport
-from docstokg_local.loading.rejects import RejectLog
+from docstokg.loading.context import LoadReport
+from docstokg.loading.rejects import RejectLog
 
 STEPS = (
     ("validation", "validate"),

@@ -12,12 +12,12 @@ from pydantic import Field, ValidationError
 from docstokg.contracts.model import Many
 from docstokg.contracts.response import Channel
 from docstokg.errors import LoadError, Misconfigured, Unavailable
+from docstokg.loading.readers.lines import Line, json_lines, reasons
+from docstokg.loading.rejects import Rejected
 from docstokg.observability import Telemetry
 from docstokg.settings import SECRETS, Settings
 from docstokg.wiring import Wiring
 from docstokg_local.asking import Outcome, ask
-from docstokg_local.loading.lines import Line, json_lines, reasons
-from docstokg_local.loading.rejects import Rejected
 
 TOP_K = 20
 METRICS = ("ndcg@10", "recall@5", "recall@10", "all@5", "all@10", "mrr")

@@ -15,15 +15,15 @@ from docstokg.domain.citations import find_markers
 from docstokg.domain.grounding import statements
 from docstokg.domain.sentences import Span as Place
 from docstokg.errors import LoadError
+from docstokg.loading.readers.documents import read_document
+from docstokg.loading.reading import stage
+from docstokg.loading.records import chunk_uuid, text_sha256
+from docstokg.loading.rejects import Rejected, RejectLog
+from docstokg.loading.sources import find_files
+from docstokg.loading.staging import Staging
 from docstokg.ports import SearchIndex
 from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
-from docstokg_local.loading.documents import read_document
-from docstokg_local.loading.reading import stage
-from docstokg_local.loading.records import chunk_uuid, text_sha256
-from docstokg_local.loading.rejects import Rejected, RejectLog
-from docstokg_local.loading.sources import find_files
-from docstokg_local.loading.staging import Staging
 
 READ_S = 30.0
 

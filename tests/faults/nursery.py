@@ -21,10 +21,10 @@ import json, os, sys
 from pathlib import Path
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.loading.context import LoadOptions
-from docstokg_local.loading.pipeline import load
-from docstokg_local.loading.rejects import RejectLog
-from docstokg_local.loading.stores import stores_of
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg_local.load_stores import stores_of
 import docstokg.adapters.sqlite_graph, docstokg.adapters.sqlite_graph_writer
 import docstokg.adapters.sqlite_index, docstokg.adapters.sqlite_index_writer
 import docstokg.adapters.neo4j, docstokg.adapters.neo4j_writer, docstokg.adapters.opensearch

@@ -11,11 +11,11 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from docstokg.contracts.response import RAGResponse
+from docstokg.loading.pipeline import LoadOptions, LoadReport, Stores, load
+from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.loading.pipeline import LoadOptions, LoadReport, Stores, load
-from docstokg_local.loading.rejects import RejectLog
 from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.server import application
 

@@ -16,6 +16,7 @@ ALLOWED = {
     "ports": {"contracts"},
     "usecases": PURE | {"domain", "ports", "observability", "usecases", "__version__"},
     "adapters": PURE | {"domain", "ports", "observability", "adapters"},
+    "loading": PURE | {"domain", "ports", "observability", "loading"},
     "wiring": PURE | {"adapters", "ports", "settings", "observability"},
     "settings": PURE,
     "observability": set(),
@@ -56,6 +57,7 @@ FREE = {
     "domain": {"numpy"},
     "settings": {"pydantic"},
     "usecases": {"pydantic"},
+    "loading": {"pydantic", "pydantic_core", "yaml"},
 }
 
 
@@ -123,6 +125,19 @@ def test_validate_stays_light() -> None:
     )
     heavy = {"numpy", "opensearchpy", "neo4j", "litellm", "onnxruntime", "boto3", "sqlite3"}
     assert not loaded & heavy
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["validate", "retrieve", "expand", "ground", "synthesize", "respond", "traverse", "check"],
+)
+def test_no_function_that_answers_loads_the_loader(step: str) -> None:
+    loaded = modules_after(
+        f"from functions.{step}.handler import build\n"
+        "from docstokg.wiring import Wiring\nfrom docstokg.settings import Settings\n"
+        "build(Wiring(Settings()))"
+    )
+    assert not {name for name in loaded if name.startswith("docstokg.loading")}
 
 
 @pytest.mark.parametrize("step", ["validate", "retrieve", "expand", "ground", "respond", "health"])

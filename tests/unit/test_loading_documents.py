@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg_local.loading.documents import (
+from docstokg.loading.given import GivenChunk
+from docstokg.loading.readers.documents import (
     CHUNK_CHARACTERS,
     LONGEST_SENTENCE,
     document_chunks,
@@ -15,8 +16,7 @@ from docstokg_local.loading.documents import (
     read_document,
     slugify,
 )
-from docstokg_local.loading.given import GivenChunk
-from docstokg_local.loading.rejects import Rejected
+from docstokg.loading.rejects import Rejected
 
 
 def chunks_of(path: Path, raw: bytes, doc_id: str = "guide.md") -> tuple[str, list[GivenChunk]]:
@@ -117,7 +117,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_every_chunk_is_an_exact_stretch_in_order(text: str):
-    from docstokg_local.loading.documents import Document
+    from docstokg.loading.readers.documents import Document
 
     document = Document("d", text, 0, {}, {}, find_headings(text))
     last = 0

@@ -11,15 +11,15 @@ import pytest
 from docstokg.contracts.records import Scope
 from docstokg.domain.folding import entity_id
 from docstokg.errors import LoadError, Misconfigured
+from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.edges import stating_sentence
+from docstokg.loading.pipeline import load
+from docstokg.loading.records import chunk_uuid
+from docstokg.loading.rejects import RejectLog
+from docstokg.loading.removal import delete_document, delete_namespace
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.loading.context import LoadOptions, LoadReport
-from docstokg_local.loading.edges import stating_sentence
-from docstokg_local.loading.pipeline import load
-from docstokg_local.loading.records import chunk_uuid
-from docstokg_local.loading.rejects import RejectLog
-from docstokg_local.loading.removal import delete_document, delete_namespace
-from docstokg_local.loading.stores import stores_of
+from docstokg_local.load_stores import stores_of
 
 NS = "default"
 SCOPE = Scope(namespace=NS)

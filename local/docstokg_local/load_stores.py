@@ -1,7 +1,7 @@
 """A load's ports, taken from the one place that makes them."""
 
+from docstokg.loading.context import Stores
 from docstokg.wiring import Wiring
-from docstokg_local.loading.context import Stores
 
 
 def stores_of(wiring: Wiring, embed: bool = True) -> Stores:

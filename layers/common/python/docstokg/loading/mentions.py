@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from docstokg.contracts.records import MentionRecord
 from docstokg.domain.linking import Linker, Match
-from docstokg_local.loading.given import GivenChunk
-from docstokg_local.loading.naming import Names
-from docstokg_local.loading.reading import title_names
+from docstokg.loading.given import GivenChunk
+from docstokg.loading.naming import Names
+from docstokg.loading.reading import title_names
 
 MOST_HOMONYMS = 8
 """A name of more entities than this says nothing about any of them."""

@@ -9,7 +9,7 @@ from typing import Any
 from docstokg.contracts.records import ChunkNode, ChunkRecord
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.visibility import FIELDS, facets
-from docstokg_local.loading.given import GivenChunk
+from docstokg.loading.given import GivenChunk
 
 FINGERPRINT = "1"
 """Change it when sentence borders or stored fields change, so that chunks are written anew."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from docstokg.contracts.records import FactRecord, RelationRecord
 from docstokg.domain.sentences import sentence_spans
-from docstokg_local.loading.context import READ_S, ROW_BATCH, Context
-from docstokg_local.loading.entity_book import EntityBook
-from docstokg_local.loading.given import GivenRelation, GivenTriple
-from docstokg_local.loading.naming import Names
-from docstokg_local.loading.records import chunk_uuid
-from docstokg_local.loading.rejects import Rejected
+from docstokg.loading.context import READ_S, ROW_BATCH, Context
+from docstokg.loading.entity_book import EntityBook
+from docstokg.loading.given import GivenRelation, GivenTriple
+from docstokg.loading.naming import Names
+from docstokg.loading.records import chunk_uuid
+from docstokg.loading.rejects import Rejected
 
 
 @dataclass(frozen=True, slots=True)

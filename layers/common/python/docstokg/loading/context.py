@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from docstokg.contracts.records import Scope
+from docstokg.loading.rejects import RejectLog
+from docstokg.loading.staging import Staging
 from docstokg.ports import (
     Embedder,
     GraphWriter,
@@ -14,8 +16,6 @@ from docstokg.ports import (
     SearchIndex,
     SparseEncoder,
 )
-from docstokg_local.loading.rejects import RejectLog
-from docstokg_local.loading.staging import Staging
 
 CHUNK_BATCH = 128
 ROW_BATCH = 500

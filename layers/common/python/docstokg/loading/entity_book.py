@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
-from docstokg_local.loading.context import READ_S, ROW_BATCH, Context
-from docstokg_local.loading.given import GivenEntity
-from docstokg_local.loading.naming import Aliases, NamedEntity, Names
+from docstokg.loading.context import READ_S, ROW_BATCH, Context
+from docstokg.loading.given import GivenEntity
+from docstokg.loading.naming import Aliases, NamedEntity, Names
 
 REDIRECTS = 4
 

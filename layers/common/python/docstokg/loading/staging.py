@@ -7,14 +7,14 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from docstokg_local.loading.given import (
+from docstokg.loading.given import (
     GivenChunk,
     GivenEntity,
     GivenMention,
     GivenRelation,
     GivenTriple,
 )
-from docstokg_local.loading.rejects import Rejected
+from docstokg.loading.rejects import Rejected
 
 _SCHEMA = """
 CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, digest TEXT,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from docstokg.domain.folding import is_curie
 from docstokg.errors import LoadError
-from docstokg_local.loading.given import GivenEntity, GivenRelation
-from docstokg_local.loading.rejects import Rejected
+from docstokg.loading.given import GivenEntity, GivenRelation
+from docstokg.loading.rejects import Rejected
 
 _TAG = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -4,25 +4,25 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from docstokg.domain.linking import abbreviations
-from docstokg_local.loading.chunks import read_chunk
-from docstokg_local.loading.documents import document_chunks, read_document
-from docstokg_local.loading.entities import read_entity
-from docstokg_local.loading.given import (
+from docstokg.loading.given import (
     Given,
     GivenChunk,
     GivenDocument,
     GivenEntity,
     GivenRelation,
 )
-from docstokg_local.loading.lines import json_lines
-from docstokg_local.loading.naming import is_id
-from docstokg_local.loading.obo import read_obo
-from docstokg_local.loading.records import text_sha256
-from docstokg_local.loading.rejects import Rejected, RejectLog
-from docstokg_local.loading.relations import read_relation
-from docstokg_local.loading.sources import Kind, SourceFile
-from docstokg_local.loading.staging import Staging
-from docstokg_local.loading.triples import read_triple
+from docstokg.loading.naming import is_id
+from docstokg.loading.readers.chunks import read_chunk
+from docstokg.loading.readers.documents import document_chunks, read_document
+from docstokg.loading.readers.entities import read_entity
+from docstokg.loading.readers.lines import json_lines
+from docstokg.loading.readers.obo import read_obo
+from docstokg.loading.readers.relations import read_relation
+from docstokg.loading.readers.triples import read_triple
+from docstokg.loading.records import text_sha256
+from docstokg.loading.rejects import Rejected, RejectLog
+from docstokg.loading.sources import Kind, SourceFile
+from docstokg.loading.staging import Staging
 
 READERS: dict[Kind, Callable[[dict[str, Any]], Given]] = {
     "chunks": read_chunk,

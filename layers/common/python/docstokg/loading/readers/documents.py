@@ -13,8 +13,8 @@ import yaml
 
 from docstokg.domain.sentences import Span, sentence_spans
 from docstokg.errors import LoadError
-from docstokg_local.loading.given import GivenChunk
-from docstokg_local.loading.rejects import Rejected
+from docstokg.loading.given import GivenChunk
+from docstokg.loading.rejects import Rejected
 
 CHUNK_CHARACTERS = 1200
 """About the 256 word pieces the local encoder reads."""

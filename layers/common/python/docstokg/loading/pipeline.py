@@ -15,9 +15,8 @@ from ulid import ULID
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain.linking import Linker
 from docstokg.errors import Unavailable
-from docstokg.ports import SearchIndex
-from docstokg_local.loading.chunk_writing import write_chunks
-from docstokg_local.loading.context import (
+from docstokg.loading.chunk_writing import write_chunks
+from docstokg.loading.context import (
     READ_S,
     Context,
     LoadOptions,
@@ -26,14 +25,15 @@ from docstokg_local.loading.context import (
     Silent,
     Stores,
 )
-from docstokg_local.loading.edges import resolve_edges, write_edges
-from docstokg_local.loading.entity_book import EntityBook
-from docstokg_local.loading.reading import stage
-from docstokg_local.loading.rejects import RejectLog
-from docstokg_local.loading.relinking import relink
-from docstokg_local.loading.removal import remove_stale
-from docstokg_local.loading.sources import SourceFile, find_files
-from docstokg_local.loading.staging import Staging
+from docstokg.loading.edges import resolve_edges, write_edges
+from docstokg.loading.entity_book import EntityBook
+from docstokg.loading.reading import stage
+from docstokg.loading.rejects import RejectLog
+from docstokg.loading.relinking import relink
+from docstokg.loading.removal import remove_stale
+from docstokg.loading.sources import SourceFile, find_files
+from docstokg.loading.staging import Staging
+from docstokg.ports import SearchIndex
 
 UPSTREAM = "upstream"
 """The model's name when vectors come with the files and no embedder is configured."""

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, ValidationError
 
 from docstokg.contracts.model import StrictContract
 from docstokg.errors import LoadError
-from docstokg_local.loading.rejects import Rejected
+from docstokg.loading.rejects import Rejected
 
 LONGEST_LINE = 64 * 1024 * 1024
 

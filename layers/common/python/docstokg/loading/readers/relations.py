@@ -5,10 +5,10 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from docstokg.contracts.model import StrictContract
-from docstokg_local.loading.chunks import Id
-from docstokg_local.loading.given import GivenRelation
-from docstokg_local.loading.lines import Line, reasons
-from docstokg_local.loading.rejects import Rejected
+from docstokg.loading.given import GivenRelation
+from docstokg.loading.readers.chunks import Id
+from docstokg.loading.readers.lines import Line, reasons
+from docstokg.loading.rejects import Rejected
 
 
 class EvidenceLine(StrictContract):

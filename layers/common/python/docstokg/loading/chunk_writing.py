@@ -5,11 +5,11 @@ from itertools import batched
 
 from docstokg.contracts.records import ChunkRecord
 from docstokg.domain.linking import Linker
-from docstokg_local.loading.context import CHUNK_BATCH, Context
-from docstokg_local.loading.entity_book import EntityBook
-from docstokg_local.loading.given import GivenChunk
-from docstokg_local.loading.mentions import mentions_of
-from docstokg_local.loading.records import (
+from docstokg.loading.context import CHUNK_BATCH, Context
+from docstokg.loading.entity_book import EntityBook
+from docstokg.loading.given import GivenChunk
+from docstokg.loading.mentions import mentions_of
+from docstokg.loading.records import (
     chunk_node,
     chunk_record,
     chunk_uuid,
@@ -17,7 +17,7 @@ from docstokg_local.loading.records import (
     fingerprint,
     same_statements,
 )
-from docstokg_local.loading.removal import remove
+from docstokg.loading.removal import remove
 
 Fresh = Sequence[tuple[GivenChunk, str]]
 
