@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from docstokg.adapters.cypher import SCHEMA_VERSION, STORE
 from docstokg.adapters.neo4j import Neo4jGraph
 from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
-from docstokg.adapters.opensearch import OpenSearchIndex, OpenSearchWriter
+from docstokg.adapters.opensearch import OpenSearchIndex
+from docstokg.adapters.opensearch_writer import OpenSearchWriter
 from docstokg_local.services import Endpoint, Which
 from tests.services import alone, server
 

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from docstokg.adapters import opensearch
-from docstokg.adapters.opensearch import OpenSearchWriter
+from docstokg.adapters import opensearch_writer
+from docstokg.adapters.opensearch_writer import OpenSearchWriter
 from docstokg.contracts.records import FactRecord
 from docstokg.errors import QuotaExceeded
 
@@ -68,7 +68,7 @@ def test_it_is_asked_again(server: Server, writer: OpenSearchWriter) -> None:
 def test_it_is_not_asked_for_ever(
     server: Server, writer: OpenSearchWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opensearch, "BULK_TRIES", 2)
+    monkeypatch.setattr(opensearch_writer, "BULK_TRIES", 2)
     server.refusals = 99
     with pytest.raises(QuotaExceeded, match="Data too large"):
         writer.put_facts([FACT])

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from docstokg.adapters.opensearch import OpenSearchIndex, OpenSearchWriter
+from docstokg.adapters.opensearch import OpenSearchIndex
+from docstokg.adapters.opensearch_writer import OpenSearchWriter
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import DocsToKGError, Timeout, Unavailable, WrongAnswer

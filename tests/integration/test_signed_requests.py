@@ -22,7 +22,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from docstokg.adapters.opensearch import Auth, OpenSearchIndex, OpenSearchWriter
+from docstokg.adapters.opensearch import OpenSearchIndex
+from docstokg.adapters.opensearch_server import Auth
+from docstokg.adapters.opensearch_writer import OpenSearchWriter
 from docstokg.contracts.records import FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured

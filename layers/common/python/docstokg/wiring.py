@@ -88,7 +88,7 @@ class Wiring:
             from docstokg.adapters.sqlite_index import SqliteIndexWriter
 
             return SqliteIndexWriter(path)
-        from docstokg.adapters.opensearch import OpenSearchWriter
+        from docstokg.adapters.opensearch_writer import OpenSearchWriter
 
         return OpenSearchWriter(**self._opensearch())
 

@@ -7,8 +7,8 @@ from importlib import resources
 
 from neo4j import Record
 
-from docstokg.adapters import cypher
-from docstokg.adapters.cypher import SCHEMA_VERSION, STORE, Template
+from docstokg.adapters import cypher_loading as cypher
+from docstokg.adapters.cypher import INFO, SCHEMA_VERSION, STORE, Template
 from docstokg.adapters.neo4j_server import Server
 from docstokg.adapters.sqlite_graph_schema import chunk_key, entity_key, prefix_of, relation_key
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
@@ -236,8 +236,8 @@ class Neo4jGraphWriter:
         """Bring the database to our layout, also from the one before; all of it may be repeated."""
         if self._ready:
             return
-        asked = cypher.INFO.checked({"name": STORE})
-        known = self._server.read(cypher.INFO.text, asked, LOAD_TIMEOUT_S)
+        asked = INFO.checked({"name": STORE})
+        known = self._server.read(INFO.text, asked, LOAD_TIMEOUT_S)
         version = known[0]["schema"] if known else None
         if version not in (None, *UPGRADED, SCHEMA_VERSION):
             raise Misconfigured(

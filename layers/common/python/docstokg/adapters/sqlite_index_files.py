@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import shutil
+import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +23,12 @@ from docstokg.errors import Unavailable
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Acls = dict[str | None, int]
 
 MANIFEST = "manifest.json"
 SECTIONS = ("dense", "sparse", "facts")
 READ_BYTES = 1 << 22
+FETCH = 2000
 
 
 def sidecar_folder(path: Path) -> Path:
@@ -217,3 +220,101 @@ def _checksum(path: Path) -> int:
         while block := file.read(READ_BYTES):
             crc = zlib.crc32(block, crc)
     return crc
+
+
+def _write_rows(
+    db: sqlite3.Connection, files: GenerationWriter, section: str, query: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Write `ids` and `acl` of a section from a query of (id, ns, acl) in final order.
+
+    Returns the ids and their namespaces by row.
+    """
+    ids: list[int] = []
+    spaces: list[int] = []
+    lists: list[int] = []
+    acls: Acls = {None: 0}
+    bounds: dict[int, tuple[int, int]] = {}
+    for row_id, ns, acl in db.execute(query):
+        start, _ = bounds.get(ns, (len(ids), 0))
+        ids.append(row_id)
+        spaces.append(ns)
+        lists.append(acls.setdefault(acl, len(acls)))
+        bounds[ns] = (start, len(ids))
+    distinct = [[] if acl is None else json.loads(acl) for acl in acls]
+    files.begin(section, bounds, distinct)
+    _save(files, section, "ids", np.array(ids, dtype="<i8"))
+    _save(files, section, "acl", np.array(lists, dtype="<i4"))
+    return np.array(ids, dtype=np.int64), np.array(spaces, dtype=np.int64)
+
+
+def _save(files: GenerationWriter, section: str, name: str, values: NDArray[Any]) -> None:
+    def fill(mapped: NDArray[Any]) -> None:
+        mapped[...] = values
+
+    files.array(section, name, values.dtype.str, values.shape, fill)
+
+
+def _filler(db: sqlite3.Connection, query: str, dimension: int) -> Callable[[NDArray[Any]], None]:
+    def fill(mapped: NDArray[Any]) -> None:
+        cursor = db.execute(query)
+        done = 0
+        while rows := cursor.fetchmany(FETCH):
+            joined = b"".join(row[0] for row in rows)
+            mapped[done : done + len(rows)] = np.frombuffer(joined, "<f4").reshape(-1, dimension)
+            done += len(rows)
+
+    return fill
+
+
+def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
+    """Write the vectors of all chunks as one matrix in the order of rows."""
+    tail = "FROM index_rows r JOIN index_vectors v ON v.chunk = r.id ORDER BY r.ns, r.uuid"
+    ids, _ = _write_rows(db, files, "dense", f"SELECT r.id, r.ns, r.acl {tail}")
+    files.array(
+        "dense",
+        "matrix",
+        "<f4",
+        (len(ids), dimension),
+        _filler(db, f"SELECT v.vector {tail}", dimension),
+    )
+
+
+def write_facts(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
+    """Write the vectors of all facts as one matrix in the order of rows."""
+    tail = "FROM index_facts f JOIN index_fact_vectors v ON v.fact = f.id ORDER BY f.ns, f.fact"
+    ids, _ = _write_rows(db, files, "facts", f"SELECT f.id, f.ns, f.acl {tail}")
+    files.array(
+        "facts",
+        "matrix",
+        "<f4",
+        (len(ids), dimension),
+        _filler(db, f"SELECT v.vector {tail}", dimension),
+    )
+
+
+def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:
+    """Turn rows of (tokens, weights) into postings ordered by namespace, token and row.
+
+    `keys` holds namespace << 32 | token, sorted; `starts` where each key's postings begin, and
+    one more for the end; a posting is its row and its weight.
+    """
+    tail = "FROM index_rows r JOIN index_sparse s ON s.chunk = r.id ORDER BY r.ns, r.uuid"
+    ids, spaces = _write_rows(db, files, "sparse", f"SELECT r.id, r.ns, r.acl {tail}")
+    tokens: list[NDArray[np.int32]] = []
+    weights: list[NDArray[np.float32]] = []
+    for token_bytes, weight_bytes in db.execute(f"SELECT s.tokens, s.weights {tail}"):
+        tokens.append(np.frombuffer(token_bytes, dtype="<i4"))
+        weights.append(np.frombuffer(weight_bytes, dtype="<f4"))
+    counts = np.array([len(part) for part in tokens], dtype=np.int64)
+    all_tokens = np.concatenate(tokens) if tokens else np.zeros(0, dtype=np.int32)
+    all_weights = np.concatenate(weights) if weights else np.zeros(0, dtype=np.float32)
+    del tokens, weights
+    rows = np.repeat(np.arange(len(ids), dtype=np.int32), counts)
+    keys = np.repeat(spaces << 32, counts) | all_tokens
+    # Stable, and the input is in the order of rows: postings of one key stay in that order.
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    _save(files, "sparse", "keys", distinct.astype("<i8"))
+    _save(files, "sparse", "starts", np.append(starts, len(order)).astype("<i8"))
+    _save(files, "sparse", "rows", rows[order].astype("<i4"))
+    _save(files, "sparse", "weights", all_weights[order].astype("<f4"))

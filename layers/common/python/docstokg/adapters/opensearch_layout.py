@@ -1,0 +1,47 @@
+"""Names, template and spellings that reader and writer of an OpenSearch index must agree on."""
+
+import json
+from importlib import resources
+from typing import Any
+
+from docstokg.domain.vectors import unpack
+from docstokg.errors import Misconfigured
+
+Json = dict[str, Any]
+
+TEMPLATE_VERSION = 2
+"""2: titles count three times, tokens can be counted, what is read is stored in one field."""
+
+
+def facts_alias(name: str) -> str:
+    """Name the alias of the facts that belong to a chunk index."""
+    return f"{name}-facts"
+
+
+def index_name(name: str, kind: str, number: int) -> str:
+    """Name the index behind an alias: `number` counts how often it was built anew."""
+    return f"{name}-{kind}-v{TEMPLATE_VERSION}-{number:06d}"
+
+
+def index_behind(mapping: Json) -> str:
+    """Name the one index behind an alias."""
+    if len(mapping) != 1:
+        raise Misconfigured(f"one alias stands for several indices: {', '.join(sorted(mapping))}")
+    return str(next(iter(mapping)))
+
+
+def template() -> Json:
+    """Read settings and mappings of both indices, and the mapping of a vector field."""
+    text = resources.files(__package__).joinpath(f"opensearch_index.v{TEMPLATE_VERSION}.json")
+    loaded: Json = json.loads(text.read_text("utf-8"))
+    return loaded
+
+
+def feature_name(token: str) -> str:
+    """Escape what a feature name may not hold: a dot would silently never match."""
+    return token.replace("%", "%25").replace(".", "%2E") or "%00"
+
+
+def numbers(vector: bytes) -> list[float]:
+    """Give the components with 7 digits, all that a float32 holds."""
+    return [float(f"{value:.7g}") for value in unpack(vector).tolist()]

@@ -1,0 +1,445 @@
+"""Loading chunks and facts into OpenSearch: bulks, and what a load notes in the mapping."""
+
+import base64
+import contextlib
+import json
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, Unpack
+
+import numpy as np
+
+from docstokg.adapters.opensearch_layout import (
+    TEMPLATE_VERSION,
+    Json,
+    facts_alias,
+    feature_name,
+    index_behind,
+    index_name,
+    numbers,
+    template,
+)
+from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
+from docstokg.contracts.records import ChunkRecord, FactRecord
+from docstokg.domain.vectors import quantise, unpack
+from docstokg.domain.visibility import facets, required
+from docstokg.errors import DocsToKGError, Misconfigured, QuotaExceeded, Unavailable, WrongAnswer
+from docstokg.observability import Telemetry
+
+LOAD_TIMEOUT_S = 120.0
+BULK_BYTES = 4_000_000
+BULK_TRIES = 6
+BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
+PAGE = 1000
+
+
+class OpenSearchWriter:
+    """The loading side; whole chunks in bulk, made searchable by `close_load`."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "docstokg",
+        telemetry: Telemetry | None = None,
+        **connection: Unpack[Connection],
+    ) -> None:
+        self._name = name
+        self._telemetry = telemetry or Telemetry()
+        self._server = Server(**connection)
+        self._stale = True  # what was put may not be searchable yet
+
+    def open_load(
+        self,
+        run_id: str,
+        embedding_model: str | None,
+        dimension: int | None,
+        sparse_model: str | None,
+    ) -> None:
+        """Make the indices when absent, note the load and the vector space; see the port."""
+        noted = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+        if noted is None:
+            noted = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
+            if embedding_model and dimension:
+                noted |= {"embedding_model": embedding_model, "dimension": dimension}
+            noted["sparse_model"] = sparse_model
+            for kind, alias in self._aliases():
+                self._create(index_name(self._name, kind, 1), kind, noted, alias)
+            return
+        self._check_layout(noted)
+        stored = noted.get("embedding_model")
+        space = (stored, noted.get("dimension"))
+        if embedding_model and stored and (embedding_model, dimension) != space:
+            raise Misconfigured(
+                f"index {self._name!r} holds vectors of {stored!r} with {noted.get('dimension')} "
+                f"components, not of {embedding_model!r} with {dimension}; load with that model, "
+                f"or into another DOCSTOKG_INDEX_NAME"
+            )
+        if embedding_model and dimension and not stored:
+            field = {"properties": {"vector": {**template()["vector"], "dimension": dimension}}}
+            for _, alias in self._aliases():
+                self._call("PUT", f"/{alias}/_mapping", field)
+            noted |= {"embedding_model": embedding_model, "dimension": dimension}
+        noted["sparse_model"] = sparse_model or noted.get("sparse_model")
+        self._note(noted | {"unfinished_load": run_id})
+
+    def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+        """Read fingerprints by id; see the port."""
+        found: dict[str, str] = {}
+        for start in range(0, len(uuids), PAGE):
+            answer = self._call(
+                "POST",
+                f"/{self._name}/_mget",
+                {"ids": list(uuids[start : start + PAGE])},
+                {"_source_includes": "namespace,fingerprint"},
+            )
+            with schema_checked("_mget"):
+                for chunk in answer["docs"]:
+                    if chunk.get("found") and chunk["_source"]["namespace"] == namespace:
+                        found[chunk["_id"]] = chunk["_source"]["fingerprint"]
+        return found
+
+    def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
+        """Write chunks in bulk.
+
+        When the server refuses one for good, those this call created are removed again and the
+        error is raised; each chunk is written whole or not at all.
+        """
+        self._bulk(
+            self._name,
+            ((chunk.uuid, _chunk_document(chunk, fingerprint)) for chunk, fingerprint in chunks),
+        )
+
+    def put_facts(self, facts: Sequence[FactRecord]) -> None:
+        """Write facts in bulk, with the same promise as `put`."""
+        self._bulk(
+            facts_alias(self._name),
+            ((_fact_id(fact.namespace, fact.id), _fact_document(fact)) for fact in facts),
+        )
+
+    def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
+        """List the chunks of one document, sorted."""
+        terms = {"namespace": namespace, "facets": _doc_facet(doc_id)}
+        return tuple(hit["_id"] for hit in self._scan(self._name, terms, "uuid", False))
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+        """Remove facts before their chunks, so that a kill leaves no fact without its chunk."""
+        facts = facts_alias(self._name)
+        if uuids is None:
+            everything = {"namespace": namespace}
+            self._remove(facts, self._ids(facts, everything, "id"))
+            return self._remove(self._name, self._ids(self._name, everything, "uuid"))
+        removed = 0
+        for start in range(0, len(uuids), PAGE):
+            some = list(uuids[start : start + PAGE])
+            stated = self._ids(facts, {"namespace": namespace, "evidence_uuid": some}, "id")
+            self._remove(facts, stated)
+            own = self._ids(self._name, {"namespace": namespace, "uuid": some}, "uuid")
+            removed += self._remove(self._name, own)
+        return removed
+
+    def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
+        """Remove facts by id; count them."""
+        return self._remove(facts_alias(self._name), [_fact_id(namespace, name) for name in ids])
+
+    def close_load(self) -> None:
+        """Refresh, so that all is searchable; every bulk was already made durable."""
+        self._refresh()
+        noted = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+        if noted is not None:
+            self._note(noted | {"unfinished_load": None, "finished": secrets.token_hex(8)})
+
+    def digest_rows(self, namespace: str) -> Iterator[str]:
+        """Yield one canonical line per chunk and fact, sorted."""
+        yield from sorted(self._digest_lines(namespace))
+
+    def _digest_lines(self, namespace: str) -> Iterator[str]:
+        terms = {"namespace": namespace}
+        for hit in self._scan(self._name, terms, "uuid", ["fingerprint"]):
+            yield json.dumps(["chunk", hit["_id"], hit["_source"]["fingerprint"]])
+        fields = ["id", "text", "acl", "doc_id", "evidence_uuid", "rest"]
+        for hit in self._scan(facts_alias(self._name), terms, "id", fields):
+            row = [hit["_source"].get(field) for field in fields]
+            yield json.dumps(["fact", *row], sort_keys=True, ensure_ascii=False)
+
+    def rebuild(self) -> tuple[str, str]:
+        """Copy both indices into fresh ones of the current template and swap the aliases.
+
+        Readers notice nothing: the alias moves in one step. Nothing may be loading meanwhile.
+        Returns the names of the new indices.
+        """
+        noted = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+        if noted is not None:
+            self._check_layout(noted)
+        if noted is None or noted.get("unfinished_load") is not None:
+            raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
+        self._refresh()
+        swap: list[Json] = []
+        fresh: list[str] = []
+        for kind, alias in self._aliases():
+            old = index_behind(self._call("GET", f"/{alias}/_mapping"))
+            number = int(old.rpartition("-")[2]) + 1
+            new = index_name(self._name, kind, number)
+            self._call("DELETE", f"/{new}", params={"ignore_unavailable": "true"})
+            self._create(new, kind, noted | {"docstokg": TEMPLATE_VERSION}, None)
+            self._copy(old, new)
+            fresh.append(new)
+            swap += [{"add": {"index": new, "alias": alias}}, {"remove_index": {"index": old}}]
+        self._call("POST", "/_aliases", {"actions": swap})
+        return fresh[0], fresh[1]
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._server.close()
+
+    def _check_layout(self, noted: Json) -> None:
+        if noted["docstokg"] != TEMPLATE_VERSION:
+            raise Misconfigured(
+                f"index {self._name!r} has layout {noted['docstokg']}, this version writes layout "
+                f"{TEMPLATE_VERSION}: load into another DOCSTOKG_INDEX_NAME"
+            )
+
+    def _aliases(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return ("chunks", self._name), ("facts", facts_alias(self._name))
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Json:
+        text = None if body is None else json.dumps(body)
+        return self._server.call(method, path, timeout_s=LOAD_TIMEOUT_S, body=text, params=params)
+
+    def _create(self, index: str, kind: str, noted: Json, alias: str | None) -> None:
+        chosen = template()[kind]
+        mappings = {**chosen["mappings"], "_meta": noted}
+        if dimension := noted.get("dimension"):
+            vector = {**template()["vector"], "dimension": dimension}
+            mappings["properties"] = {**mappings["properties"], "vector": vector}
+        body = {"settings": chosen["settings"], "mappings": mappings}
+        if alias:
+            body["aliases"] = {alias: {}}
+        self._call("PUT", f"/{index}", body)
+
+    def _note(self, noted: Json) -> None:
+        self._call("PUT", f"/{self._name}/_mapping", {"_meta": noted})
+
+    def _copy(self, old: str, new: str) -> None:
+        task = self._call(
+            "POST",
+            "/_reindex",
+            {"source": {"index": old}, "dest": {"index": new}},
+            {"wait_for_completion": "false", "refresh": "true"},
+        )["task"]
+        while not (seen := self._call("GET", f"/_tasks/{task}"))["completed"]:
+            time.sleep(0.2)
+        if problem := seen.get("error") or seen["response"]["failures"]:
+            raise WrongAnswer(f"copying {old} to {new} failed: {json.dumps(problem)[:300]}")
+
+    def _refresh(self) -> None:
+        for _, alias in self._aliases():
+            self._call("POST", f"/{alias}/_refresh")
+        self._stale = False
+
+    def _ids(self, alias: str, terms: Mapping[str, object], key: str) -> list[str]:
+        return [hit["_id"] for hit in self._scan(alias, terms, key, False)]
+
+    def _scan(
+        self, alias: str, terms: Mapping[str, object], key: str, source: list[str] | Literal[False]
+    ) -> Iterator[Json]:
+        """Yield every hit in the order of `key`, a page at a time."""
+        if self._stale:
+            self._refresh()
+        exact = [
+            {"terms" if isinstance(value, list) else "term": {field: value}}
+            for field, value in terms.items()
+        ]
+        body: Json = {
+            "size": PAGE,
+            "_source": source,
+            "track_total_hits": False,
+            "sort": [{key: "asc"}],
+            "query": {"bool": {"filter": exact}},
+        }
+        while True:
+            answer = self._call("POST", f"/{alias}/_search", body)
+            with schema_checked("_search"):
+                hits = answer["hits"]["hits"]
+                if answer["timed_out"] or answer["_shards"]["failed"]:
+                    raise Unavailable(f"only a part of index {alias!r} could be read")
+            yield from hits
+            if len(hits) < PAGE:
+                return
+            body["search_after"] = hits[-1]["sort"]
+
+    def _remove(self, alias: str, ids: Sequence[str]) -> int:
+        removed = self._bulk(alias, ((name, None) for name in ids))
+        if ids:
+            self._refresh()
+        return removed
+
+    def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
+        """Index (a document) or delete (None) by id; count what was made, replaced or removed."""
+        self._stale = True
+        done = 0
+        created: list[str] = []
+        batch: list[tuple[str, str | None]] = []
+        size = 0
+        try:
+            for name, document in documents:
+                batch.append((name, document))
+                size += len(document or "")
+                if size >= BULK_BYTES:
+                    done += self._send(alias, batch, created)
+                    batch, size = [], 0
+            return done + (self._send(alias, batch, created) if batch else 0)
+        except DocsToKGError:
+            with contextlib.suppress(DocsToKGError):  # the first error is the one to report
+                if created:
+                    self._send(alias, [(name, None) for name in created], [])
+            raise
+
+    def _send(self, alias: str, batch: Sequence[tuple[str, str | None]], created: list[str]) -> int:
+        done = 0
+        left = dict(batch)
+        busy: Json = {}
+        for attempt in range(BULK_TRIES):
+            if attempt:
+                time.sleep(0.2 * 2**attempt)
+            lines = []
+            for name, document in left.items():
+                action = "delete" if document is None else "index"
+                lines.append(json.dumps({action: {"_id": name}}))
+                lines += [] if document is None else [document]
+            try:
+                answer = self._server.call(
+                    "POST",
+                    f"/{alias}/_bulk",
+                    timeout_s=LOAD_TIMEOUT_S,
+                    body="\n".join(lines) + "\n",
+                    params={"filter_path": BULK_ANSWER},
+                )
+            except QuotaExceeded:  # the whole of it: the server is short of memory
+                if attempt == BULK_TRIES - 1:
+                    raise
+                continue
+            busy = {}
+            refusals: list[DocsToKGError] = []
+            with schema_checked("_bulk"):
+                for item in answer["items"]:
+                    (outcome,) = item.values()
+                    name, status = outcome["_id"], outcome["status"]
+                    if status in (429, 503) and not _blocked(outcome):
+                        busy[name] = outcome.get("error", {})
+                        continue
+                    document = left.pop(name)
+                    if "error" in outcome:
+                        refusals.append(_refusal(alias, name, status, outcome["error"]))
+                        continue
+                    if outcome["result"] == "created":
+                        created.append(name)
+                    done += document is not None or outcome["result"] == "deleted"
+            if refusals:  # only now is it known what else of this batch was created
+                raise refusals[0]
+            if not left:
+                return done
+        name = next(iter(busy))
+        error: Json = busy[name]
+        raise QuotaExceeded(
+            f"index {alias!r} put off {len(left)} documents {BULK_TRIES} times, {name!r} for "
+            f"{error.get('type')}: {str(error.get('reason'))[:200]}"
+        )
+
+
+def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
+    """Give a chunk as it is searched and, in one stored field, as it is read.
+
+    The server would take a chunk's whole source apart to give a part of it: its vector and its
+    tokens are ten times what a reader wants.
+    """
+    sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
+    names = {
+        "doc_id": chunk.doc_id,
+        "document_name": chunk.document_name,
+        "section": chunk.section,
+    }
+    both: Json = {
+        "namespace": chunk.namespace,
+        "acl": list(chunk.acl),
+        "facets": list(facets(names, chunk.topics, chunk.metadata)),
+        "topics": list(chunk.topics),
+        "chunk_id": chunk.chunk_id,
+        "title": chunk.title,
+        "text": chunk.text,
+        "run_id": chunk.run_id,
+        **names,
+        **_vector_fields(chunk.vector, compact=True),
+    }
+    vector = both.pop("vector", None)
+    shown = {
+        "compact": None,
+        **both,
+        "text_sha256": chunk.text_sha256,
+        "page": chunk.page,
+        "uri": chunk.uri,
+        "anchor": chunk.anchor,
+        "char_start": chunk.char_start,
+        "sentences": chunk.sentences,
+    }
+    searched = {
+        **both,
+        **({} if vector is None else {"vector": vector}),
+        "uuid": chunk.uuid,
+        "sparse": sparse,
+        "tokens": list(sparse),
+        "fingerprint": fingerprint,
+        "metadata": chunk.metadata,
+        "shown": json.dumps(shown, allow_nan=False),
+    }
+    return json.dumps(searched, allow_nan=False)
+
+
+def _fact_document(fact: FactRecord) -> str:
+    document = {
+        "id": fact.id,
+        "namespace": fact.namespace,
+        "acl": list(fact.acl),
+        "doc_id": fact.doc_id,
+        "evidence_uuid": fact.evidence_uuid,
+        "text": fact.text,
+        "rest": {"source": fact.source, "type": fact.type, "target": fact.target},
+        **_vector_fields(fact.vector, compact=False),
+    }
+    return json.dumps(document, allow_nan=False)
+
+
+def _vector_fields(vector: bytes | None, *, compact: bool) -> Json:
+    """Give the vector with 7 digits, all a float32 holds; a zero vector has no direction."""
+    if vector is None or not np.any(unpack(vector)):
+        return {}
+    found: Json = {"vector": numbers(vector)}
+    if compact:
+        found["compact"] = base64.b64encode(quantise(vector)).decode("ascii")
+    return found
+
+
+def _fact_id(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}"
+
+
+def _doc_facet(doc_id: str) -> str:
+    ((found,),) = required({"doc_id": (doc_id,)})
+    return found
+
+
+def _blocked(outcome: Json) -> bool:
+    return bool(outcome.get("error", {}).get("type") == "cluster_block_exception")
+
+
+def _refusal(alias: str, name: str, status: int, error: Json) -> DocsToKGError:
+    told = f"{error.get('type')}: {str(error.get('reason'))[:200]}"
+    if error.get("type") == "cluster_block_exception":
+        return Unavailable(f"index {alias!r} takes no writes now ({told})")
+    return WrongAnswer(f"index {alias!r} refused {name!r} with {status}, {told}")
