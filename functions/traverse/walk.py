@@ -12,6 +12,7 @@ from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.traverse import Direction, Frontier
 from docstokg.domain.frontier import gate_layer, score_layer, share_of
+from docstokg.domain.identity import prefix_of
 from docstokg.domain.snippets import coverage, question_stems
 from docstokg.domain.vectors import Floats, matrix, unpack
 from docstokg.errors import DocsToKGError, PlanRejected, Timeout, Unavailable
@@ -388,9 +389,8 @@ class _Walker:
         return all(self._is_allowed(end, asked.entities) for end in ends)
 
     def _is_allowed(self, entity: str, allowed: Sequence[str]) -> bool:
-        prefix = "" if entity.startswith("ent:") else entity.partition(":")[0]
         kind = self._kinds.get(entity) or ""
-        return bool({entity.casefold(), prefix.casefold(), kind.casefold()} & set(allowed))
+        return bool({entity.casefold(), prefix_of(entity), kind.casefold()} & set(allowed))
 
     def _scores(self, layer: dict[str, tuple[str, ...]]) -> dict[str, float]:
         """Score the nodes of a layer by vectors, or by words where there are none."""

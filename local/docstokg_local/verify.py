@@ -13,11 +13,12 @@ from docstokg.contracts.response import Citation, Grounding, RAGResponse, Span
 from docstokg.contracts.state import Block
 from docstokg.domain.citations import find_markers
 from docstokg.domain.grounding import statements
+from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import Span as Place
 from docstokg.errors import LoadError
 from docstokg.loading.readers.documents import read_document
 from docstokg.loading.reading import stage
-from docstokg.loading.records import chunk_uuid, text_sha256
+from docstokg.loading.records import text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import find_files
 from docstokg.loading.staging import Staging

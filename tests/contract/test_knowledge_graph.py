@@ -19,7 +19,8 @@ from docstokg.contracts.records import (
     RelationRecord,
     Scope,
 )
-from docstokg.domain.folding import entity_id, question_keys
+from docstokg.domain.folding import question_keys
+from docstokg.domain.identity import entity_id
 from docstokg.domain.linking import Linker
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets

@@ -61,6 +61,29 @@ FREE = {
 }
 
 
+SHARED = {"bounded", "wordpieces"}
+"""What belongs to no vendor: a limit on a call, the vocabulary of two models."""
+
+PREFIXES = {"cypher": "neo4j", "plan": "neo4j", "onnx": "onnx", "numpy": "onnx"}
+AWS = {
+    "appconfig_flags",
+    "aws",
+    "dynamodb_cache",
+    "dynamodb_counter",
+    "lambda_invoke",
+    "secrets",
+    "shared_circuit",
+    "sqs_trace",
+    "stepfunctions",
+}
+
+
+def vendor(module: str) -> str:
+    """Name whose adapter a module is: the word its name begins with, or what that stands for."""
+    first = module.partition("_")[0]
+    return "aws" if module in AWS else PREFIXES.get(first, first)
+
+
 def imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -94,6 +117,15 @@ def test_the_layer_obeys_the_dependency_rule(path: Path) -> None:
             assert root in FREE.get(where, set()), f"{where} may not import {name}"
         else:
             assert root not in ("functions", "docstokg_local", "infra"), name
+
+
+@pytest.mark.parametrize("path", sorted((LAYER / "adapters").glob("*.py")), ids=lambda p: p.stem)
+def test_no_vendor_leans_on_another(path: Path) -> None:
+    for name in imports(path):
+        module = name.removeprefix("docstokg.adapters").removeprefix(".")
+        if name.startswith("docstokg.adapters") and module:
+            allowed = {vendor(path.stem)} | SHARED
+            assert vendor(module.partition(".")[0]) in allowed, f"{path.name} imports {name}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "functions").rglob("*.py")), ids=str)

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from docstokg.domain.folding import (
     alias_keys,
-    entity_id,
-    fold,
-    is_curie,
     question_keys,
     singular,
     variant,
     words,
 )
+from docstokg.domain.identity import entity_id, is_curie
+from docstokg.domain.words import fold
 
 ODD = st.text(
     alphabet=st.sampled_from(list("aAsSeé\u0301\u0327ﬁİıßΣς½①ａ'’ -_.가\u1100\u1161 1が"))

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.folding import alias_keys, fold, question_keys, variant
+from docstokg.domain.folding import alias_keys, question_keys, variant
 from docstokg.domain.linking import Linker, abbreviations, resolve
+from docstokg.domain.words import fold
 
 NAMES = {
     "HP:0001250": ("Seizures", ["Epileptic seizure"]),

@@ -1,7 +1,8 @@
 """Whose a name is: the rule that merges names with CURIEs."""
 
-from docstokg.domain.folding import alias_keys, entity_id
-from docstokg.loading.naming import Aliases, Names, is_id
+from docstokg.domain.folding import alias_keys
+from docstokg.domain.identity import entity_id, is_id
+from docstokg.loading.naming import Aliases, Names
 
 
 def names_of(*entities: tuple[str, str, tuple[str, ...]]) -> Names:

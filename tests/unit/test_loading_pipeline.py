@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.records import Scope
-from docstokg.domain.folding import entity_id
+from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.edges import stating_sentence
 from docstokg.loading.pipeline import load
-from docstokg.loading.records import chunk_uuid
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.removal import delete_document, delete_namespace
 from docstokg.settings import Settings

@@ -4,6 +4,17 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from docstokg.domain.identity import REDIRECT_DEPTH
+from docstokg.domain.neighbourhood import (
+    COUNT_LIMIT,
+    LEAST_MENTIONS,
+    MAX_ALIASES,
+    MAX_RELATIONS,
+    NEIGHBOUR_SHARE,
+    POOL_SHARE,
+    SMOOTHING,
+)
+
 LABELS = frozenset({"Chunk", "Entity", "Topic", "Document", "Alias", "Store"})
 TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", "REPLACED_BY"})
 STORE = "docstokg"
@@ -11,9 +22,6 @@ STORE = "docstokg"
 
 SCHEMA_VERSION = 2
 """2: mentions are indexed by rank, so that hubs are sampled and never fully expanded."""
-
-MAX_EXPAND = 4
-"""Longest variable-length expand a template may hold (a chain of replaced terms)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,8 @@ _STATED = f"(NOT $p.by_type OR r.type_key IN $p.relations) AND {_SHOWN}"
 _TYPED = "(NOT $p.by_kind OR e.prefix IN $p.kinds OR e.type_key IN $p.kinds)"
 _COUNT = (
     "CASE WHEN $p.all OR e.closed_mentions = 0 THEN e.open_mentions + e.closed_mentions"
-    f" ELSE COUNT {{ MATCH (c:Chunk)-[:MENTIONS]->(e) WHERE {_SEEN} RETURN c LIMIT 1000 }} END"
+    f" ELSE COUNT {{ MATCH (c:Chunk)-[:MENTIONS]->(e) WHERE {_SEEN}"
+    f" RETURN c LIMIT {COUNT_LIMIT} }} END"
 )
 
 _SCOPE: dict[str, object] = {
@@ -91,12 +100,12 @@ _CAPS: dict[str, object] = {
     "max_nodes": 600,
     "chunks_per_entity": 20,
     "neighbours_per_entity": 20,
-    "max_relations": 5000,
+    "max_relations": MAX_RELATIONS,
 }
 
 # An obsolete term leads to what replaces it, as far as that can be seen.
 _CURRENT = f"""CALL (old) {{
-  OPTIONAL MATCH path = (old)-[:REPLACED_BY*1..{MAX_EXPAND}]->(e:Entity)
+  OPTIONAL MATCH path = (old)-[:REPLACED_BY*1..{REDIRECT_DEPTH}]->(e:Entity)
   WHERE all(n IN nodes(path)[..-1] WHERE n.obsolete) AND {_KNOWN}
   RETURN e AS newer ORDER BY length(path) DESC, newer.key LIMIT 1
 }}
@@ -136,8 +145,8 @@ _MENTIONED = f"""CALL (pool, places, named) {{
   UNWIND range(0, size(pool) - 1) AS j
   WITH pool[j] AS c, places[j] AS i, named ORDER BY i
   MATCH (c)-[:MENTIONS]->(e:Entity)
-  WHERE e.open_mentions + e.closed_mentions >= 2 AND {_TYPED} AND NOT e IN named
-  WITH e, sum(1.0 / (10 + i)) AS best
+  WHERE e.open_mentions + e.closed_mentions >= {LEAST_MENTIONS} AND {_TYPED} AND NOT e IN named
+  WITH e, sum(1.0 / ({SMOOTHING} + i)) AS best
   WITH e, best / sqrt(e.open_mentions + e.closed_mentions) AS weight
   ORDER BY weight DESC, e.id LIMIT $p.max_starts
   RETURN collect(e) AS ranked
@@ -156,7 +165,7 @@ _NEAR = f"""CALL (starts) {{
     WHERE m.entity = e.key AND m.degree >= 0 AND m.chunk IS NOT NULL AND {_ALLOWED}
     RETURN c ORDER BY m.entity, m.degree, m.chunk LIMIT $p.chunks_per_entity
   }}
-  WITH c, sum(1.0 / (10 + i)) AS weight
+  WITH c, sum(1.0 / ({SMOOTHING} + i)) AS weight
   WITH c ORDER BY weight DESC, c.key
   RETURN collect(c) AS near
 }}
@@ -173,7 +182,7 @@ CALL (starts) {{
     }}
     RETURN DISTINCT e
   }}
-  WITH e, sum(1.0 / (10 + i)) AS weight WHERE {_TYPED}
+  WITH e, sum(1.0 / ({SMOOTHING} + i)) AS weight WHERE {_TYPED}
   WITH e ORDER BY weight DESC, e.key
   RETURN collect(e) AS neighbours
 }}
@@ -182,11 +191,12 @@ WITH *, [c IN near WHERE NOT c IN pool] AS fresh,
 
 # The caps (domain.neighbourhood.choose_nodes), then every edge among what is kept. Filtering the
 # edges here and not in the adapter halves the time: the driver decodes a value in 1.4 us.
+_OWN = f"places_left / {POOL_SHARE}"
 _KEEP = f"""WITH *, $p.max_nodes - size(starts) AS space
 WITH *, CASE WHEN space > 0 THEN space ELSE 0 END AS room
-WITH *, room - reduce(least = room, n IN [size(linked), $p.max_nodes / 6] |
+WITH *, room - reduce(least = room, n IN [size(linked), $p.max_nodes / {NEIGHBOUR_SHARE}] |
   CASE WHEN n < least THEN n ELSE least END) AS places_left
-WITH *, CASE WHEN places_left / 2 > places_left - size(fresh) THEN places_left / 2
+WITH *, CASE WHEN {_OWN} > places_left - size(fresh) THEN {_OWN}
   ELSE places_left - size(fresh) END AS own
 WITH *, (pool[..own] + fresh)[..places_left] AS chunks
 WITH *, linked[..(room - size(chunks))] AS extra
@@ -224,7 +234,13 @@ WITH *, [i IN range(0, size(doubled) - 1) WHERE NOT doubled[i] IN doubled[..i] |
 {_NEAR}
 {_KEEP}
 {_END}, [row IN aliases | [row[0], row[1].id, row[2]]] AS alias_rows""",
-    {**_SCOPE, **_CAPS, "alias_keys": ["default/a"], "ids": ["default/a"], "max_aliases": 500},
+    {
+        **_SCOPE,
+        **_CAPS,
+        "alias_keys": ["default/a"],
+        "ids": ["default/a"],
+        "max_aliases": MAX_ALIASES,
+    },
 )
 
 WIDEN = Template(
@@ -269,7 +285,7 @@ RETURN e.id AS source, r.type AS type, t.id AS target, r.weight AS weight,
   r.evidence_uuid AS evidence_uuid, r.evidence_chunk_id AS evidence_chunk_id,
   r.evidence_start AS evidence_start, r.evidence_end AS evidence_end
 LIMIT $p.max_relations""",
-    {"all": True, "groups": ["g"], "ids": ["default/a"], "max_relations": 5000},
+    {"all": True, "groups": ["g"], "ids": ["default/a"], "max_relations": MAX_RELATIONS},
 )
 
 INFO = Template(

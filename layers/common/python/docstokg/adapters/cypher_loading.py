@@ -1,6 +1,7 @@
 """Every Cypher text a load runs: each one transaction, repeatable, never run for a request."""
 
-from docstokg.adapters.cypher import MAX_EXPAND, Template
+from docstokg.adapters.cypher import Template
+from docstokg.domain.identity import REDIRECT_DEPTH
 
 PUT_CHUNKS = Template(
     "put_chunks",
@@ -280,7 +281,7 @@ ALL_ALIASES = Template(
     "all_aliases",
     f"""MATCH (e:Entity {{namespace: $p.namespace}})
 CALL (e) {{
-  OPTIONAL MATCH path = (e)-[:REPLACED_BY*1..{MAX_EXPAND}]->(n:Entity)
+  OPTIONAL MATCH path = (e)-[:REPLACED_BY*1..{REDIRECT_DEPTH}]->(n:Entity)
   WHERE all(x IN nodes(path)[..-1] WHERE x.obsolete)
   RETURN n ORDER BY length(path) DESC, n.key LIMIT 1
 }}

@@ -33,6 +33,8 @@ from docstokg.contracts.records import (
     Scope,
 )
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.identity import namespaced
+from docstokg.domain.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS, most_starts
 from docstokg.domain.visibility import required
 from docstokg.errors import (
     CircuitOpen,
@@ -44,9 +46,6 @@ from docstokg.errors import (
 )
 from docstokg.observability import Telemetry
 
-COUNT_LIMIT = 1000
-MAX_ALIASES = 500
-MAX_RELATIONS = 5000
 WARM_UP_S = 20.0
 WARM_RUNS = 6
 QUICK_S = 0.1
@@ -105,8 +104,10 @@ class Neo4jGraph:
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Aliases, starts, their neighbourhood and all edges in it, in one query."""
-        parameters = _caps(request, max(1, request.max_nodes // 2)) | _scope(scope)
-        parameters["alias_keys"] = [_in(scope, key) for key in dict.fromkeys(request.alias_keys)]
+        parameters = _caps(request, most_starts(request.max_nodes)) | _scope(scope)
+        parameters["alias_keys"] = [
+            namespaced(scope.namespace, key) for key in dict.fromkeys(request.alias_keys)
+        ]
         parameters["ids"] = _folded(scope, request.entity_ids)
         parameters["max_aliases"] = MAX_ALIASES
         parameters["namespace"] = scope.namespace
@@ -322,7 +323,7 @@ class Neo4jGraph:
         """Run a template around chunks that are there: what is never reached is never compiled."""
         given = {**template.examples, "pool": store["sample"] or ["u"]}
         if namespace := store["sample_namespace"]:
-            names = [f"{namespace}/{name}" for name in WARM_NAMES]
+            names = [namespaced(namespace, name) for name in WARM_NAMES]
             given |= {"namespace": namespace, "ids": names, "alias_keys": names}
         asked = template.checked({name: given[name] for name in template.examples})
         for _ in range(WARM_RUNS):
@@ -350,12 +351,9 @@ def committed_digests() -> frozenset[str]:
     return frozenset(json.loads(text.read_text("utf-8")).values())
 
 
-def _in(scope: Scope, key: str) -> str:
-    return f"{scope.namespace}/{key}"
-
-
 def _folded(scope: Scope, ids: Iterable[str]) -> list[str]:
-    return [_in(scope, name) for name in dict.fromkeys(name.casefold() for name in ids)]
+    folded = dict.fromkeys(name.casefold() for name in ids)
+    return [namespaced(scope.namespace, name) for name in folded]
 
 
 def _scope(scope: Scope) -> dict[str, object]:

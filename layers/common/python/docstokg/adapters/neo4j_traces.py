@@ -11,6 +11,7 @@ import neo4j
 from neo4j import exceptions as vendor
 
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.identity import namespaced
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 SCHEMA = (
@@ -136,7 +137,7 @@ def _row(message: TraceMessage) -> dict[str, object]:
         ],
         "focused": [
             {
-                "folded": f"{message.namespace}/{focus['entity'].casefold()}",
+                "folded": namespaced(message.namespace, focus["entity"].casefold()),
                 "score": focus["score"],
             }
             for focus in message.focused_on

@@ -1,7 +1,6 @@
 """The loading side of the knowledge graph in Neo4j."""
 
 import json
-import uuid as uuids
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 
@@ -10,9 +9,16 @@ from neo4j import Record
 from docstokg.adapters import cypher_loading as cypher
 from docstokg.adapters.cypher import INFO, SCHEMA_VERSION, STORE, Template
 from docstokg.adapters.neo4j_server import Server
-from docstokg.adapters.sqlite_graph_schema import chunk_key, entity_key, prefix_of, relation_key
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
 from docstokg.domain.folding import alias_keys
+from docstokg.domain.identity import (
+    chunk_key,
+    chunk_uuid,
+    entity_key,
+    namespaced,
+    prefix_of,
+    relation_key,
+)
 from docstokg.domain.visibility import facets
 from docstokg.errors import Misconfigured
 from docstokg.observability import Telemetry
@@ -52,12 +58,12 @@ class Neo4jGraphWriter:
                     "chunk_id": node.chunk_id,
                     "namespace": node.namespace,
                     "doc_id": node.doc_id,
-                    "document": f"{node.namespace}/{node.doc_id}",
+                    "document": namespaced(node.namespace, node.doc_id),
                     "title": node.title,
                     "acl": sorted(set(node.acl)),
                     "open": not node.acl,
                     "topics": topics,
-                    "topic_keys": [f"{node.namespace}/{topic}" for topic in topics],
+                    "topic_keys": [namespaced(node.namespace, topic) for topic in topics],
                     "facets": list(node.facets),
                 }
             )
@@ -70,7 +76,7 @@ class Neo4jGraphWriter:
                 "key": entity_key(entity.namespace, entity.id),
                 "id": entity.id,
                 "namespace": entity.namespace,
-                "folded": f"{entity.namespace}/{entity.id.casefold()}",
+                "folded": namespaced(entity.namespace, entity.id.casefold()),
                 "prefix": prefix_of(entity.id),
                 "name": entity.name,
                 "type": entity.type,
@@ -82,7 +88,7 @@ class Neo4jGraphWriter:
                 "listed": entity.listed,
                 "vector": entity.vector,
                 "aliases": [
-                    {"key": f"{entity.namespace}/{key}", "name": key, "preferred": preferred}
+                    _alias(entity.namespace, key) | {"preferred": preferred}
                     for key, preferred in alias_keys(entity.id, entity.name, entity.synonyms)
                 ],
             }
@@ -278,7 +284,7 @@ class Neo4jGraphWriter:
 def _section(row: Record) -> dict[str, object]:
     """Give what a section lacks to be a chunk."""
     namespace, chunk_id, doc_id = row["namespace"], row["chunk_id"], row["doc_id"]
-    uuid = row["uuid"] or str(uuids.uuid5(uuids.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
+    uuid = row["uuid"] or chunk_uuid(namespace, chunk_id)
     return {
         "element": row["element"],
         "uuid": uuid,
@@ -286,7 +292,7 @@ def _section(row: Record) -> dict[str, object]:
         "chunk_id": chunk_id,
         "namespace": namespace,
         "doc_id": doc_id,
-        "document": f"{namespace}/{doc_id}",
+        "document": namespaced(namespace, doc_id),
         "facets": list(facets({"doc_id": doc_id}, (), {})),
     }
 
@@ -303,11 +309,15 @@ def _bare(namespace: str, entity: str, listed: bool) -> dict[str, object]:
         "key": entity_key(namespace, entity),
         "id": entity,
         "namespace": namespace,
-        "folded": f"{namespace}/{entity.casefold()}",
+        "folded": namespaced(namespace, entity.casefold()),
         "prefix": prefix_of(entity),
         "listed": listed,
-        "aliases": [{"key": f"{namespace}/{key}", "name": key} for key, _ in alias_keys(entity)],
+        "aliases": [_alias(namespace, key) for key, _ in alias_keys(entity)],
     }
+
+
+def _alias(namespace: str, key: str) -> dict[str, object]:
+    return {"key": namespaced(namespace, key), "name": key}
 
 
 def _place(record: MentionRecord) -> tuple[bool, int, int]:

@@ -22,6 +22,7 @@ from docstokg.adapters.opensearch_layout import (
 )
 from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
 from docstokg.contracts.records import ChunkRecord, FactRecord
+from docstokg.domain.identity import namespaced
 from docstokg.domain.vectors import quantise, unpack
 from docstokg.domain.visibility import facets, required
 from docstokg.errors import DocsToKGError, Misconfigured, QuotaExceeded, Unavailable, WrongAnswer
@@ -114,7 +115,7 @@ class OpenSearchWriter:
         """Write facts in bulk, with the same promise as `put`."""
         self._bulk(
             facts_alias(self._name),
-            ((_fact_id(fact.namespace, fact.id), _fact_document(fact)) for fact in facts),
+            ((namespaced(fact.namespace, fact.id), _fact_document(fact)) for fact in facts),
         )
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
@@ -140,7 +141,7 @@ class OpenSearchWriter:
 
     def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
         """Remove facts by id; count them."""
-        return self._remove(facts_alias(self._name), [_fact_id(namespace, name) for name in ids])
+        return self._remove(facts_alias(self._name), [namespaced(namespace, name) for name in ids])
 
     def close_load(self) -> None:
         """Refresh, so that all is searchable; every bulk was already made durable."""
@@ -423,10 +424,6 @@ def _vector_fields(vector: bytes | None, *, compact: bool) -> Json:
     if compact:
         found["compact"] = base64.b64encode(quantise(vector)).decode("ascii")
     return found
-
-
-def _fact_id(namespace: str, name: str) -> str:
-    return f"{namespace}/{name}"
 
 
 def _doc_facet(doc_id: str) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from docstokg.adapters.cypher import LABELS, MAX_EXPAND, TYPES, Template
+from docstokg.adapters.cypher import LABELS, TYPES, Template
+from docstokg.domain.identity import REDIRECT_DEPTH
 
 MAX_ROWS = 1_000_000.0
 """Estimated rows of one operator; the planner guesses ten for each list it cannot see."""
@@ -137,8 +138,8 @@ def _depth_objections(name: str, details: str) -> Iterator[str]:
         upper = high or high2 or ("" if dots or comma or sign else low or low2)
         if not upper:
             yield f"{name} is unbounded ({details[:80]})"
-        elif int(upper) > MAX_EXPAND:
-            yield f"{name} is {upper} hops deep, at most {MAX_EXPAND} are allowed"
+        elif int(upper) > REDIRECT_DEPTH:
+            yield f"{name} is {upper} hops deep, at most {REDIRECT_DEPTH} are allowed"
 
 
 def _procedure(details: str) -> str:

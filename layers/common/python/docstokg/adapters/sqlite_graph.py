@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from docstokg.adapters.sqlite_graph_schema import Closing, chunk_key, translated
+from docstokg.adapters.sqlite_graph_schema import Closing, translated
 from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import (
     AliasMatch,
@@ -26,18 +26,23 @@ from docstokg.contracts.graph import (
     SliceRequest,
 )
 from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.domain.neighbourhood import Choice, Mentioned, choose_nodes, choose_starts
+from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key
+from docstokg.domain.neighbourhood import (
+    COUNT_LIMIT,
+    MAX_ALIASES,
+    MAX_RELATIONS,
+    Choice,
+    Mentioned,
+    choose_nodes,
+    choose_starts,
+)
 from docstokg.domain.visibility import required
 from docstokg.errors import Timeout, Unavailable
 
 __all__ = ["SqliteGraph", "SqliteGraphWriter"]
 
-COUNT_LIMIT = 1000
 STEPS_BETWEEN_CLOCK_READS = 2000
-MAX_ALIASES = 500
 MAX_POOL_MENTIONS = 20_000
-MAX_RELATIONS = 5000
-REDIRECTS = 4
 CACHE_KIB = 32 * 1024
 
 _ENTITY = (
@@ -256,7 +261,7 @@ class _Reader:
     def _current(self, rows: Sequence[Row]) -> list[Row]:
         """Follow obsolete terms to what replaces them, where that is visible."""
         now = list(rows)
-        for _ in range(REDIRECTS):
+        for _ in range(REDIRECT_DEPTH):
             old = {row[0]: row[5] for row in now if row[4] and row[5]}
             if not old:
                 break

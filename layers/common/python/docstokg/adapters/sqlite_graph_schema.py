@@ -1,8 +1,6 @@
 """Tables of the embedded knowledge graph, beside the index in one SQLite file."""
 
-import hashlib
 import sqlite3
-import uuid as uuids
 
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 
@@ -56,35 +54,6 @@ class Closing(sqlite3.Connection):
 
     def __del__(self) -> None:
         self.close()
-
-
-def chunk_key(uuid: str) -> int:
-    """Give the integer key of a chunk: the first 63 bits of its uuid, so keys sort as uuids do."""
-    try:
-        return int.from_bytes(uuids.UUID(uuid).bytes[:8]) >> 1
-    except ValueError:
-        return _hash("c", uuid)
-
-
-def entity_key(namespace: str, entity: str) -> int:
-    """Give the integer key of an entity."""
-    return _hash("e", namespace, entity)
-
-
-def relation_key(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> int:
-    """Give the integer key of a relation: (source, type, target, evidence) within a namespace."""
-    return _hash("r", namespace, source, kind, target, evidence or "")
-
-
-def _hash(*parts: str) -> int:
-    text = "\x00".join(parts).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 1
-
-
-def prefix_of(entity: str) -> str:
-    """Give the folded CURIE prefix, or "" for ids that are no CURIEs."""
-    head, colon, _ = entity.partition(":")
-    return head.casefold() if colon and head != "ent" else ""
 
 
 def translated(error: sqlite3.Error) -> DocsToKGError:

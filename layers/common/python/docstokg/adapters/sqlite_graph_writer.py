@@ -13,10 +13,6 @@ from docstokg.adapters.sqlite_graph_schema import (
     SCHEMA_VERSION,
     TABLES,
     Closing,
-    chunk_key,
-    entity_key,
-    prefix_of,
-    relation_key,
     translated,
 )
 from docstokg.contracts.records import (
@@ -27,11 +23,17 @@ from docstokg.contracts.records import (
     RelationRecord,
 )
 from docstokg.domain.folding import alias_keys
+from docstokg.domain.identity import (
+    REDIRECT_DEPTH,
+    chunk_key,
+    entity_key,
+    prefix_of,
+    relation_key,
+)
 from docstokg.errors import Misconfigured
 
 BUSY_MS = 30_000
 BATCH = 500
-REDIRECTS = 4
 
 
 class SqliteGraphWriter:
@@ -224,7 +226,7 @@ class SqliteGraphWriter:
         final: dict[str, str] = {}
         for old, replacement in known.items():
             now = replacement
-            for _ in range(REDIRECTS):
+            for _ in range(REDIRECT_DEPTH):
                 now = known.get(now.casefold(), now)
             final[old] = now
         ids = connection.execute(

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from docstokg.adapters.sqlite_graph_schema import chunk_key, translated
+from docstokg.adapters.sqlite_graph_schema import translated
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.identity import chunk_key
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS trace_queries (

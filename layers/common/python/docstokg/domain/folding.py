@@ -1,11 +1,13 @@
 """Names are compared folded: one rule for loading, for both stores and for questions."""
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+
+from docstokg.domain.identity import is_curie
+from docstokg.domain.words import WORD, fold
 
 LONGEST_NAME = 8
 """Words of the longest n-gram looked up in a question; longer names link through the automaton."""
@@ -22,32 +24,13 @@ _STOP = (
 )
 STOP_WORDS = frozenset(_STOP.split())
 
-_WORD = re.compile(r"[^\W_]+")
-_NOT_WORD = re.compile(r"[\W_]+")
 _POSSESSIVE = re.compile(r"(?<=[^\W_])['\u2019\u02bc\u2032]s(?![^\W_])", re.IGNORECASE)
-_CURIE = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
 _APOSTROPHES = "'\u2019\u02bc\u2032"
 _NO_PLURALS = (
     "aids mars news gas lens series species diabetes rabies scabies herpes mumps measles rickets"
     " texas kansas arkansas paris james charles thomas jesus"
 )
 _SINGULAR_ALREADY = frozenset(_NO_PLURALS.split())
-
-
-def fold(text: str) -> str:
-    """NFKC, casefold, every run of non-alphanumerics one space, trimmed; else the trimmed text."""
-    folded = _NOT_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
-    return folded or text.strip()
-
-
-def entity_id(name: str) -> str:
-    """Name an entity that has no CURIE: `ent:` and 16 hex digits of SHA-256 of its folded name."""
-    return "ent:" + hashlib.sha256(fold(name).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def is_curie(text: str) -> bool:
-    """Tell `HP:0001250` from a name; the product's own `ent:` ids are not CURIEs."""
-    return _CURIE.fullmatch(text) is not None and not text.startswith("ent:")
 
 
 @lru_cache(maxsize=100_000)
@@ -105,7 +88,7 @@ def words(text: str) -> Words:
     """Split a text into folded words with their places in it."""
     if text.isascii() or unicodedata.is_normalized("NFKC", text):
         spans, forms = [], []
-        for match in _WORD.finditer(text):
+        for match in WORD.finditer(text):
             word = match.group().casefold()
             if word == "s" and match.start() > 1 and text[match.start() - 1] in _APOSTROPHES:
                 continue
@@ -128,7 +111,7 @@ def _unusual_words(text: str) -> Words:
         places.extend([(start, end)] * len(part))
     whole = "".join(folded)
     spans, forms = [], []
-    for match in _WORD.finditer(whole):
+    for match in WORD.finditer(whole):
         start, end = match.span()
         if match.group() == "s" and start > 1 and whole[start - 1] in _APOSTROPHES:
             continue
@@ -153,7 +136,7 @@ def question_keys(question: str, longest: int = LONGEST_NAME) -> tuple[str, ...]
     Long n-grams first, so that a cap (MAX_QUESTION_KEYS) drops the vaguest; single stop words are
     kept only when written in capitals (ALL is a leukaemia, all is not).
     """
-    plain = [(match.start(), match.end()) for match in _WORD.finditer(question)]
+    plain = [(match.start(), match.end()) for match in WORD.finditer(question)]
     reduced = words(question)
     keys: dict[str, None] = {}
     for size in range(min(longest, len(plain)), 0, -1):

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from docstokg.domain.folding import STOP_WORDS, fold, is_function_word, singular, words
+from docstokg.domain.folding import STOP_WORDS, is_function_word, singular, words
+from docstokg.domain.words import fold
 
 Entry = tuple[str, str, bool]
 """A folded key, an entity it names, and whether it is that entity's preferred name."""

@@ -1,10 +1,32 @@
-"""Which nodes a capped slice of the graph keeps: one rule, so that every store answers alike."""
+"""Which nodes a capped slice of the graph keeps, so that every store answers alike.
+
+The rule is here for SQLite and in adapters/cypher.py for Neo4j, with the same numbers;
+tests/contract/test_knowledge_graph.py holds the two together.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SMOOTHING = 10
 """As in reciprocal rank fusion: how much more the first places count than the next."""
+
+LEAST_MENTIONS = 2
+"""An entity that one chunk alone mentions leads nowhere."""
+
+START_SHARE = 2
+"""Starts take at most one in so many of all nodes."""
+
+POOL_SHARE = 2
+"""Pool chunks may take one in so many of the places that starts and neighbours leave."""
+
+NEIGHBOUR_SHARE = 6
+"""Neighbours may take one in so many of all nodes."""
+
+COUNT_LIMIT = 1000
+"""Chunks that mention an entity are counted up to here."""
+
+MAX_ALIASES = 500
+MAX_RELATIONS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +48,11 @@ class Choice:
     truncated: bool
 
 
+def most_starts(max_nodes: int) -> int:
+    """Give how many entities a slice of so many nodes looks around."""
+    return max(1, max_nodes // START_SHARE)
+
+
 def choose_starts(
     named: Sequence[int], mentioned: Iterable[Mentioned], max_nodes: int
 ) -> list[int]:
@@ -39,11 +66,11 @@ def choose_starts(
     name: dict[int, str] = {}
     known = set(named)
     for row in mentioned:
-        if row.count >= 2 and row.entity not in known:
+        if row.count >= LEAST_MENTIONS and row.entity not in known:
             weight[row.entity] = weight.get(row.entity, 0.0) + 1 / (SMOOTHING + row.position)
             rarity[row.entity], name[row.entity] = row.count**-0.5, row.id
     ranked = sorted(weight, key=lambda key: (-weight[key] * rarity[key], name[key]))
-    return [*named, *ranked][: max(1, max_nodes // 2)]
+    return [*named, *ranked][: most_starts(max_nodes)]
 
 
 def choose_nodes(
@@ -65,8 +92,8 @@ def choose_nodes(
     chunks = _ranked(((start, chunk) for start, chunk in near if chunk not in old), place)
     others = _ranked(((start, other) for start, other in neighbours if other not in place), place)
     room = max(0, max_nodes - len(starts))
-    reserved = min(len(others), max_nodes // 6, room)
-    kept_pool = list(pool)[: max((room - reserved) // 2, room - reserved - len(chunks))]
+    reserved = min(len(others), max_nodes // NEIGHBOUR_SHARE, room)
+    kept_pool = list(pool)[: max((room - reserved) // POOL_SHARE, room - reserved - len(chunks))]
     kept = [*kept_pool, *chunks][: room - reserved]
     extra = others[: room - len(kept)]
     left_out = len(pool) + len(chunks) > len(kept) or len(others) > len(extra)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import batched
 
 from docstokg.contracts.records import ChunkRecord
+from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.linking import Linker
 from docstokg.loading.context import CHUNK_BATCH, Context
 from docstokg.loading.entity_book import EntityBook
@@ -12,7 +13,6 @@ from docstokg.loading.mentions import mentions_of
 from docstokg.loading.records import (
     chunk_node,
     chunk_record,
-    chunk_uuid,
     encoder_text,
     fingerprint,
     same_statements,

@@ -6,12 +6,12 @@ from itertools import batched
 from typing import Any
 
 from docstokg.contracts.records import FactRecord, RelationRecord
+from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import sentence_spans
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.entity_book import EntityBook
 from docstokg.loading.given import GivenRelation, GivenTriple
 from docstokg.loading.naming import Names
-from docstokg.loading.records import chunk_uuid
 from docstokg.loading.rejects import Rejected
 
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
+from docstokg.domain.identity import REDIRECT_DEPTH, is_own_id
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.given import GivenEntity
 from docstokg.loading.naming import Aliases, NamedEntity, Names
-
-REDIRECTS = 4
 
 
 class EntityBook:
@@ -30,7 +29,7 @@ class EntityBook:
         self.names.add(aliases.of_curies())
         for surface, kind, synonym in context.staging.names():
             identity = self.names.named(surface)
-            if identity.startswith("ent:"):
+            if is_own_id(identity):
                 named = self._named.setdefault(
                     identity, NamedEntity(identity, surface, kind or None)
                 )
@@ -54,7 +53,7 @@ class EntityBook:
     def _current(self, entity: GivenEntity) -> str:
         """Follow `replaced_by` through this load's entities, so that old names find new terms."""
         identity = entity.id
-        for _ in range(REDIRECTS):
+        for _ in range(REDIRECT_DEPTH):
             if not entity.obsolete or entity.replaced_by is None:
                 break
             replacement = self._context.staging.entity(entity.replaced_by)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from docstokg.domain.folding import alias_keys, entity_id, fold, is_curie
+from docstokg.domain.folding import alias_keys
+from docstokg.domain.identity import entity_id, is_curie, is_id
+from docstokg.domain.words import fold
 
 Entry = tuple[str, str, bool]
 _SEVERAL = ""
@@ -99,8 +101,3 @@ class Aliases:
     def new(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Yield those the store did not have."""
         return (entry for entry in entries if entry[:2] not in self._pairs)
-
-
-def is_id(text: str) -> bool:
-    """Tell an entity id (a CURIE or the product's own) from a name."""
-    return is_curie(text) or (text.startswith("ent:") and len(text) == 20)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from docstokg.domain.identity import is_id
 from docstokg.domain.linking import abbreviations
 from docstokg.loading.given import (
     Given,
@@ -11,7 +12,6 @@ from docstokg.loading.given import (
     GivenEntity,
     GivenRelation,
 )
-from docstokg.loading.naming import is_id
 from docstokg.loading.readers.chunks import read_chunk
 from docstokg.loading.readers.documents import document_chunks, read_document
 from docstokg.loading.readers.entities import read_entity

@@ -2,22 +2,17 @@
 
 import hashlib
 import json
-import uuid
 from dataclasses import asdict
 from typing import Any
 
 from docstokg.contracts.records import ChunkNode, ChunkRecord
+from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.visibility import FIELDS, facets
 from docstokg.loading.given import GivenChunk
 
 FINGERPRINT = "1"
 """Change it when sentence borders or stored fields change, so that chunks are written anew."""
-
-
-def chunk_uuid(namespace: str, chunk_id: str) -> str:
-    """UUIDv5 in the URL namespace of `docstokg:{namespace}/{chunk_id}`."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
 
 
 def text_sha256(text: str) -> str:

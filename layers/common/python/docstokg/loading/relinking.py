@@ -3,13 +3,14 @@
 from itertools import batched
 
 from docstokg.contracts.records import MentionRecord, StoredChunk
+from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.linking import Linker
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.entity_book import EntityBook
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.mentions import mentions_of
 from docstokg.loading.readers.documents import is_telling
-from docstokg.loading.records import chunk_uuid, is_linked_here
+from docstokg.loading.records import is_linked_here
 
 RELATION_BATCH = 20
 

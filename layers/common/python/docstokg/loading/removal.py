@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ulid import ULID
 
+from docstokg.domain.identity import chunk_uuid
 from docstokg.loading.context import Context, Stores
-from docstokg.loading.records import chunk_uuid
 
 
 def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, field_validator
 
 from docstokg.contracts.model import Many
-from docstokg.domain.folding import is_curie
+from docstokg.domain.identity import is_curie
 from docstokg.domain.vectors import pack
 from docstokg.loading.given import GivenEntity
 from docstokg.loading.readers.chunks import Id

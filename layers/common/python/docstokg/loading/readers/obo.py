@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from docstokg.domain.folding import is_curie
+from docstokg.domain.identity import is_curie
 from docstokg.errors import LoadError
 from docstokg.loading.given import GivenEntity, GivenRelation
 from docstokg.loading.rejects import Rejected

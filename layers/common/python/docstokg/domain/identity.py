@@ -1,0 +1,74 @@
+"""What chunks, entities and relations are called, said once: both stores must agree on it."""
+
+import hashlib
+import re
+import uuid as uuids
+from typing import Final
+
+from docstokg.domain.words import fold
+
+REDIRECT_DEPTH: Final = 4
+"""How many `replaced_by` an obsolete term is followed through."""
+
+_OWN: Final = "ent:"
+_OWN_LENGTH: Final = len(_OWN) + 16
+_CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
+
+
+def chunk_uuid(namespace: str, chunk_id: str) -> str:
+    """UUIDv5 in the URL namespace of `docstokg:{namespace}/{chunk_id}`."""
+    return str(uuids.uuid5(uuids.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
+
+
+def entity_id(name: str) -> str:
+    """Name an entity that has no CURIE: `ent:` and 16 hex digits of SHA-256 of its folded name."""
+    return _OWN + hashlib.sha256(fold(name).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def is_own_id(identity: str) -> bool:
+    """Tell an id that `entity_id` made from a CURIE."""
+    return identity.startswith(_OWN)
+
+
+def is_curie(text: str) -> bool:
+    """Tell `HP:0001250` from a name; the product's own `ent:` ids are not CURIEs."""
+    return _CURIE.fullmatch(text) is not None and not is_own_id(text)
+
+
+def is_id(text: str) -> bool:
+    """Tell an entity id (a CURIE or the product's own) from a name."""
+    return is_curie(text) or (is_own_id(text) and len(text) == _OWN_LENGTH)
+
+
+def prefix_of(identity: str) -> str:
+    """Give the folded CURIE prefix, or "" for ids that are no CURIEs."""
+    head, colon, _ = identity.partition(":")
+    return head.casefold() if colon and not is_own_id(identity) else ""
+
+
+def namespaced(namespace: str, name: str) -> str:
+    """Key a name within a namespace, for stores that keep all namespaces in one space of keys."""
+    return f"{namespace}/{name}"
+
+
+def chunk_key(uuid: str) -> int:
+    """Give the integer key of a chunk: the first 63 bits of its uuid, so keys sort as uuids do."""
+    try:
+        return int.from_bytes(uuids.UUID(uuid).bytes[:8]) >> 1
+    except ValueError:
+        return _hash("c", uuid)
+
+
+def entity_key(namespace: str, entity: str) -> int:
+    """Give the integer key of an entity."""
+    return _hash("e", namespace, entity)
+
+
+def relation_key(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> int:
+    """Give the integer key of a relation: (source, type, target, evidence) within a namespace."""
+    return _hash("r", namespace, source, kind, target, evidence or "")
+
+
+def _hash(*parts: str) -> int:
+    text = "\x00".join(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 1

@@ -1,0 +1,39 @@
+"""What a chunk or an entity is called must never change: stored data is found by it."""
+
+import pytest
+
+from docstokg.domain import identity
+
+
+def test_the_keys_are_those_that_stores_hold() -> None:
+    uuid = identity.chunk_uuid("default", "a1")
+    assert uuid == "48a329ec-497b-51da-817f-99fe1894d49a"
+    assert identity.chunk_key(uuid) == int(uuid.replace("-", "")[:16], 16) >> 1
+    assert identity.chunk_key("no uuid") == 3035378598366666203
+    assert identity.entity_key("default", "HP:0001250") == 332614153572664016
+    assert identity.relation_key("default", "a", "is_a", "b", None) == 3875994975283466006
+    assert identity.entity_id("Seizure") == "ent:4b879e9f69bb529b"
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix", "curie", "own"),
+    [
+        ("HP:0001250", "hp", True, False),
+        ("ent:0123456789abcdef", "", False, True),
+        ("ent:short", "", False, True),
+        ("Seizure", "", False, False),
+        ("http://x", "http", False, False),
+    ],
+)
+def test_ids_tell_what_they_are(text: str, prefix: str, curie: bool, own: bool) -> None:
+    assert identity.prefix_of(text) == prefix
+    assert identity.is_curie(text) is curie
+    assert identity.is_own_id(text) is own
+    assert identity.is_id(text) is (curie or (own and len(text) == 20))
+
+
+def test_keys_tell_namespaces_and_kinds_apart() -> None:
+    assert identity.entity_key("a", "b") != identity.entity_key("b", "b")
+    assert identity.entity_key("a", "b") != identity.relation_key("a", "b", "", "", None)
+    assert identity.namespaced("a", "b") == "a/b"
+    assert 0 <= identity.entity_key("a", "b") < 2**63
