@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.contracts.request import RAGRequest
+from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Plan, Retrieval
 from docstokg.domain import gate as gates
 from docstokg.domain.slice_graph import Blend, ranked_chunks
@@ -31,6 +31,7 @@ from docstokg.loading.context import LoadOptions, Stores
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
+from docstokg.usecases.run import Run
 from docstokg.wiring import Wiring
 from docstokg_local.cli import settings_of
 from docstokg_local.evaluation import read_questions
@@ -159,8 +160,7 @@ def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:
             "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
         }
         made: dict[str, Any] = validate({"envelope": envelope}, None)
-        retrieved = retrieve({"request": made["request"], "plan": made["plan"]}, None)
-        request = RAGRequest.model_validate(made["request"])
+        retrieved = retrieve({"plan": made["plan"], "scope": made["scope"]}, None)
         plan = Plan.model_validate(made["plan"])
         plan = plan.model_copy(
             update={"expansion": plan.expansion.model_copy(update={"time_s": 20.0})}
@@ -170,15 +170,9 @@ def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:
         off = worth(documents.of(retrieval.selected), gold)
         on, seen, started = [], [], time.process_time()
         for blend in BLENDS:
-            _, walked = explore(
-                request,
-                plan,
-                retrieval,
-                graph=graph,
-                blend=blend,
-                telemetry=wiring.telemetry,
-                clock=time.time,
-            )
+            scope = Scope.model_validate(made["scope"])
+            run = Run(plan=plan, scope=scope, telemetry=wiring.telemetry)
+            _, walked = explore(run, retrieval, graph=graph, blend=blend)
             if walked is None:
                 break
             order = ranked_chunks(walked.graph, walked.scores)

@@ -1,4 +1,4 @@
-"""Write down for each chunk which entity ties it to the question, and by what path."""
+"""Say for each chunk which entity ties it to the question, and by what path."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ CO_MENTIONED = "CO_MENTIONED"
 FALLBACK_SEEDS = 10
 MAX_CONCEPTS = 8
 FACT_SHARE = 0.01
-"""Of a fact's endpoint as a seed beside named entities: a path from what was asked says more."""
+"""Of a fact's endpoint as a seed beside named entities: a path from a named entity says more."""
 
 MAX_BYTES = 65_000
 
@@ -23,7 +23,7 @@ MAX_BYTES = 65_000
 _RANKED, _POINTER, _EDGE, _ENTITY, _NUMBER = 110, 130, 240, 50, 5
 
 
-class Notebook:
+class EvidenceTable:
     """Collects evidence in one table of entities and one of edges, within MAX_BYTES of JSON.
 
     Seeds are the entities the question names and those of its matching facts; without either,
@@ -49,12 +49,12 @@ class Notebook:
         self._entities: dict[str, int] = {}
         self._refs: list[EntityRef] = []
         self._edges: dict[tuple[str, str, str, str | None], int] = {}
-        self._written_edges: list[EvidenceEdge] = []
-        self._pages: list[Ranked] = []
+        self._edge_list: list[EvidenceEdge] = []
+        self._ranking: list[Ranked] = []
         self._bytes = 0
         self._documents: dict[str, set[str]] = {}
-        for uuid, found in graph.mentions.items():
-            for entity in found:
+        for uuid, entities in graph.mentions.items():
+            for entity in entities:
                 self._documents.setdefault(entity, set()).add(graph.doc_of.get(uuid, uuid))
 
     def _score(self, name: str) -> float:
@@ -62,11 +62,11 @@ class Notebook:
 
     def _seeds(self, named: Mapping[str, float], fact_ends: Sequence[str]) -> list[str]:
         known = self._graph.entities
-        found = dict.fromkeys([*named, *(end for end in fact_ends if end in known)])
-        pick = sorted(found, key=lambda seed: (seed not in named, -self._score(seed), seed))
-        if pick:
-            return pick
-        mentioned = {entity for found in self._graph.mentions.values() for entity in found}
+        linked = dict.fromkeys([*named, *(end for end in fact_ends if end in known)])
+        seeds = sorted(linked, key=lambda seed: (seed not in named, -self._score(seed), seed))
+        if seeds:
+            return seeds
+        mentioned = {entity for ids in self._graph.mentions.values() for entity in ids}
         return sorted(mentioned, key=lambda e: (-self._score(e), e))[:FALLBACK_SEEDS]
 
     def knows(self, uuid: str) -> bool:
@@ -79,19 +79,19 @@ class Notebook:
         reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost]
         return min(reached, key=lambda e: (cost[node[e]], e), default=None)
 
-    def write(self, uuid: str, source: Source) -> None:
+    def add(self, uuid: str, source: Source) -> None:
         """Add a chunk at the end of the ranking, with as much evidence as there is room for."""
         self._bytes += _RANKED
         matched = self._matched(uuid)
         pointer = None if matched is None else self._pointer(uuid, matched)
-        self._pages.append(
+        self._ranking.append(
             Ranked(uuid=uuid, source=source, evidence=pointer, concepts=self._concepts(uuid))
         )
 
     def _concepts(self, uuid: str) -> tuple[str, ...]:
-        found = sorted(self._graph.mentions.get(uuid, {}), key=lambda e: (-self._score(e), e))
+        entities = sorted(self._graph.mentions.get(uuid, {}), key=lambda e: (-self._score(e), e))
         names: list[str] = []
-        for entity in found[:MAX_CONCEPTS]:
+        for entity in entities[:MAX_CONCEPTS]:
             name = self._graph.entities[entity].name
             if self._bytes + len(name.encode()) + _NUMBER > MAX_BYTES:
                 break
@@ -159,16 +159,16 @@ class Notebook:
             edge = EvidenceEdge(src=one, type=CO_MENTIONED, dst=two, evidence=place)
         key = (edge.src, edge.type, edge.dst, edge.evidence.uuid if edge.evidence else None)
         if key not in self._edges:
-            self._edges[key] = len(self._written_edges)
-            self._written_edges.append(edge)
+            self._edges[key] = len(self._edge_list)
+            self._edge_list.append(edge)
             self._bytes += _EDGE
         return self._edges[key]
 
-    def pages(
+    def build(
         self,
     ) -> tuple[tuple[Ranked, ...], tuple[EntityRef, ...], tuple[EvidenceEdge, ...]]:
         """Give the ranking with the entities and edges it points into."""
-        return tuple(self._pages), tuple(self._refs), tuple(self._written_edges)
+        return tuple(self._ranking), tuple(self._refs), tuple(self._edge_list)
 
 
 def _strength(relation: SliceRelation) -> tuple[float, bool, str, str, str]:

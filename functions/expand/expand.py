@@ -1,16 +1,12 @@
 """Widen and reorder what retrieval selected through the knowledge graph, and say why."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.records import Scope
-from docstokg.contracts.request import RAGRequest
-from docstokg.contracts.response import DegradedReason, GraphGain, KgStats
+from docstokg.contracts.response import GraphGain, KgStats
 from docstokg.contracts.state import EntityRef, Expansion, Plan, Ranked, Retrieval
 from docstokg.domain import gate as gates
-from docstokg.domain.deadline import Deadline
 from docstokg.domain.folding import question_keys
 from docstokg.domain.linking import Match
 from docstokg.domain.pagerank import Vector
@@ -24,10 +20,9 @@ from docstokg.domain.slice_graph import (
     restart,
     walk,
 )
-from docstokg.errors import DocsToKGError, PlanRejected, Timeout
-from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph
-from functions.expand.evidence import Notebook
+from docstokg.usecases.run import Run, graph_reason
+from functions.expand.evidence import EvidenceTable
 
 SEEDING_CHUNKS = 20
 """Pool chunks whose mentions are starts: 10 lose half of the gain, 50 crowd the slice."""
@@ -42,179 +37,139 @@ MAX_SEEDS = 20
 
 
 @dataclass
-class Found:
-    """What the graph has told so far; `skipped`: why there is nothing to rank."""
+class Exploration:
+    """What the graph has told so far; `skipped`: why there is nothing to rank.
 
+    `until_s`: epoch seconds at which the step's own time is over.
+    """
+
+    until_s: float
     part: GraphSlice = field(default_factory=GraphSlice)
     hops: int = 0
     skipped: str | None = None
-    degraded: list[DegradedReason] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Walked:
-    """One walk over what is known: the graph, the question's entities, every node's share."""
+class RankedGraph:
+    """What is known, ranked by one walk: the question's entities, and every node's probability."""
 
     graph: SliceGraph
     named: Mapping[str, float]
     scores: Vector
 
 
-def expand(
-    request: RAGRequest,
-    plan: Plan,
-    retrieval: Retrieval,
-    *,
-    graph: KnowledgeGraph,
-    gate: gates.Gate,
-    telemetry: Telemetry,
-    clock: Callable[[], float],
-) -> Expansion:
+def expand(run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, gate: gates.Gate) -> Expansion:
     """Give the order of citation and, for every chunk the graph knows, its evidence.
 
     Without time, links or a working graph the order is `selected`, and `graph_gain.skipped` and
     `degraded` say why; a failing further hop leaves what the hops before it found.
     """
-    started = time.perf_counter()
-    found, walked = explore(
-        request, plan, retrieval, graph=graph, blend=gate.blend, telemetry=telemetry, clock=clock
-    )
-    if walked is None:
-        return _untouched(plan, retrieval, found, started)
-    return _written(request, plan, retrieval, gate, found, walked, started)
+    explored, ranking = explore(run, retrieval, graph=graph, blend=gate.blend)
+    if ranking is None:
+        return _unchanged(run, retrieval, explored)
+    return _expansion(run, retrieval, gate, explored, ranking)
 
 
 def explore(
-    request: RAGRequest,
-    plan: Plan,
-    retrieval: Retrieval,
-    *,
-    graph: KnowledgeGraph,
-    blend: Blend,
-    telemetry: Telemetry,
-    clock: Callable[[], float],
-) -> tuple[Found, Walked | None]:
-    """Fetch the slice hop by hop and rank it; no walk when there is nothing to rank."""
-    begun = clock()
-
-    def time_left() -> float:
-        left = Deadline(plan.deadline_ms).share_s(clock() * 1000, plan.expansion.time_s, RESERVE_S)
-        return min(left, max(0.0, plan.expansion.time_s - (clock() - begun)))
-
-    found = Found(skipped=None if plan.expansion.enabled else "disabled")
-    if found.skipped is None:
-        found.skipped = _first_hop(request, plan, retrieval, graph, found, telemetry, time_left)
-    if found.skipped is not None:
-        return found, None
-    walked = _walked(plan, retrieval, request, blend, found.part)
-    for _ in range(1, _hops(plan, walked)):
-        if not _next_hop(request, plan, retrieval, graph, found, walked, telemetry, time_left):
+    run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, blend: Blend
+) -> tuple[Exploration, RankedGraph | None]:
+    """Fetch the slice hop by hop and rank it; no ranking when there is nothing to rank."""
+    plan = run.plan.expansion
+    explored = Exploration(until_s=run.clock() + plan.time_s)
+    explored.skipped = _first_hop(run, retrieval, graph, explored) if plan.enabled else "disabled"
+    if explored.skipped is not None:
+        return explored, None
+    ranking = _ranking(run.plan, retrieval, blend, explored.part)
+    for _ in range(1, _hops(run.plan, ranking)):
+        if not _next_hop(run, retrieval, graph, explored, ranking):
             break
-        walked = _walked(plan, retrieval, request, blend, found.part)
-    return found, walked
+        ranking = _ranking(run.plan, retrieval, blend, explored.part)
+    return explored, ranking
 
 
-def _scope(request: RAGRequest, plan: Plan) -> Scope:
-    return Scope(namespace=plan.namespace, groups=plan.groups, filter=request.filter)
+def _left_s(run: Run, explored: Exploration) -> float:
+    """Seconds the next call may take; 0 and `kg_timeout` when it is not worth starting."""
+    left = run.left_s(run.plan.expansion.time_s, RESERVE_S)
+    left = min(left, explored.until_s - run.clock())
+    if left < LEAST_S:
+        run.lose("kg_timeout")
+        return 0.0
+    return left
 
 
-def _slice_request(request: RAGRequest, retrieval: Retrieval, nodes: int) -> SliceRequest:
+def _slice_request(plan: Plan, retrieval: Retrieval, nodes: int) -> SliceRequest:
     """Describe the slice around a question; ids of seeds come before those of facts."""
-    wanted = request.kg_expansion
     ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
     return SliceRequest(
-        alias_keys=question_keys(request.query),
-        entity_ids=tuple(dict.fromkeys([*wanted.seeds, *ends])),
+        alias_keys=question_keys(plan.query),
+        entity_ids=tuple(dict.fromkeys([*plan.expansion.seeds, *ends])),
         chunk_uuids=tuple(candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]),
-        entity_types=wanted.concept_types,
-        relations=wanted.relations,
+        entity_types=plan.expansion.concept_types,
+        relations=plan.expansion.relations,
         max_nodes=nodes,
     )
 
 
 def _first_hop(
-    request: RAGRequest,
-    plan: Plan,
-    retrieval: Retrieval,
-    graph: KnowledgeGraph,
-    found: Found,
-    telemetry: Telemetry,
-    time_left: Callable[[], float],
+    run: Run, retrieval: Retrieval, graph: KnowledgeGraph, explored: Exploration
 ) -> str | None:
     """Fetch aliases and the 1-hop slice; give the reason when there is nothing to go on with."""
-    seconds = time_left()
-    if seconds < LEAST_S:
-        found.degraded.append("kg_timeout")
+    seconds = _left_s(run, explored)
+    if not seconds:
         return "no_time"
-    asked = _slice_request(request, retrieval, FIRST_HOP_NODES)
-    try:
-        with telemetry.span("graph_slice"):
-            found.part = graph.slice(asked, _scope(request, plan), seconds)
-    except DocsToKGError as error:
-        found.degraded.append(_reason(error))
+    around = _slice_request(run.plan, retrieval, FIRST_HOP_NODES)
+    part = run.attempt("graph_slice", lambda: graph.slice(around, run.scope, seconds), graph_reason)
+    if part is None:
         return "failed"
-    found.hops = 1
-    known = {entity.id.casefold() for entity in found.part.entities}
-    unknown = [seed for seed in request.kg_expansion.seeds if seed.casefold() not in known]
+    explored.part, explored.hops = part, 1
+    known = {entity.id.casefold() for entity in part.entities}
+    unknown = [seed for seed in run.plan.expansion.seeds if seed.casefold() not in known]
     if unknown:
-        found.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
-    return None if found.part.entities else "nothing_linked"
+        run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
+    return None if part.entities else "nothing_linked"
 
 
 def _next_hop(
-    request: RAGRequest,
-    plan: Plan,
+    run: Run,
     retrieval: Retrieval,
     graph: KnowledgeGraph,
-    found: Found,
-    ranking: Walked,
-    telemetry: Telemetry,
-    time_left: Callable[[], float],
+    explored: Exploration,
+    ranking: RankedGraph,
 ) -> bool:
-    """Widen around the best entities that were reached but not asked for; False when it failed."""
-    room = ALL_NODES - len(found.part.entities) - len(found.part.chunks)
+    """Widen around the best entities that were reached but not named; False when it failed."""
+    room = ALL_NODES - len(explored.part.entities) - len(explored.part.chunks)
     frontier = sorted(
         (entity for entity in ranking.graph.entities if entity not in ranking.named),
         key=lambda entity: (-ranking.scores[ranking.graph.node[entity]], entity),
     )[:FRONTIER]
     if room <= 0 or not frontier:
         return False
-    seconds = time_left()
-    if seconds < LEAST_S:
-        found.degraded.append("kg_timeout")
+    seconds = _left_s(run, explored)
+    if not seconds:
         return False
-    asked = _slice_request(request, retrieval, room)
-    try:
-        with telemetry.span("graph_widen"):
-            more = graph.widen(frontier, asked, _scope(request, plan), seconds)
-    except DocsToKGError as error:
-        found.degraded.append(_reason(error))
+    around = _slice_request(run.plan, retrieval, room)
+    more = run.attempt(
+        "graph_widen", lambda: graph.widen(frontier, around, run.scope, seconds), graph_reason
+    )
+    if more is None:
         return False
-    found.part = merge(found.part, more)
-    found.hops += 1
+    explored.part = merge(explored.part, more)
+    explored.hops += 1
     return True
 
 
-def _reason(error: DocsToKGError) -> DegradedReason:
-    if isinstance(error, Timeout):
-        return "kg_timeout"
-    return "kg_plan_rejected" if isinstance(error, PlanRejected) else "kg_unavailable"
-
-
-def _hops(plan: Plan, ranking: Walked) -> int:
+def _hops(plan: Plan, ranking: RankedGraph) -> int:
     """Give the hops to make: what the caller allows, else 2 for two or more query entities."""
-    wanted = plan.expansion.max_hops or (2 if len(ranking.named) >= 2 else 1)
-    return min(MAX_HOPS, wanted) if plan.expansion.two_hops else 1
+    hops = plan.expansion.max_hops or (2 if len(ranking.named) >= 2 else 1)
+    return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
 
 
-def _walked(
-    plan: Plan, retrieval: Retrieval, request: RAGRequest, blend: Blend, part: GraphSlice
-) -> Walked:
+def _ranking(plan: Plan, retrieval: Retrieval, blend: Blend, part: GraphSlice) -> RankedGraph:
+    """Walk from what the question names, its facts and the pool over all that was fetched."""
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool))
-    named = _shares(named_in(request.query, part.aliases, graph), graph)
-    given = {seed.casefold() for seed in request.kg_expansion.seeds}
-    named |= {entity: 1.0 for entity in graph.entities if entity.casefold() in given}
+    named = _shares(named_in(plan.query, part.aliases, graph), graph)
+    seeds = {seed.casefold() for seed in plan.expansion.seeds}
+    named |= {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
     pool = {
         candidate.uuid: candidate.score
         + (plan.expansion.boost if named.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
@@ -222,7 +177,7 @@ def _walked(
     }
     facts = [(fact.source, fact.target, fact.score) for fact in retrieval.facts[:FACTS]]
     start = restart(graph, named, facts, pool, blend)
-    return Walked(graph, named, walk(graph, start))
+    return RankedGraph(graph, named, walk(graph, start))
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
@@ -235,74 +190,71 @@ def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
     return named
 
 
-def _untouched(plan: Plan, retrieval: Retrieval, found: Found, started: float) -> Expansion:
+def _unchanged(run: Run, retrieval: Retrieval, explored: Exploration) -> Expansion:
     return Expansion(
         ranking=tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected),
-        kg_stats=KgStats(hops_executed=found.hops),
-        graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k], skipped=found.skipped),
-        took_ms=_ms(started),
-        degraded=tuple(found.degraded),
-        warnings=tuple(found.warnings),
+        kg_stats=KgStats(hops_executed=explored.hops),
+        graph_gain=GraphGain(
+            top_k_without=retrieval.selected[: run.plan.top_k], skipped=explored.skipped
+        ),
+        took_ms=run.took_ms(),
+        degraded=tuple(run.degraded),
+        warnings=tuple(run.warnings),
     )
 
 
-def _written(
-    request: RAGRequest,
-    plan: Plan,
+def _expansion(
+    run: Run,
     retrieval: Retrieval,
     gate: gates.Gate,
-    found: Found,
-    ranking: Walked,
-    started: float,
+    explored: Exploration,
+    ranking: RankedGraph,
 ) -> Expansion:
+    """Add what the graph brings to `selected`, in the walk's order when the gate opens."""
     graph = ranking.graph
     ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
-    notebook = Notebook(graph, ranking.scores, ranking.named, ends)
+    evidence = EvidenceTable(graph, ranking.scores, ranking.named, ends)
     order = ranked_chunks(graph, ranking.scores)
     selected = set(retrieval.selected)
-    added = [u for u in order if u not in selected and notebook.knows(u)]
-    added = added[: request.kg_expansion.limit]
+    added = [u for u in order if u not in selected and evidence.knows(u)]
+    added = added[: run.plan.expansion.limit]
     is_open = gate.opens(measured(retrieval, ranking))
-    kept = selected | set(added)
-    by_graph = [uuid for uuid in order if uuid in kept]
+    cited = selected | set(added)
+    by_graph = [uuid for uuid in order if uuid in cited]
     final = by_graph if is_open else [*retrieval.selected, *added]
     for uuid in final:
-        notebook.write(uuid, "hybrid" if uuid in selected else "kg_expansion")
-    ranked, entities, edges = notebook.pages()
-    shown = final[: request.budget.max_chunks]
+        evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion")
+    ranked, entities, edges = evidence.build()
+    shown = final[: run.plan.budget_limits.max_chunks]
     return Expansion(
         ranking=ranked,
         entities=entities,
         edges=edges,
         kg_stats=KgStats(
             concepts_expanded=len(graph.entities),
-            hops_executed=found.hops,
+            hops_executed=explored.hops,
             chunks_added=len(added),
-            triples_traversed=len(found.part.relations),
+            triples_traversed=len(explored.part.relations),
         ),
         graph_gain=GraphGain(
             added=tuple(uuid for uuid in shown if uuid not in selected),
-            top_k_without=retrieval.selected[: plan.top_k],
+            top_k_without=retrieval.selected[: run.plan.top_k],
             gate_open=is_open,
         ),
         seeds=tuple(
             EntityRef(id=item.id, name=item.name, type=item.type)
-            for item in (graph.entities[seed] for seed in notebook.seeds[:MAX_SEEDS])
+            for item in (graph.entities[seed] for seed in evidence.seeds[:MAX_SEEDS])
         ),
-        took_ms=_ms(started),
-        degraded=tuple(dict.fromkeys(found.degraded)),
-        warnings=tuple(found.warnings),
+        took_ms=run.took_ms(),
+        degraded=tuple(run.degraded),
+        warnings=tuple(run.warnings),
     )
 
 
-def measured(retrieval: Retrieval, ranking: Walked) -> gates.Signals:
+def measured(retrieval: Retrieval, ranking: RankedGraph) -> gates.Signals:
     """Measure what the gate looks at."""
     return gates.signals(
         [(candidate.uuid, candidate.score) for candidate in retrieval.pool],
         named=len(ranking.named),
         facts=sum(fact.evidence_uuid is not None for fact in retrieval.facts),
     )
-
-
-def _ms(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 2)

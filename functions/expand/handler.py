@@ -1,15 +1,14 @@
 """Entry point of graph expansion, and of routing before retrieval (mode route)."""
 
-import time
 from typing import Any
 
-from docstokg.contracts.request import RAGRequest
-from docstokg.contracts.state import Expansion, Plan, Retrieval, RouteScope
+from docstokg.contracts.state import Expansion, Restriction, Retrieval
 from docstokg.domain import gate as gates
 from docstokg.usecases.domains import ONTOLOGY
+from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.expand.expand import expand
-from functions.expand.route import route
+from functions.expand.restrict import restrict
 
 
 def build(wiring: Wiring) -> Handler:
@@ -18,28 +17,13 @@ def build(wiring: Wiring) -> Handler:
     gate = gates.fitted()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        request = RAGRequest.model_validate(event["request"])
-        plan = Plan.model_validate(event["plan"])
-        result: Expansion | RouteScope
+        run = Run.of(event, wiring.telemetry)
+        result: Expansion | Restriction
         if event.get("mode") == "route":
-            result = route(
-                request,
-                plan,
-                graph=graph,
-                domain=ONTOLOGY,
-                telemetry=wiring.telemetry,
-                clock=time.time,
-            )
+            result = restrict(run, graph=graph, domain=ONTOLOGY)
         else:
-            result = expand(
-                request,
-                plan,
-                Retrieval.model_validate(event["retrieval"]),
-                graph=graph,
-                gate=gate,
-                telemetry=wiring.telemetry,
-                clock=time.time,
-            )
+            retrieval = Retrieval.model_validate(event["retrieval"])
+            result = expand(run, retrieval, graph=graph, gate=gate)
         return result.model_dump(mode="json", exclude_defaults=True)
 
     return handler

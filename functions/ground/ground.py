@@ -2,18 +2,16 @@
 
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
 
-from docstokg.contracts.records import Scope, StoredChunk
-from docstokg.contracts.request import RAGRequest
+from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import (
     Channel,
     ChannelUse,
     Citation,
-    DegradedReason,
     GraphGain,
     KgEvidence,
     KgStats,
@@ -31,11 +29,10 @@ from docstokg.contracts.state import (
     StepReport,
 )
 from docstokg.domain import budget, diversity, duplicates, relevance, snippets
-from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite
-from docstokg.observability import Telemetry
 from docstokg.ports import Reranker, SearchIndex
+from docstokg.usecases.run import Run
 from functions.ground.fit import fitted
 
 GROUND_CAP_S = 3.0
@@ -47,65 +44,53 @@ MAX_CONCEPTS = 20
 
 
 def ground(
-    request: RAGRequest,
-    plan: Plan,
+    run: Run,
     retrieval: Retrieval,
     expansion: Expansion | None,
     *,
     index: SearchIndex,
     reranker: Reranker | None,
-    min_score: float,
-    max_blocks: int,
-    telemetry: Telemetry,
-    clock: Callable[[], float],
 ) -> Grounded:
     """Give citations by rank and the blocks for the model; `NothingToCite` when all is lost.
 
     Healthy channels that found nothing are an empty result with a warning, not an error.
     """
-    deadline = Deadline(plan.deadline_ms)
-    degraded: list[DegradedReason] = []
-    warnings: list[str] = []
+    plan = run.plan
     ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
     if not ranking:
         if retrieval.failed:
             raise NothingToCite("No channel answered and the graph brought nothing.")
-        warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
-    hydrated = _hydrate(ranking, request, plan, index, deadline, telemetry, clock)
+        run.warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
+    hydrated = _hydrate(run, ranking, index)
     if hydrated.failed:
-        degraded.append("hydration_incomplete")
+        run.lose("hydration_incomplete")
     started = time.perf_counter()
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
-    kept = duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
-    order, chunks = [order[i] for i in kept], [chunks[i] for i in kept]
-    rerank_name, reranked = _reranked(plan, chunks, reranker, deadline, degraded, telemetry, clock)
-    cut = reranked[: plan.budget_limits.max_chunks]
-    order, chunks = [order[i] for i in cut], [chunks[i] for i in cut]
+    unique = duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
+    order, chunks = [order[i] for i in unique], [chunks[i] for i in unique]
+    reranker_name, places = _reranked(run, chunks, reranker)
+    places = places[: plan.budget_limits.max_chunks]
+    order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    blocks = _blocks(plan, citations, chunks, max_blocks)
+    blocks = _blocks(plan, citations, chunks)
     citations, blocks, trimmed = fitted(citations, blocks, chunks)
     if trimmed:
-        degraded.append("payload_trimmed")
+        run.lose("payload_trimmed")
+    report = _report(retrieval, expansion, citations, blocks, reranker_name)
+    grounding_ms = round((time.perf_counter() - started) * 1000, 2)
     return Grounded(
         citations=tuple(citations),
         blocks=tuple(blocks),
-        relevant=any(citation.score >= min_score for citation in citations),
+        relevant=any(citation.score >= plan.min_score for citation in citations),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
-        report=_report(
-            retrieval,
-            expansion,
-            citations,
-            blocks,
-            rerank_name,
-            (time.perf_counter() - started) * 1000,
-        ),
-        degraded=tuple(degraded),
+        report=report.model_copy(update={"grounding_ms": grounding_ms}),
+        degraded=tuple(run.degraded),
         warnings=(
             *retrieval.warnings,
             *(expansion.warnings if expansion is not None else ()),
-            *warnings,
+            *run.warnings,
         ),
     )
 
@@ -114,24 +99,15 @@ def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
     return tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
 
 
-def _hydrate(
-    ranking: Sequence[Ranked],
-    request: RAGRequest,
-    plan: Plan,
-    index: SearchIndex,
-    deadline: Deadline,
-    telemetry: Telemetry,
-    clock: Callable[[], float],
-) -> Hydrated:
+def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrated:
     if not ranking:
         return Hydrated()
-    scope = Scope(namespace=plan.namespace, groups=plan.groups, filter=request.filter)
-    timeout_s = deadline.share_s(clock() * 1000, GROUND_CAP_S, RESERVE_S)
-    if timeout_s <= 0:
+    time_s = run.left_s(GROUND_CAP_S, RESERVE_S)
+    if time_s <= 0:
         raise NothingToCite("The deadline passed before the passages could be read.")
     try:
-        with telemetry.span("hydrate", request_id=plan.request_id):
-            hydrated = index.get([ranked.uuid for ranked in ranking], scope, timeout_s)
+        with run.telemetry.span("hydrate", request_id=run.request_id):
+            hydrated = index.get([ranked.uuid for ranked in ranking], run.scope, time_s)
     except DocsToKGError as exc:
         raise NothingToCite(f"The passages could not be read: {exc}") from exc
     if not hydrated.chunks and hydrated.failed:
@@ -140,29 +116,24 @@ def _hydrate(
 
 
 def _reranked(
-    plan: Plan,
-    chunks: Sequence[StoredChunk],
-    reranker: Reranker | None,
-    deadline: Deadline,
-    degraded: list[DegradedReason],
-    telemetry: Telemetry,
-    clock: Callable[[], float],
+    run: Run, chunks: Sequence[StoredChunk], reranker: Reranker | None
 ) -> tuple[str | None, list[int]]:
-    """Order by the cross-encoder and, only then, by MMR on its scores scaled to [0, 1]."""
-    same = list(range(len(chunks)))
+    """Order by the cross-encoder and, only then, by MMR on its scores scaled to [0, 1].
+
+    The name of the reranker that gave the order, if one did, and places in `chunks`.
+    """
+    plan, same = run.plan, list(range(len(chunks)))
     if plan.reranker == "none" or not chunks:
         return None, same
     if reranker is None:
         if plan.reranker != "auto":
-            degraded.append("reranker_unavailable")
+            run.do_without("rerank", "reranker_unavailable", "there is no reranker here")
         return None, same
-    timeout_s = deadline.share_s(clock() * 1000, RERANK_CAP_S, RERANK_RESERVE_S)
-    try:
-        with telemetry.span("rerank", request_id=plan.request_id):
-            scores = reranker.rank(plan.query, [chunk.text for chunk in chunks], timeout_s)
-    except DocsToKGError as exc:
-        telemetry.log("WARNING", "rerank_failed", request_id=plan.request_id, error=str(exc))
-        degraded.append("reranker_unavailable")
+    texts, time_s = [chunk.text for chunk in chunks], run.left_s(RERANK_CAP_S, RERANK_RESERVE_S)
+    scores = run.attempt(
+        "rerank", lambda: reranker.rank(plan.query, texts, time_s), "reranker_unavailable"
+    )
+    if scores is None:
         return None, same
     low, high = min(scores), max(scores)
     scaled = [(score - low) / (high - low) if high > low else 1.0 for score in scores]
@@ -264,13 +235,13 @@ def _evidence(
 
 
 def _blocks(
-    plan: Plan, citations: Sequence[Citation], chunks: Sequence[StoredChunk], max_blocks: int
+    plan: Plan, citations: Sequence[Citation], chunks: Sequence[StoredChunk]
 ) -> list[Block]:
     """Cut the first citations to passages that fit the token budget together."""
     found = snippets.pattern(snippets.question_stems(plan.query))
     left = plan.budget_limits.max_tokens_context
     blocks: list[Block] = []
-    for citation, chunk in zip(citations[:max_blocks], chunks, strict=False):
+    for citation, chunk in zip(citations[: plan.max_blocks], chunks, strict=False):
         limit = min(BLOCK_CHARACTERS, left * 4)
         start, end = 0, len(chunk.text)
         if end > limit or budget.tokens(chunk.text) > left:
@@ -320,9 +291,9 @@ def _report(
     expansion: Expansion | None,
     citations: Sequence[Citation],
     blocks: Sequence[Block],
-    rerank_name: str | None,
-    grounding_ms: float,
+    reranker_name: str | None,
 ) -> StepReport:
+    """Gather what diagnostics will say; `grounding_ms` is known when all is done."""
     cited: dict[Channel, int] = {}
     for citation in citations:
         for channel in citation.channels:
@@ -340,12 +311,11 @@ def _report(
         kg_stats=expansion.kg_stats if expansion is not None else KgStats(),
         graph_gain=expansion.graph_gain if expansion is not None else GraphGain(),
         providers=ProvidersUsed(
-            embedding=providers.embedding, sparse=providers.sparse, reranker=rerank_name
+            embedding=providers.embedding, sparse=providers.sparse, reranker=reranker_name
         ),
         index_model=retrieval.index_model,
         retrieval_ms=retrieval.took_ms,
         expansion_ms=expansion.took_ms if expansion is not None else 0.0,
         mmr_ms=retrieval.mmr_ms,
-        grounding_ms=round(grounding_ms, 2),
         tokens_context=sum(budget.tokens(block.text) for block in blocks),
     )

@@ -1,10 +1,9 @@
 """Entry point of grounding: references become citations with snippets, hashes and offsets."""
 
-import time
 from typing import Any
 
-from docstokg.contracts.request import RAGRequest
-from docstokg.contracts.state import Expansion, Plan, Retrieval
+from docstokg.contracts.state import Expansion, Retrieval
+from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.ground.ground import ground
 
@@ -17,16 +16,11 @@ def build(wiring: Wiring) -> Handler:
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         expansion = event.get("expansion")
         grounded = ground(
-            RAGRequest.model_validate(event["request"]),
-            Plan.model_validate(event["plan"]),
+            Run.of(event, wiring.telemetry),
             Retrieval.model_validate(event["retrieval"]),
             Expansion.model_validate(expansion) if expansion is not None else None,
             index=index,
             reranker=reranker,
-            min_score=wiring.settings.min_score,
-            max_blocks=wiring.settings.max_blocks,
-            telemetry=wiring.telemetry,
-            clock=time.time,
         )
         return grounded.model_dump(mode="json", exclude_defaults=True)
 

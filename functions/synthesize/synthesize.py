@@ -40,7 +40,7 @@ def synthesize(
     chosen = plan.synthesis
     if chosen is None or not blocks or not relevant:
         return Synthesis(outcome="abstained", answer=ABSTENTION)
-    blocks = blocks[: chosen.max_blocks]
+    blocks = blocks[: plan.max_blocks]
     if chosen.model == EXTRACTIVE:
         return _extracted(plan, blocks, chosen, started)
     messages = prompt.messages(

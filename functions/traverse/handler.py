@@ -3,9 +3,9 @@
 import time
 from typing import Any
 
-from docstokg.contracts.request import RAGRequest
-from docstokg.contracts.state import Grounded, Plan, Reply
+from docstokg.contracts.state import Grounded, Reply
 from docstokg.contracts.traverse import TraverseEnvelope
+from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.traverse.call_budget import CallBudget
 from functions.traverse.traverse import traverse, view_of_citations
@@ -22,15 +22,12 @@ def build(wiring: Wiring) -> Handler:
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         if event.get("mode") == "graph":
             found = view_of_citations(
-                RAGRequest.model_validate(event["request"]),
-                Plan.model_validate(event["plan"]),
+                Run.of(event, wiring.telemetry),
                 Grounded.model_validate(event["grounded"]),
                 graph=graph,
                 index=index,
                 embedder=embedder,
                 budget=budget,
-                telemetry=wiring.telemetry,
-                clock=time.time,
             )
             if isinstance(found, Reply):
                 refused = found.model_dump(mode="json")

@@ -4,12 +4,9 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable
 
-from docstokg.contracts.records import Scope
-from docstokg.contracts.request import RAGRequest
 from docstokg.contracts.response import DegradedReason, FieldProblem, GraphBudget, GraphView
-from docstokg.contracts.state import Caller, Grounded, Plan, Reply
+from docstokg.contracts.state import Caller, Grounded, Reply
 from docstokg.contracts.traverse import (
     Caps,
     Explain,
@@ -19,12 +16,12 @@ from docstokg.contracts.traverse import (
     TraverseRequest,
     TraverseResponse,
 )
-from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, InvalidCursor
 from docstokg.observability import Telemetry
 from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex
 from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.run import Run, graph_reason
 from functions.traverse.call_budget import CallBudget, caller_hash
 from functions.traverse.walk import LABELS, Walk, Walked, reason_of, walk_graph
 
@@ -64,7 +61,7 @@ def traverse(
         problems.append(FieldProblem(path="$.cursor", code="invalid_cursor", message=str(error)))
     if problems:
         return invalid(problems, envelope.request_id)
-    if not {"*", request.namespace} & set(envelope.caller.namespaces):
+    if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     wait_s = budget.spend(envelope.caller.sub, now_s)
@@ -148,11 +145,7 @@ def _walk(request: TraverseRequest, caller: Caller, labels: tuple[str, ...]) -> 
     depth = min(MAX_DEPTH, request.max_depth)
     return Walk(
         query=request.query,
-        scope=Scope(
-            namespace=request.namespace,
-            groups=None if "*" in caller.groups else caller.groups,
-            filter={"topic": topics} if topics is not None else None,
-        ),
+        scope=caller.scope(request.namespace, {"topic": topics} if topics is not None else None),
         seeds=request.seed_ids,
         direction=request.direction,
         max_depth=depth,
@@ -231,29 +224,26 @@ def _offset(request: TraverseRequest) -> int:
 
 
 def view_of_citations(
-    request: RAGRequest,
-    plan: Plan,
+    run: Run,
     grounded: Grounded,
     *,
     graph: KnowledgeGraph,
     index: SearchIndex,
     embedder: Embedder | None,
     budget: CallBudget,
-    telemetry: Telemetry,
-    clock: Callable[[], float],
 ) -> tuple[GraphView | None, tuple[DegradedReason, ...]] | Reply:
     """Walk from the citations and the question's entities; (view, degraded reasons), or a 429.
 
     The caller's `limits.graph` narrows depth, nodes and relations; the server's caps always win.
     """
-    wait_s = budget.spend(plan.caller_sub, clock())
+    plan, limits = run.plan, run.plan.graph_limits
+    wait_s = budget.spend(plan.caller_sub, run.clock())
     if wait_s > 0:
-        return _refused(plan.route, plan.request_id, plan.caller_sub, wait_s, telemetry)
-    limits = request.limits.graph
+        return _refused(plan.route, plan.request_id, plan.caller_sub, wait_s, run.telemetry)
     hard = min(MAX_DEPTH, (limits and limits.max_depth_hard) or VIEW_DEPTH)
     asked = Walk(
         query=plan.query,
-        scope=Scope(namespace=plan.namespace, groups=plan.groups, filter=request.filter),
+        scope=run.scope,
         seeds=(
             *(citation.uuid for citation in grounded.citations[:SEED_CITATIONS]),
             *(seed.id for seed in grounded.seeds[:SEED_ENTITIES]),
@@ -265,14 +255,22 @@ def view_of_citations(
         frontier=Frontier(),
         relations=_folded(limits.rel_whitelist) if limits is not None else None,
     )
-    time_s = Deadline(plan.deadline_ms).share_s(clock() * 1000, TIME_S, RESERVE_S)
-    try:
-        found = walk_graph(
-            asked, graph=graph, index=index, embedder=embedder, telemetry=telemetry, time_s=time_s
-        )
-    except DocsToKGError as error:
-        return None, (reason_of(error),)
-    count(telemetry, found)
+    time_s = run.left_s(TIME_S, RESERVE_S)
+    found = run.attempt(
+        "graph_view",
+        lambda: walk_graph(
+            asked,
+            graph=graph,
+            index=index,
+            embedder=embedder,
+            telemetry=run.telemetry,
+            time_s=time_s,
+        ),
+        graph_reason,
+    )
+    if found is None:
+        return None, tuple(run.degraded)
+    count(run.telemetry, found)
     nodes, edges = found.view()
     view = GraphView(
         nodes=nodes,

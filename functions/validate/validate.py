@@ -1,4 +1,4 @@
-"""Turn a stranger's bytes into a request, or into every reason why not; plan what may be spent."""
+"""Turn an HTTP body into a request, or into every reason why not; plan what it may spend."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from docstokg.contracts.model import Contract
-from docstokg.contracts.request import RAGRequest, SearchRequest
+from docstokg.contracts.request import KgExpansion, RAGRequest, SearchRequest
 from docstokg.contracts.response import BudgetLimits, Channel, FieldProblem
 from docstokg.contracts.state import (
     CachePlan,
@@ -45,6 +45,8 @@ class Rules(Contract):
     kg_enabled: bool
     kg_two_hops: bool
     kg_boost: float
+    embed_provider: str
+    min_score: float
     max_blocks: int
     allow_system_prompt: bool
     verbosity_graph: bool
@@ -62,6 +64,8 @@ class Rules(Contract):
             kg_enabled=settings.kg_enabled,
             kg_two_hops=settings.kg_2hop_enabled,
             kg_boost=settings.kg_boost_value if settings.kg_boost_enabled else 0.0,
+            embed_provider=settings.embed_provider,
+            min_score=settings.min_score,
             max_blocks=settings.max_blocks,
             allow_system_prompt=settings.allow_system_prompt,
             verbosity_graph=settings.feature_verbosity_graph,
@@ -78,7 +82,7 @@ def validate(
     started_at: str,
     now_ms: float,
 ) -> Validated:
-    """Give the request and its plan, or the reply that ends the execution.
+    """Give the plan and the scope of a request, or the reply that ends the execution.
 
     `started_at`: ISO time at which the execution began, trusted unless it is over 5 s off.
     """
@@ -91,7 +95,7 @@ def validate(
     errors += _unknown_model(body, request, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, request_id))
-    if not {"*", request.namespace} & set(envelope.caller.namespaces):
+    if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return _refuse(request_id, 403, "namespace_not_granted", detail)
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
@@ -101,7 +105,10 @@ def validate(
             return cached
         plan = plan.model_copy(update={"cache": cached})
     took_ms = round((time.perf_counter() - began) * 1000, 3)
-    return Validated(request=request, plan=plan.model_copy(update={"validation_ms": took_ms}))
+    return Validated(
+        plan=plan.model_copy(update={"validation_ms": took_ms}),
+        scope=envelope.caller.scope(request.namespace, request.filter),
+    )
 
 
 def _parse(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
@@ -152,13 +159,12 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         warnings.append("kg_expansion.route needs kg_expansion.seeds; it was ignored.")
     if expansion.enabled and not rules.kg_enabled:
         warnings.append("Graph expansion is switched off on this server.")
-    all_groups = "*" in envelope.caller.groups
     return Plan(
         request_id=envelope.request_id,
         route=envelope.route,
         caller_sub=envelope.caller.sub,
         namespace=request.namespace,
-        groups=None if all_groups else envelope.caller.groups,
+        groups=envelope.caller.scope(request.namespace).groups,
         query=request.query,
         top_k=request.top_k,
         started_ms=started_ms,
@@ -167,20 +173,15 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
             channels={channel: CHANNEL_SIZES[channel] for channel in rules.channels},
             fusion="rrf" if rules.fusion == "rrf" else "minmax",
             mmr=rules.mmr,
+            embed=request.providers.embedding in ("auto", rules.embed_provider),
             time_s=RETRIEVE_CAP_S,
         ),
-        expansion=ExpansionPlan(
-            enabled=expansion.enabled and rules.kg_enabled,
-            max_hops=expansion.hops,
-            two_hops=rules.kg_two_hops,
-            boost=rules.kg_boost,
-            time_s=EXPAND_CAP_S,
-        ),
+        expansion=_expansion(expansion, rules),
         synthesis=_synthesis(request, rules),
         verbosity=verbosity,
         snippet_chars=SEARCH_SNIPPET if envelope.route == "search" else ANSWER_SNIPPET,
+        graph_limits=request.limits.graph,
         diagnostics=request.diagnostics,
-        embedding=request.providers.embedding,
         reranker=request.providers.reranker,
         budget_limits=BudgetLimits(
             max_chunks=request.budget.max_chunks,
@@ -188,7 +189,25 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
             max_tokens_gen=request.budget.max_tokens_gen,
             timeout_s=timeout_s,
         ),
+        min_score=rules.min_score,
+        max_blocks=rules.max_blocks,
         warnings=tuple(warnings),
+    )
+
+
+def _expansion(wanted: KgExpansion, rules: Rules) -> ExpansionPlan:
+    enabled = wanted.enabled and rules.kg_enabled
+    return ExpansionPlan(
+        enabled=enabled,
+        restrict=enabled and wanted.route and bool(wanted.seeds),
+        max_hops=wanted.hops,
+        two_hops=rules.kg_two_hops,
+        boost=rules.kg_boost,
+        limit=wanted.limit,
+        seeds=wanted.seeds,
+        concept_types=wanted.concept_types,
+        relations=wanted.relations,
+        time_s=EXPAND_CAP_S,
     )
 
 
@@ -200,7 +219,6 @@ def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:
         temperature=request.synthesis.temperature,
         max_tokens=request.budget.max_tokens_gen,
         style_hint=request.synthesis.system_prompt if rules.allow_system_prompt else None,
-        max_blocks=rules.max_blocks,
     )
 
 

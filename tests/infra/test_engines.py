@@ -77,13 +77,13 @@ def validated(
     verbosity: str = "snippet",
 ) -> dict[str, Any]:
     return {
-        "request": {"kg_expansion": {"route": route, "seeds": ["HP:1"] if route else []}},
         "plan": {
-            "expansion": {"enabled": kg},
+            "expansion": {"enabled": kg, "restrict": route},
             "verbosity": verbosity,
             "synthesis": {"model": "extractive"} if synthesis else None,
             "deadline_ms": int((time.time() + deadline_s) * 1000),
         },
+        "scope": {"namespace": "default"},
         "reply": None,
     }
 
@@ -156,7 +156,7 @@ SCENARIOS = [
     Scenario(
         "refused by validate",
         400,
-        steps={"Validate": gives({"request": None, "plan": None, "reply": REFUSAL})},
+        steps={"Validate": gives({"plan": None, "scope": None, "reply": REFUSAL})},
     ),
     Scenario("validate crashes", 500, steps={"Validate": fails("KeyError")}),
     Scenario("validate hangs", 500, steps={"Validate": slow(validated())}),

@@ -203,7 +203,7 @@ def test_an_error_says_its_class_to_the_machine_and_nothing_to_the_client(
     deployment: Deployment,
 ) -> None:
     with pytest.raises(Exception, match="validation error") as caught:
-        deployment.fleet.invoke("ground", {"request": {"query": "ok?"}, "plan": {"x": "secret"}})
+        deployment.fleet.invoke("ground", {"scope": {"namespace": "ok"}, "plan": {"x": "secret"}})
     assert type(caught.value).__name__ == "ValidationError"
     # The runtime prints what a handler raises, so not even that may quote its input.
     assert "secret" not in str(caught.value)

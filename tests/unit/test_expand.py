@@ -1,5 +1,6 @@
 """Expansion adds with evidence, reorders only when the gate says so, and fails into `selected`."""
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +11,6 @@ import pytest
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Filters, Scope
-from docstokg.contracts.request import RAGRequest
 from docstokg.contracts.response import BudgetLimits, Fusion
 from docstokg.contracts.state import (
     Candidate,
@@ -18,9 +18,9 @@ from docstokg.contracts.state import (
     ExpansionPlan,
     FactRef,
     Plan,
+    Restriction,
     Retrieval,
     RetrievalPlan,
-    RouteScope,
 )
 from docstokg.domain.gate import Gate, fitted
 from docstokg.errors import (
@@ -35,13 +35,13 @@ from docstokg.errors import (
 from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, SubjectDomain
+from docstokg.usecases.run import Run
 from functions.expand.expand import expand
-from functions.expand.route import route
+from functions.expand.restrict import restrict
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.test_knowledge_graph import BRIDGE, SECRET, fill, number
 
 NOW_S = 1_700_000_000.0
-QUIET = Telemetry(write=lambda line: None)
 
 
 def gate(*, is_open: bool) -> Gate:
@@ -76,18 +76,14 @@ class Breaking(MemoryGraph):
         return super().widen(frontier, request, scope, timeout_s)
 
 
-def asked(query: str, **kg: Any) -> RAGRequest:
-    return RAGRequest.model_validate({"query": query, "kg_expansion": kg})
-
-
-def plan(request: RAGRequest, groups: tuple[str, ...] | None = None, **expansion: Any) -> Plan:
+def plan(query: str, groups: tuple[str, ...] | None = None, **expansion: Any) -> Plan:
     return Plan(
         request_id="r",
         route="answer",
         caller_sub="s",
-        namespace=request.namespace,
+        namespace="default",
         groups=groups,
-        query=request.query,
+        query=query,
         top_k=2,
         started_ms=int(NOW_S * 1000),
         deadline_ms=int(NOW_S * 1000) + 5000,
@@ -99,6 +95,15 @@ def plan(request: RAGRequest, groups: tuple[str, ...] | None = None, **expansion
         budget_limits=BudgetLimits(
             max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=5.0
         ),
+    )
+
+
+def step(plan: Plan, log: list[str] | None = None, clock: Any = lambda: NOW_S) -> Run:
+    return Run(
+        plan=plan,
+        scope=Scope(namespace=plan.namespace, groups=plan.groups),
+        telemetry=Telemetry(write=[].append if log is None else log.append),
+        clock=clock,
     )
 
 
@@ -119,19 +124,11 @@ def run(
     *,
     is_open: bool = False,
     groups: tuple[str, ...] | None = None,
-    kg: dict[str, Any] | None = None,
+    log: list[str] | None = None,
     **expansion: Any,
 ) -> Expansion:
-    request = asked(query, **(kg or {}))
-    return expand(
-        request,
-        plan(request, groups, **expansion),
-        found,
-        graph=graph,
-        gate=gate(is_open=is_open),
-        telemetry=QUIET,
-        clock=lambda: NOW_S,
-    )
+    begun = step(plan(query, groups, **expansion), log)
+    return expand(begun, found, graph=graph, gate=gate(is_open=is_open))
 
 
 def names(expansion: Expansion) -> list[str]:
@@ -204,8 +201,8 @@ def test_open_gate_orders_by_the_graph(clinic: MemoryGraph) -> None:
 
 
 def test_limit_bounds_what_is_added_even_to_nothing(clinic: MemoryGraph) -> None:
-    assert len(run(clinic, "seizures", retrieved("d"), kg={"limit": 1}).ranking) == 2
-    none = run(clinic, "seizures", retrieved("a"), kg={"limit": 0})
+    assert len(run(clinic, "seizures", retrieved("d"), limit=1).ranking) == 2
+    none = run(clinic, "seizures", retrieved("a"), limit=0)
     assert names(none) == ["a"]
     assert none.ranking[0].evidence is not None
 
@@ -225,7 +222,7 @@ def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
     fact = FactRef(source="MONDO:1", type="has_symptom", target="HP:0001250", score=3.0)
     by_fact = run(clinic, "nothing known", retrieved("x", facts=(fact,)))
     assert {seed.id for seed in by_fact.seeds} == {"MONDO:1", "HP:0001250"}
-    by_seed = run(clinic, "nothing known", retrieved("x"), kg={"seeds": ["mondo:1", "no:1"]})
+    by_seed = run(clinic, "nothing known", retrieved("x"), seeds=("mondo:1", "no:1"))
     assert [seed.id for seed in by_seed.seeds] == ["MONDO:1"]
     assert any("no:1" in warning for warning in by_seed.warnings)
     by_pool = run(clinic, "nothing known", retrieved("d", "x"))
@@ -240,9 +237,9 @@ def test_the_chunks_of_the_graph_stand_in_for_dead_channels(clinic: MemoryGraph)
 
 
 def test_nothing_hidden_is_brought(clinic: MemoryGraph) -> None:
-    kg = {"seeds": ["MONDO:1", SECRET], "hops": 2}
-    assert "c" in names(run(clinic, "Crohn's disease", retrieved("x"), kg=kg))
-    stranger = run(clinic, "Crohn's disease", retrieved("x"), groups=(), kg=kg)
+    kg: dict[str, Any] = {"seeds": ("MONDO:1", SECRET), "max_hops": 2}
+    assert "c" in names(run(clinic, "Crohn's disease", retrieved("x"), **kg))
+    stranger = run(clinic, "Crohn's disease", retrieved("x"), groups=(), **kg)
     assert "c" not in names(stranger)
     assert SECRET not in {entity.id for entity in stranger.entities}
 
@@ -285,16 +282,12 @@ def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
 
 
 def test_without_time_the_graph_is_not_asked(clinic: MemoryGraph) -> None:
-    request = asked("seizures")
-    late = plan(request).model_copy(update={"deadline_ms": int(NOW_S * 1000) + 100})
+    late = plan("seizures").model_copy(update={"deadline_ms": int(NOW_S * 1000) + 100})
     found = expand(
-        request,
-        late,
+        step(late),
         retrieved("x"),
         graph=Breaking("slice", AssertionError("asked")),  # type: ignore[arg-type]
         gate=gate(is_open=True),
-        telemetry=QUIET,
-        clock=lambda: NOW_S,
     )
     assert (names(found), found.degraded) == (["x"], ("kg_timeout",))
 
@@ -307,7 +300,7 @@ def test_the_message_stays_small_and_points_inside_itself() -> None:
         pool=tuple(Candidate(uuid=u, score=1 - i / 300) for i, u in enumerate(uuids)),
         fusion=Fusion(method="minmax+MMR"),
     )
-    expansion = run(graph, "entity 0 \U0001f600 and entity 7", found, kg={"limit": 100, "hops": 2})
+    expansion = run(graph, "entity 0 \U0001f600 and entity 7", found, limit=100, max_hops=2)
     assert len(expansion.ranking) == 200
     written = expansion.model_dump_json(exclude_defaults=True).encode()
     assert len(written) < 100_000
@@ -343,27 +336,26 @@ def big_graph() -> MemoryGraph:
     return graph
 
 
-def routed(graph: KnowledgeGraph, domain: SubjectDomain = ONTOLOGY, **kg: Any) -> RouteScope:
-    request = asked("anything", route=True, **kg)
-    return route(
-        request, plan(request), graph=graph, domain=domain, telemetry=QUIET, clock=lambda: NOW_S
-    )
+def routed(
+    graph: KnowledgeGraph, domain: SubjectDomain = ONTOLOGY, **expansion: Any
+) -> Restriction:
+    return restrict(step(plan("anything", restrict=True, **expansion)), graph=graph, domain=domain)
 
 
 def test_routing_names_the_documents_around_the_seeds(clinic: MemoryGraph) -> None:
-    assert routed(clinic, seeds=["MONDO:1"]).doc_ids == ("d2", "d3")
-    assert routed(clinic, seeds=["MONDO:1"], hops=2).doc_ids == ("d1", "d2", "d3")
+    assert routed(clinic, seeds=("MONDO:1",)).doc_ids == ("d2", "d3")
+    assert routed(clinic, seeds=("MONDO:1",), max_hops=2).doc_ids == ("d1", "d2", "d3")
 
 
 def test_a_term_stands_for_its_subtypes(clinic: MemoryGraph) -> None:
-    parent = routed(clinic, seeds=["HP:0000118"])
+    parent = routed(clinic, seeds=("HP:0000118",))
     assert parent.doc_ids == ("d1",)
 
     class OnlySeizures(OntologyDomain):
         def metadata_filter(self, part: GraphSlice) -> Filters | None:
             return {"doc_id": ("d2",)} if part.chunks else None
 
-    assert routed(clinic, OnlySeizures(), seeds=["MONDO:1"]).doc_ids == ("d2",)
+    assert routed(clinic, OnlySeizures(), seeds=("MONDO:1",)).doc_ids == ("d2",)
 
 
 class Plain(OntologyDomain):
@@ -376,30 +368,33 @@ class Plain(OntologyDomain):
 
 
 def test_routing_that_cannot_tell_restricts_nothing(clinic: MemoryGraph) -> None:
-    unknown = routed(clinic, seeds=["no:1"])
+    unknown = routed(clinic, seeds=("no:1",))
     assert (unknown.doc_ids, unknown.degraded) == (None, ())
     assert unknown.warnings
-    empty = routed(clinic, Plain(), seeds=["HP:0000118"])
+    empty = routed(clinic, Plain(), seeds=("HP:0000118",))
     assert empty.doc_ids == ()
     assert empty.warnings
-    broken = routed(Breaking("slice", Timeout("slow")), seeds=["MONDO:1"])
+    broken = routed(Breaking("slice", Timeout("slow")), seeds=("MONDO:1",))
     assert (broken.doc_ids, broken.degraded) == (None, ("kg_timeout",))
-    rejected = routed(Breaking("slice", PlanRejected("scan")), seeds=["MONDO:1"])
+    rejected = routed(Breaking("slice", PlanRejected("scan")), seeds=("MONDO:1",))
     assert rejected.degraded == ("kg_plan_rejected",)
 
 
 def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: MemoryGraph) -> None:
-    request = asked("seizures")
     now = time.time()
-    fresh = plan(request).model_copy(update={"deadline_ms": int(now * 1000) + 60_000})
-    found = expand(
-        request,
-        fresh,
-        retrieved("x"),
-        graph=clinic,
-        gate=fitted(),
-        telemetry=QUIET,
-        clock=time.time,
-    )
+    fresh = plan("seizures").model_copy(update={"deadline_ms": int(now * 1000) + 60_000})
+    found = expand(step(fresh, clock=time.time), retrieved("x"), graph=clinic, gate=fitted())
     assert "a" in names(found)
     assert found.took_ms > 0
+
+
+def test_a_failing_graph_is_logged_once_with_the_request_and_the_cause(
+    clinic: MemoryGraph,
+) -> None:
+    log: list[str] = []
+    refused = Misconfigured("the graph refuses the credential")
+    run(Breaking("slice", refused), "seizures", retrieved("x"), log=log)
+    (line,) = [json.loads(text) for text in log]
+    assert (line["event"], line["request_id"]) == ("graph_slice_failed", "r")
+    assert (line["kind"], line["reason"]) == ("Misconfigured", "kg_unavailable")
+    assert line["error"] == "the graph refuses the credential"

@@ -55,7 +55,8 @@ def problem(validated: Validated) -> dict:
 def test_defaults_make_a_plan() -> None:
     made = run({"query": "  what is it?  "})
     assert made.reply is None
-    assert made.request is not None
+    assert made.scope is not None
+    assert (made.scope.namespace, made.scope.groups) == ("default", None)
     assert made.plan is not None
     assert made.plan.query == "what is it?"
     assert made.plan.deadline_ms - made.plan.started_ms == 12_000

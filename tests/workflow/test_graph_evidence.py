@@ -36,7 +36,7 @@ def test_an_evidence_object_survives_every_step(wiring: Wiring) -> None:
     }
     try:
         made = validate.build(wiring)({"envelope": envelope}, None)
-        state = {"request": made["request"], "plan": made["plan"]}
+        state = {"plan": made["plan"], "scope": made["scope"]}
         state["retrieval"] = retrieve.build(wiring)(state, None)
         state["expansion"] = expand.build(wiring)({"mode": "expand", **state}, None)
         expansion = Expansion.model_validate(state["expansion"])

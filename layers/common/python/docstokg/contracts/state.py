@@ -1,15 +1,15 @@
 """What travels between the steps: references and budgets, no texts until they are cited.
 
-Walk: Envelope -> validate -> Validated{request, plan} -> retrieve -> Retrieval -> expand ->
+Walk: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval -> expand ->
 Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 """
 
 from typing import Any, Literal
 
 from docstokg.contracts.model import Contract, Packed
+from docstokg.contracts.records import Filters, Scope
 from docstokg.contracts.request import (
-    EmbeddingProvider,
-    RAGRequest,
+    GraphLimits,
     RerankProvider,
     Route,
     Verbosity,
@@ -39,6 +39,15 @@ class Caller(Contract):
     namespaces: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
 
+    def may_read(self, namespace: str) -> bool:
+        """Tell whether a namespace is granted."""
+        return bool({"*", namespace} & set(self.namespaces))
+
+    def scope(self, namespace: str, filters: Filters | None = None) -> Scope:
+        """Give what of a granted namespace this caller may see."""
+        groups = None if "*" in self.groups else self.groups
+        return Scope(namespace=namespace, groups=groups, filter=filters)
+
 
 class Envelope(Contract):
     """The execution input: the client's bytes stay base64 until validate parses them."""
@@ -50,21 +59,35 @@ class Envelope(Contract):
 
 
 class RetrievalPlan(Contract):
-    """What retrieve may run: channels with their sizes, the fusion, whether MMR selects."""
+    """What retrieve may run: channels with their sizes, the fusion, whether MMR selects.
+
+    `embed` false: the caller wants another embedder than this server has.
+    """
 
     channels: dict[Channel, int]
     fusion: Literal["minmax", "rrf"] = "minmax"
     mmr: bool = True
+    embed: bool = True
     time_s: float
 
 
 class ExpansionPlan(Contract):
-    """What expand may do; `enabled` false skips the step."""
+    """What expand may do; `enabled` false skips the step, `restrict` routes retrieval before it.
+
+    `max_hops` None: as many as the question needs. `boost` is added to the score, in [0, 1], of a
+    pool chunk that names an entity of the question. `limit`: chunks the graph may add. `seeds`,
+    `concept_types` and `relations` are the caller's. `time_s`: seconds for the whole step.
+    """
 
     enabled: bool
+    restrict: bool = False
     max_hops: int | None = None
     two_hops: bool = True
     boost: float = 0.1
+    limit: int = 32
+    seeds: tuple[str, ...] = ()
+    concept_types: tuple[str, ...] | None = None
+    relations: tuple[str, ...] | None = None
     time_s: float
 
 
@@ -75,7 +98,6 @@ class SynthesisPlan(Contract):
     temperature: float
     max_tokens: int
     style_hint: str | None = None
-    max_blocks: int = 5
 
 
 class CachePlan(Contract):
@@ -87,7 +109,12 @@ class CachePlan(Contract):
 
 
 class Plan(Contract):
-    """What every later step may do and spend, and one absolute deadline (epoch ms)."""
+    """What every later step may do and spend, and one absolute deadline (epoch ms).
+
+    `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
+    narrows the walk of verbosity graph. `max_blocks`: passages given to the model, if the best of
+    all passages scores `min_score` of 1 or more.
+    """
 
     request_id: str
     route: Route
@@ -103,10 +130,12 @@ class Plan(Contract):
     synthesis: SynthesisPlan | None = None
     verbosity: Verbosity
     snippet_chars: int
+    graph_limits: GraphLimits | None = None
     diagnostics: bool
-    embedding: EmbeddingProvider = "auto"
     reranker: RerankProvider = "auto"
     budget_limits: BudgetLimits
+    min_score: float = 0.3
+    max_blocks: int = 5
     cache: CachePlan | None = None
     warnings: tuple[str, ...] = ()
     validation_ms: float = 0.0
@@ -121,10 +150,10 @@ class Reply(Contract):
 
 
 class Validated(Contract):
-    """Either a request with its plan, or a reply that ends the execution at once."""
+    """Either a plan with its scope, or a reply that ends the execution at once."""
 
-    request: RAGRequest | None = None
     plan: Plan | None = None
+    scope: Scope | None = None
     reply: Reply | None = None
 
 
@@ -213,7 +242,7 @@ class Expansion(Contract):
     warnings: tuple[str, ...] = ()
 
 
-class RouteScope(Contract):
+class Restriction(Contract):
     """The documents of the slice around the given seeds; None when routing could not tell."""
 
     doc_ids: tuple[str, ...] | None = None

@@ -1,0 +1,64 @@
+"""Restrict retrieval to the documents around given graph nodes (kg_expansion.route)."""
+
+from docstokg.contracts.graph import GraphSlice, SliceRequest
+from docstokg.contracts.state import Restriction
+from docstokg.domain.slice_graph import merge
+from docstokg.ports import KnowledgeGraph
+from docstokg.usecases.domains import SubjectDomain
+from docstokg.usecases.run import Run, graph_reason
+
+CHUNKS_PER_SEED = 200
+NODES = 600
+RESERVE_S = 0.3
+
+
+def restrict(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> Restriction:
+    """List the documents of the slice around `kg_expansion.seeds`, widened for `hops` >= 2.
+
+    Without time, a graph or a known seed nothing is restricted (`doc_ids` None) and the reason is
+    given; seeds without documents restrict to nothing, with a warning.
+    """
+    part = run.attempt("graph_route", lambda: _around_seeds(run, graph, domain), graph_reason)
+    return Restriction(
+        doc_ids=_documents(run, part),
+        took_ms=run.took_ms(),
+        degraded=tuple(run.degraded),
+        warnings=tuple(run.warnings),
+    )
+
+
+def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> GraphSlice:
+    def left_s() -> float:
+        return run.left_s(run.plan.expansion.time_s, RESERVE_S)
+
+    plan, scope = run.plan.expansion, run.scope
+    around = SliceRequest(
+        entity_ids=domain.expand_seeds(graph, plan.seeds, scope, left_s()),
+        entity_types=plan.concept_types,
+        relations=plan.relations,
+        max_nodes=NODES,
+        chunks_per_entity=CHUNKS_PER_SEED,
+    )
+    part = graph.slice(around, scope, left_s())
+    narrower = domain.metadata_filter(part)
+    if narrower is not None:
+        scope = scope.model_copy(update={"filter": {**narrower, **(scope.filter or {})}})
+        part = graph.slice(around, scope, left_s())
+    for _ in range(1, (plan.max_hops or 1) if plan.two_hops else 1):
+        entities = [entity.id for entity in part.entities]
+        part = merge(part, graph.widen(entities, around, scope, left_s()))
+    return part
+
+
+def _documents(run: Run, part: GraphSlice | None) -> tuple[str, ...] | None:
+    if part is None:
+        run.warnings.append("kg_expansion.route could not be followed.")
+        return None
+    known = {entity.id.casefold() for entity in part.entities}
+    if not any(seed.casefold() in known for seed in run.plan.expansion.seeds):
+        run.warnings.append("No seed of kg_expansion.route is in the graph; it was ignored.")
+        return None
+    doc_ids = tuple(sorted({chunk.doc_id for chunk in part.chunks}))
+    if not doc_ids:
+        run.warnings.append("No document mentions the seeds of kg_expansion.route.")
+    return doc_ids

@@ -1,0 +1,122 @@
+"""A step under way: what it may read, what is left of its time, what it lost on the way."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from docstokg.contracts.records import Scope
+from docstokg.contracts.response import DegradedReason
+from docstokg.contracts.state import Plan
+from docstokg.errors import DocsToKGError, PlanRejected, Timeout
+from docstokg.observability import Telemetry
+
+Reason = DegradedReason | Callable[[DocsToKGError], DegradedReason]
+
+
+@dataclass(kw_only=True)
+class Call:
+    """One call of a route that has no plan; `degraded` and `warnings` go into its answer.
+
+    `deadline_ms`: epoch milliseconds. `clock` gives epoch seconds.
+    """
+
+    request_id: str
+    deadline_ms: float
+    scope: Scope
+    telemetry: Telemetry
+    clock: Callable[[], float] = time.time
+    degraded: list[DegradedReason] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    begun: float = field(default_factory=time.perf_counter)
+
+    def left_s(self, cap_s: float, reserve_s: float = 0.0) -> float:
+        """Seconds one call may take: at most `cap_s`, leaving `reserve_s` for what follows."""
+        return max(0.0, min(cap_s, self.deadline_ms / 1000 - self.clock() - reserve_s))
+
+    def took_ms(self) -> float:
+        """Milliseconds since the step began."""
+        return round((time.perf_counter() - self.begun) * 1000, 2)
+
+    def lose(self, reason: DegradedReason) -> None:
+        """Note, once, what the answer has to do without."""
+        if reason not in self.degraded:
+            self.degraded.append(reason)
+
+    def attempt[Answer](
+        self, name: str, call: Callable[[], Answer], lost: Reason | None, **fields: str
+    ) -> Answer | None:
+        """Make one call to the outside; a failure is logged, noted as `lost`, and gives None.
+
+        `name`: of the span and, with `_failed`, of the line. `lost` None: nothing the caller of
+        the API would notice. `fields` stand in both.
+        """
+        try:
+            with self.telemetry.span(name, request_id=self.request_id, **fields):
+                return call()
+        except DocsToKGError as error:
+            self.log(name, error, lost, **fields)
+            return None
+
+    def log(
+        self, name: str, error: DocsToKGError, lost: Reason | None = None, **fields: str
+    ) -> None:
+        """Write the one line of a failure that is not raised, and note what it costs.
+
+        The message of an error is its adapter's own; of the vendor's error behind it only the
+        kind is told, because a vendor may quote the prompt.
+        """
+        reason = lost(error) if callable(lost) else lost
+        if reason is not None:
+            self.lose(reason)
+        self.telemetry.log(
+            "WARNING", f"{name}_failed", request_id=self.request_id, **cause(error),
+            reason=reason, **fields,
+        )  # fmt: skip
+
+    def do_without(self, name: str, reason: DegradedReason, why: str) -> None:
+        """Note and log what is missing before anything could be called."""
+        self.lose(reason)
+        self.telemetry.log(
+            "WARNING", f"{name}_skipped", request_id=self.request_id, reason=reason, error=why
+        )
+
+
+@dataclass(kw_only=True)
+class Run(Call):
+    """One step of one request of the state machine."""
+
+    plan: Plan
+    request_id: str = field(init=False)
+    deadline_ms: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.request_id, self.deadline_ms = self.plan.request_id, self.plan.deadline_ms
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any], telemetry: Telemetry) -> Self:
+        """Begin the step an event starts; a step that gets no scope sees what its caller may."""
+        plan = Plan.model_validate(event["plan"])
+        scope = event.get("scope")
+        return cls(
+            plan=plan,
+            scope=Scope(namespace=plan.namespace, groups=plan.groups)
+            if scope is None
+            else Scope.model_validate(scope),
+            telemetry=telemetry,
+        )
+
+
+def cause(error: DocsToKGError) -> dict[str, str]:
+    """Give the fields of a log line that say why something failed."""
+    fields = {"kind": type(error).__name__, "error": str(error)}
+    if error.__cause__ is not None:
+        fields["cause"] = type(error.__cause__).__name__
+    return fields
+
+
+def graph_reason(error: DocsToKGError) -> DegradedReason:
+    """Give the reason that a failing graph is reported with."""
+    if isinstance(error, Timeout):
+        return "kg_timeout"
+    return "kg_plan_rejected" if isinstance(error, PlanRejected) else "kg_unavailable"
