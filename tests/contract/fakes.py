@@ -86,12 +86,6 @@ class MemoryIndex:
         }
         return len(gone)
 
-    def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
-        gone = [(namespace, name) for name in set(ids) if (namespace, name) in self._facts]
-        for key in gone:
-            del self._facts[key]
-        return len(gone)
-
     def close_load(self) -> None:
         self._info = self._info.model_copy(update={"unfinished_load": False})
 
@@ -248,6 +242,7 @@ def _stored(chunk: ChunkRecord) -> StoredChunk:
 
 def _digest(record: ChunkRecord | FactRecord) -> str:
     values = record.model_dump(mode="python")
-    values["vector"] = None if record.vector is None else record.vector.hex()
+    if isinstance(record, ChunkRecord):
+        values["vector"] = None if record.vector is None else record.vector.hex()
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

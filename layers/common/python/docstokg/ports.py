@@ -79,10 +79,6 @@ class IndexWriter(Protocol):
         """Remove chunks with the facts they state (None: the whole namespace); count them."""
         ...
 
-    def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove facts by id; count them."""
-        ...
-
     def close_load(self) -> None:
         """Make everything put so far searchable on all channels, durably."""
         ...

@@ -3,13 +3,11 @@
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from docstokg.adapters.http_json import Endpoint, first_that_answers
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
-
-Provider = Literal["jina", "openai", "hf"]
 
 ADDRESSES = {
     "jina": "https://api.jina.ai/v1",

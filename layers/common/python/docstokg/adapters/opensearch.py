@@ -225,7 +225,7 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> s
     else:  # a hit's stored fields, its id among them, lie in blocks that cost more than the search
         body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact"]}
     visible = _visible(scope, facts=facts)
-    if query.channel == "dense" or (facts and not query.text and query.vector):
+    if query.channel == "dense":
         body["query"] = {
             "knn": {
                 "vector": {

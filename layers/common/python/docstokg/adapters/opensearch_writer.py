@@ -78,8 +78,7 @@ class OpenSearchWriter:
             )
         if embedding_model and dimension and not stored:
             field = {"properties": {"vector": {**template()["vector"], "dimension": dimension}}}
-            for _, alias in self._aliases():
-                self._call("PUT", f"/{alias}/_mapping", field)
+            self._call("PUT", f"/{self._name}/_mapping", field)
             noted |= {"embedding_model": embedding_model, "dimension": dimension}
         noted["sparse_model"] = sparse_model or noted.get("sparse_model")
         self._note(noted | {"unfinished_load": run_id})
@@ -138,10 +137,6 @@ class OpenSearchWriter:
             own = self._ids(self._name, {"namespace": namespace, "uuid": some}, "uuid")
             removed += self._remove(self._name, own)
         return removed
-
-    def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove facts by id; count them."""
-        return self._remove(facts_alias(self._name), [namespaced(namespace, name) for name in ids])
 
     def close_load(self) -> None:
         """Refresh, so that all is searchable; every bulk was already made durable."""
@@ -216,7 +211,7 @@ class OpenSearchWriter:
     def _create(self, index: str, kind: str, noted: Json, alias: str | None) -> None:
         chosen = template()[kind]
         mappings = {**chosen["mappings"], "_meta": noted}
-        if dimension := noted.get("dimension"):
+        if kind == "chunks" and (dimension := noted.get("dimension")):
             vector = {**template()["vector"], "dimension": dimension}
             mappings["properties"] = {**mappings["properties"], "vector": vector}
         body = {"settings": chosen["settings"], "mappings": mappings}
@@ -376,12 +371,14 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
         "text": chunk.text,
         "run_id": chunk.run_id,
         **names,
-        **_vector_fields(chunk.vector, compact=True),
     }
-    vector = both.pop("vector", None)
+    vectors: Json = {}
+    if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zeros have no direction
+        compact = base64.b64encode(quantise(chunk.vector)).decode("ascii")
+        vectors = {"vector": numbers(chunk.vector), "compact": compact}
     shown = {
-        "compact": None,
         **both,
+        "compact": vectors.get("compact"),
         "text_sha256": chunk.text_sha256,
         "page": chunk.page,
         "uri": chunk.uri,
@@ -391,7 +388,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
     }
     searched = {
         **both,
-        **({} if vector is None else {"vector": vector}),
+        **vectors,
         "uuid": chunk.uuid,
         "sparse": sparse,
         "tokens": list(sparse),
@@ -411,19 +408,8 @@ def _fact_document(fact: FactRecord) -> str:
         "evidence_uuid": fact.evidence_uuid,
         "text": fact.text,
         "rest": {"source": fact.source, "type": fact.type, "target": fact.target},
-        **_vector_fields(fact.vector, compact=False),
     }
     return json.dumps(document, allow_nan=False)
-
-
-def _vector_fields(vector: bytes | None, *, compact: bool) -> Json:
-    """Give the vector with 7 digits, all a float32 holds; a zero vector has no direction."""
-    if vector is None or not np.any(unpack(vector)):
-        return {}
-    found: Json = {"vector": numbers(vector)}
-    if compact:
-        found["compact"] = base64.b64encode(quantise(vector)).decode("ascii")
-    return found
 
 
 def _doc_facet(doc_id: str) -> str:

@@ -247,30 +247,6 @@ class SqliteIndex:
     def _facts(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[FactHit, ...]:
         condition, values = visible_fact(trip.scope, ns)
         wanted = "f.fact, f.source, f.type, f.target, f.evidence"
-        if query.vector is not None and not query.text:
-            section = self._section("facts", trip)
-            rows = section.rows(ns)
-            with self._sessions.use(trip.deadline) as db:
-                seen = db.execute(
-                    f"SELECT f.id FROM index_facts f WHERE {condition}", values
-                ).fetchall()
-                mask = np.isin(rows.ids, np.array([row[0] for row in seen], dtype=np.int64))
-                matrix = section.arrays["matrix"][rows.start : rows.stop]
-                scores = _cosines(matrix, query.vector, mask, trip.deadline)
-                best = best_rows(scores, query.size, floor=-2.0)
-                found = {
-                    row[0]: row
-                    for row in db.execute(
-                        f"SELECT f.id, {wanted} FROM index_facts f "
-                        f"WHERE f.id IN (SELECT value FROM json_each(?))",
-                        (json.dumps(rows.ids[best].tolist()),),
-                    )
-                }
-            return tuple(
-                _fact_hit(found[int(rows.ids[place])], float(scores[place]))
-                for place in best
-                if int(rows.ids[place]) in found
-            )
         expression = match_expression(query.text)
         if expression is None:
             return ()

@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 Acls = dict[str | None, int]
 
 MANIFEST = "manifest.json"
-SECTIONS = ("dense", "sparse", "facts")
+SECTIONS = ("dense", "sparse")
 READ_BYTES = 1 << 22
 FETCH = 2000
 
@@ -272,19 +272,6 @@ def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int)
     ids, _ = _write_rows(db, files, "dense", f"SELECT r.id, r.ns, r.acl {tail}")
     files.array(
         "dense",
-        "matrix",
-        "<f4",
-        (len(ids), dimension),
-        _filler(db, f"SELECT v.vector {tail}", dimension),
-    )
-
-
-def write_facts(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
-    """Write the vectors of all facts as one matrix in the order of rows."""
-    tail = "FROM index_facts f JOIN index_fact_vectors v ON v.fact = f.id ORDER BY f.ns, f.fact"
-    ids, _ = _write_rows(db, files, "facts", f"SELECT f.id, f.ns, f.acl {tail}")
-    files.array(
-        "facts",
         "matrix",
         "<f4",
         (len(ids), dimension),

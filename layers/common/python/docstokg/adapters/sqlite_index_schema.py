@@ -39,7 +39,6 @@ CREATE TABLE IF NOT EXISTS index_facts (
   doc_id TEXT, evidence TEXT, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
   text TEXT NOT NULL, UNIQUE (ns, fact));
 CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
-CREATE TABLE IF NOT EXISTS index_fact_vectors (fact INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 """
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 

@@ -16,7 +16,6 @@ from docstokg.adapters.sqlite_index_files import (
     Sidecars,
     remove_other_generations,
     write_dense,
-    write_facts,
     write_sparse,
 )
 from docstokg.adapters.sqlite_index_schema import (
@@ -110,9 +109,6 @@ class SqliteIndexWriter:
         if not facts:
             return
         with self._transaction() as db:
-            dimension = int(_noted(db).get("dimension") or 0)
-            for fact in facts:
-                _check_dimension(f"fact {fact.id!r}", fact.vector, dimension)
             written = sum(_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts)
             if written:
                 _note_change(db, written)
@@ -152,18 +148,6 @@ class SqliteIndexWriter:
                 removed += self._remove_chunks(db, [row[0] for row in own])
             return removed
 
-    def delete_facts(self, namespace: str, ids: Sequence[str]) -> int:
-        """Remove facts by id; count them."""
-        with self._transaction() as db:
-            ns = _known_namespace(db, namespace)
-            if ns is None:
-                return 0
-            _note_change(db, len(ids))
-            return sum(
-                _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, name))
-                for name in sorted(set(ids))
-            )
-
     def close_load(self) -> None:
         """Rebuild the arrays when anything changed, name them, and see all of it on the disk.
 
@@ -181,7 +165,6 @@ class SqliteIndexWriter:
                 try:
                     write_dense(db, files, int(noted.get("dimension") or 0))
                     write_sparse(db, files)
-                    write_facts(db, files, int(noted.get("dimension") or 0))
                     _note(db, "generation", files.finish())
                 except BaseException:
                     files.discard()
@@ -216,9 +199,8 @@ class SqliteIndexWriter:
                 line["vector"] = None if row["compact"] is None else row["compact"].hex()
                 yield f"chunk {row['uuid']} {_canonical(line)}"
             facts = db.execute(
-                "SELECT f.*, v.vector FROM index_facts f "
-                "JOIN index_namespaces n ON n.id = f.ns AND n.name = ? "
-                "LEFT JOIN index_fact_vectors v ON v.fact = f.id ORDER BY f.fact",
+                "SELECT f.* FROM index_facts f "
+                "JOIN index_namespaces n ON n.id = f.ns AND n.name = ? ORDER BY f.fact",
                 (namespace,),
             )
             for row in facts:
@@ -226,7 +208,6 @@ class SqliteIndexWriter:
                     key: row[key]
                     for key in ("acl", "doc_id", "evidence", "source", "type", "target", "text")
                 }
-                line["vector"] = None if row["vector"] is None else quantise(row["vector"]).hex()
                 yield f"fact {row['fact']} {_canonical(line)}"
 
     def close(self) -> None:
@@ -425,13 +406,12 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
         fact.text,
     )
     known = db.execute(
-        "SELECT f.acl, f.doc_id, f.evidence, f.source, f.type, f.target, f.text, v.vector "
-        "FROM index_facts f LEFT JOIN index_fact_vectors v ON v.fact = f.id "
-        "WHERE f.ns = ? AND f.fact = ?",
+        "SELECT f.acl, f.doc_id, f.evidence, f.source, f.type, f.target, f.text "
+        "FROM index_facts f WHERE f.ns = ? AND f.fact = ?",
         (ns, fact.id),
     ).fetchone()
     if known is not None:
-        if tuple(known) == (*values, fact.vector):
+        if tuple(known) == values:
             return False
         _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
     row = db.execute(
@@ -439,10 +419,6 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (ns, fact.id, *values),
     ).lastrowid
-    if fact.vector is not None:
-        db.execute(
-            "INSERT INTO index_fact_vectors (fact, vector) VALUES (?, ?)", (row, fact.vector)
-        )
     db.execute(f"INSERT INTO {fact_words_table(ns)} (rowid, text) VALUES (?, ?)", (row, fact.text))
     return True
 
@@ -457,7 +433,6 @@ def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[objec
             f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)",
             (row["id"], row["text"]),
         )
-        db.execute("DELETE FROM index_fact_vectors WHERE fact = ?", (row["id"],))
         db.execute("DELETE FROM index_facts WHERE id = ?", (row["id"],))
     return len(rows)
 
@@ -469,10 +444,6 @@ def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
         )
     removed = db.execute("DELETE FROM index_rows WHERE ns = ?", (ns,)).rowcount
     db.execute("DELETE FROM index_facets WHERE ns = ?", (ns,))
-    db.execute(
-        "DELETE FROM index_fact_vectors WHERE fact IN (SELECT id FROM index_facts WHERE ns = ?)",
-        (ns,),
-    )
     db.execute("DELETE FROM index_facts WHERE ns = ?", (ns,))
     db.execute(f"DROP TABLE IF EXISTS {words_table(ns)}")
     db.execute(f"DROP TABLE IF EXISTS {fact_words_table(ns)}")

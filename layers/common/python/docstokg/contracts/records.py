@@ -64,7 +64,6 @@ class FactRecord(Contract):
     evidence_uuid: str | None = None
     doc_id: str | None = None
     acl: tuple[str, ...] = ()
-    vector: bytes | None = None
 
 
 class StoredChunk(Contract):

@@ -11,7 +11,7 @@ class ChannelQuery(Contract):
     """One child of a multi-search: exactly one of text, weights and vector is used.
 
     bm25 and facts read `text`, splade `weights` (token -> weight), dense `vector` (float32 unit
-    vector bytes; facts may use it too). `size`: hits wanted at most.
+    vector bytes). `size`: hits wanted at most.
     """
 
     channel: Channel

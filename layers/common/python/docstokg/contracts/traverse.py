@@ -10,7 +10,6 @@ from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
 from docstokg.contracts.state import Caller
 
 Direction = Literal["out", "in", "both"]
-Label = Literal["Chunk", "Entity", "Topic", "Document"]
 
 
 class Frontier(StrictContract):
