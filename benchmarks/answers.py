@@ -13,6 +13,7 @@ of another one: paraphrases, which is what a large model writes.
 
 import argparse
 import json
+import math
 import statistics
 import time
 from collections import Counter
@@ -21,12 +22,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Block
 from docstokg.domain.sentences import sentences
 from docstokg.observability import Telemetry
 from docstokg.ports import Embedder
 from docstokg.settings import Settings
 from docstokg.usecases.check_answer import check_answer
+from docstokg.usecases.comparison import Comparison
+from docstokg.usecases.run import Call
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
 from docstokg_local.workflow import LocalWorkflow
@@ -127,6 +131,14 @@ def extractive(
     }
 
 
+QUIET = Call(
+    request_id="benchmark",
+    deadline_ms=math.inf,
+    scope=Scope(namespace="default"),
+    telemetry=Telemetry(write=lambda line: None),
+)
+
+
 def paraphrases(
     folder: Path, questions: Sequence[Mapping[str, Any]], embedder: Embedder | None
 ) -> dict[str, Any] | None:
@@ -155,9 +167,8 @@ def paraphrases(
                 marks = "".join(f"[{block.rank}]" for block in blocks)
                 answer = " ".join(f"{text} {marks}" for text in sentences(question["long_answer"]))
                 started, spent = time.perf_counter(), time.process_time()
-                checked = check_answer(
-                    answer, blocks, query=question["question"], embedder=used, timeout_s=5.0
-                )
+                compare = Comparison(QUIET, used, 5.0)
+                checked = check_answer(answer, blocks, query=question["question"], compare=compare)
                 took.append((time.perf_counter() - started) * 1000)
                 cpu.append((time.process_time() - spent) * 1000)
                 if checked.grounding is not None:

@@ -1,6 +1,5 @@
 """Check a draft: markers and sentences against sources, ids and relations against the graph."""
 
-import time
 from collections.abc import Callable, Sequence
 
 from docstokg.contracts.check import (
@@ -15,14 +14,15 @@ from docstokg.contracts.check import (
 from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import Channel, DegradedReason, Grounding
 from docstokg.contracts.retrieval import ChannelQuery
-from docstokg.contracts.state import Block, Caller, Reply
+from docstokg.contracts.state import Block, Reply
 from docstokg.domain.grounding import Statement, statements
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.observability import Telemetry
-from docstokg.ports import Embedder, Entailment, KnowledgeGraph, SearchIndex
+from docstokg.ports import Embedder, SearchIndex
 from docstokg.usecases.check_answer import ground_sentences, ground_text
+from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.intake import parse_body
 from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.run import Begin, Call, graph_reason
 
 TIME_S = 10.0
 GRAPH_TIME_S = 1.5
@@ -31,89 +31,55 @@ SOURCES_PER_SENTENCE = 3
 MOST_SENTENCES = 40
 LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "dense_unavailable"}
 
-ConsistencyCheck = Callable[[str, KnowledgeGraph, Scope, float], Consistency]
-
-
-class _Run:
-    """The clock and the losses of one check."""
-
-    def __init__(self, time_s: float) -> None:
-        self._until = time.monotonic() + time_s
-        self.degraded: dict[DegradedReason, None] = {}
-        self.timings_ms: dict[str, float] = {}
-
-    def left_s(self, cap_s: float = TIME_S) -> float:
-        return max(0.0, min(cap_s, self._until - time.monotonic()))
-
-    def lose(self, reason: DegradedReason) -> None:
-        self.degraded[reason] = None
-
-    def took(self, name: str, started: float) -> None:
-        self.timings_ms[name] = round((time.perf_counter() - started) * 1000, 2)
+ConsistencyCheck = Callable[[str, Scope, float], Consistency]
+Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
+"""The report, the passages it rests on, and the cited passages that cannot be read."""
 
 
 def check(
     envelope: CheckEnvelope,
     *,
+    begin: Begin,
     index: SearchIndex,
-    graph: KnowledgeGraph | None,
     embedder: Embedder | None,
-    check_consistency: ConsistencyCheck,
-    telemetry: Telemetry,
-    entailment: Entailment | None = None,
-    time_s: float = TIME_S,
+    compare: Callable[[Call, float], Comparison],
+    consistency: ConsistencyCheck | None,
 ) -> Reply:
     """Give the CheckResponse as a reply, or the problem: 400, 403, 413, 503.
 
     With citations each sentence is held against what its markers mean; without, against the
-    passages found for it. A lost graph or embedder is a reason, a lost index is 503.
+    passages found for it. A lost graph (`consistency` None, or failing) or embedder is a reason,
+    a lost index is 503. `compare`: makes what compares texts for so many seconds.
     """
     request = parse_body(envelope.body_b64, CheckRequest, envelope.request_id)
     if isinstance(request, Reply):
         return request
-    if not _granted(request.namespace, envelope.caller):
+    if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
-    run = _Run(time_s)
-    started = time.perf_counter()
-    groups = None if "*" in envelope.caller.groups else envelope.caller.groups
-    scope = Scope(namespace=request.namespace, groups=groups)
-    try:
-        grounding, sources, missing = _grounded(request, scope, index, embedder, entailment, run)
-    except DocsToKGError as exc:
-        telemetry.log(
-            "ERROR", "check_failed", request_id=envelope.request_id, error=type(exc).__name__
-        )
-        detail = "The sources could not be read."
-        return problem_reply(503, "nothing_to_cite", detail, envelope.request_id)
-    consistency = _consistent(request.text, scope, graph, check_consistency, run)
-    run.took("total", started)
+    call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
+    with call.timed("total"):
+        try:
+            grounding, sources, missing = _grounded(call, request, index, embedder, compare)
+        except DocsToKGError as error:
+            call.log("check", error, level="ERROR")
+            detail = "The sources could not be read."
+            return problem_reply(503, "nothing_to_cite", detail, envelope.request_id)
+        with call.timed("consistency"):
+            report = _consistent(call, request.text, consistency)
     response = CheckResponse(
         grounding=grounding,
-        consistency=consistency,
+        consistency=report,
         diagnostics=CheckDiagnostics(
-            timings_ms=run.timings_ms,
+            timings_ms=call.timings_ms,
             sources=sources,
             missing=missing,
             embedding=embedder.model if embedder is not None else None,
-            degraded=bool(run.degraded),
-            degraded_reasons=tuple(run.degraded),
+            degraded=bool(call.degraded),
+            degraded_reasons=tuple(call.degraded),
         ),
     )
-    telemetry.count("rag_requests_total", route="check", status="200")
-    telemetry.count("rag_citation_errors_total", len(grounding.invalid_citations))
-    telemetry.log(
-        "INFO",
-        "request",
-        request_id=envelope.request_id,
-        route="check",
-        namespace=request.namespace,
-        status=200,
-        grounded=grounding.grounded,
-        consistent=consistency.ok,
-        degraded_reasons=list(run.degraded),
-        timings_ms=run.timings_ms,
-    )
+    _record(call, response)
     return Reply(
         statusCode=200,
         body=response.model_dump_json(),
@@ -121,68 +87,64 @@ def check(
     )
 
 
-def _granted(namespace: str, caller: Caller) -> bool:
-    return bool({"*", namespace} & set(caller.namespaces))
+def _record(call: Call, response: CheckResponse) -> None:
+    telemetry, grounding = call.telemetry, response.grounding
+    telemetry.count("rag_requests_total", route="check", status="200")
+    telemetry.count("rag_citation_errors_total", len(grounding.invalid_citations))
+    telemetry.log(
+        "INFO",
+        "request",
+        request_id=call.request_id,
+        route="check",
+        namespace=call.scope.namespace,
+        status=200,
+        grounded=grounding.grounded,
+        consistent=response.consistency.ok,
+        degraded_reasons=list(call.degraded),
+        timings_ms=call.timings_ms,
+    )
 
 
 def _grounded(
+    call: Call,
     request: CheckRequest,
-    scope: Scope,
     index: SearchIndex,
     embedder: Embedder | None,
-    entailment: Entailment | None,
-    run: _Run,
-) -> tuple[Grounding, tuple[Source, ...], tuple[str, ...]]:
+    compare: Callable[[Call, float], Comparison],
+) -> Checked:
     if request.citations is not None:
-        return _with_citations(request, request.citations, scope, index, embedder, entailment, run)
+        return _with_citations(call, request.text, request.citations, index, compare)
     factual = [statement for statement in statements(request.text) if statement.factual]
-    started = time.perf_counter()
-    found = _sources(factual[:MOST_SENTENCES], request.query, scope, index, embedder, run)
-    run.took("retrieval", started)
-    started = time.perf_counter()
-    per_sentence = [*found, *([] for _ in factual[MOST_SENTENCES:])]
-    grounding = ground_sentences(
-        request.text,
-        per_sentence,
-        embedder=embedder,
-        entailment=entailment,
-        timeout_s=run.left_s(VECTOR_TIME_S),
-    )
-    run.took("grounding", started)
+    with call.timed("retrieval"):
+        found = _sources(call, factual[:MOST_SENTENCES], request.query, index, embedder)
+    with call.timed("grounding"):
+        per_sentence = [*found, *([] for _ in factual[MOST_SENTENCES:])]
+        comparison = compare(call, call.left_s(VECTOR_TIME_S))
+        grounding = ground_sentences(request.text, per_sentence, comparison)
     named = {block.rank: block.uuid for blocks in found for block in blocks}
     return grounding, tuple(Source(rank=rank, uuid=named[rank]) for rank in sorted(named)), ()
 
 
 def _with_citations(
-    request: CheckRequest,
+    call: Call,
+    text: str,
     citations: Sequence[CheckCitation],
-    scope: Scope,
     index: SearchIndex,
-    embedder: Embedder | None,
-    entailment: Entailment | None,
-    run: _Run,
-) -> tuple[Grounding, tuple[Source, ...], tuple[str, ...]]:
-    started = time.perf_counter()
-    uuids = list(dict.fromkeys(citation.uuid for citation in citations))
-    hydrated = index.get(uuids, scope, run.left_s()) if uuids else None
-    chunks = hydrated.chunks if hydrated is not None else {}
-    if hydrated is not None and hydrated.failed:
-        run.lose("hydration_incomplete")
-    blocks = [
-        _cited_block(citation, chunks[citation.uuid])
-        for citation in citations
-        if citation.uuid in chunks
-    ]
-    run.took("retrieval", started)
-    started = time.perf_counter()
-    grounding = ground_text(
-        request.text,
-        blocks,
-        embedder=embedder,
-        entailment=entailment,
-        timeout_s=run.left_s(VECTOR_TIME_S),
-    )
-    run.took("grounding", started)
+    compare: Callable[[Call, float], Comparison],
+) -> Checked:
+    with call.timed("retrieval"):
+        uuids = list(dict.fromkeys(citation.uuid for citation in citations))
+        hydrated = index.get(uuids, call.scope, call.left_s(TIME_S)) if uuids else None
+        chunks = hydrated.chunks if hydrated is not None else {}
+        if hydrated is not None and hydrated.failed:
+            call.lose("hydration_incomplete")
+        blocks = [
+            _cited_block(citation, chunks[citation.uuid])
+            for citation in citations
+            if citation.uuid in chunks
+        ]
+    with call.timed("grounding"):
+        grounding = ground_text(text, blocks, compare(call, call.left_s(VECTOR_TIME_S)))
     missing = tuple(uuid for uuid in uuids if uuid not in chunks)
     sources = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
     return grounding, sources, missing
@@ -213,35 +175,35 @@ def _block(rank: int, chunk: StoredChunk, start: int, end: int) -> Block:
 
 
 def _sources(
+    call: Call,
     factual: Sequence[Statement],
     query: str | None,
-    scope: Scope,
     index: SearchIndex,
     embedder: Embedder | None,
-    run: _Run,
 ) -> list[list[Block]]:
     """Find the passages of each sentence: the first three of every channel, read in one go."""
-    wanted = [
+    texts = [
         statement.claim if not query else f"{statement.claim} {query}" for statement in factual
     ]
-    vectors = _vectors(wanted, index, embedder, run)
+    vectors = _vectors(call, texts, index, embedder)
     found: list[list[str]] = []
-    for place, text in enumerate(wanted):
+    for place, text in enumerate(texts):
         queries = [ChannelQuery(channel="bm25", size=SOURCES_PER_SENTENCE, text=text)]
         if vectors is not None:
             queries.append(
                 ChannelQuery(channel="dense", size=SOURCES_PER_SENTENCE, vector=vectors[place])
             )
-        if run.left_s() <= 0:
+        left_s = call.left_s(TIME_S)
+        if left_s <= 0:
             raise Timeout("no time was left to look for sources")
         hits: dict[str, None] = {}
-        for result in index.search(queries, scope, run.left_s()):
+        for result in index.search(queries, call.scope, left_s):
             if result.failure is not None:
-                run.lose(LOST.get(result.channel, "retrieval_unavailable"))
+                call.lose(LOST.get(result.channel, "retrieval_unavailable"))
             hits.update(dict.fromkeys(hit.uuid for hit in result.hits))
         found.append(list(hits))
     uuids = list(dict.fromkeys(uuid for hits in found for uuid in hits))
-    hydrated = index.get(uuids, scope, run.left_s()) if uuids else None
+    hydrated = index.get(uuids, call.scope, call.left_s(TIME_S)) if uuids else None
     chunks = hydrated.chunks if hydrated is not None else {}
     ranks = {uuid: rank for rank, uuid in enumerate((u for u in uuids if u in chunks), start=1)}
     return [
@@ -255,40 +217,29 @@ def _sources(
 
 
 def _vectors(
-    texts: Sequence[str], index: SearchIndex, embedder: Embedder | None, run: _Run
+    call: Call, texts: Sequence[str], index: SearchIndex, embedder: Embedder | None
 ) -> tuple[bytes, ...] | None:
     """Embed the sentences when the index holds the embedder's own vector space."""
     if embedder is None or not texts:
         return None
-    info = index.info(run.left_s())
-    if info.embedding_model != embedder.model:
-        if info.embedding_model is not None:
-            run.lose("embedding_unavailable")
+    stored = index.info(call.left_s(TIME_S)).embedding_model
+    if stored != embedder.model:
+        if stored is not None:
+            other = f"the index was embedded by {stored}, not by {embedder.model}"
+            call.do_without("embed", "embedding_unavailable", other)
         return None
-    try:
-        return embedder.embed(list(texts), run.left_s(2 * VECTOR_TIME_S))
-    except DocsToKGError:
-        run.lose("embedding_unavailable")
-        return None
+    time_s = call.left_s(2 * VECTOR_TIME_S)
+    return call.attempt(
+        "embed", lambda: embedder.embed(list(texts), time_s), "embedding_unavailable"
+    )
 
 
-def _consistent(
-    text: str,
-    scope: Scope,
-    graph: KnowledgeGraph | None,
-    check_consistency: ConsistencyCheck,
-    run: _Run,
-) -> Consistency:
-    if graph is None:
-        run.lose("kg_unavailable")
+def _consistent(call: Call, text: str, consistency: ConsistencyCheck | None) -> Consistency:
+    if consistency is None:
+        call.lose("kg_unavailable")
         return Consistency(ok=True)
-    started = time.perf_counter()
-    try:
-        return check_consistency(text, graph, scope, run.left_s(GRAPH_TIME_S))
-    except Timeout:
-        run.lose("kg_timeout")
-    except DocsToKGError:
-        run.lose("kg_unavailable")
-    finally:
-        run.took("consistency", started)
-    return Consistency(ok=True)
+    time_s = call.left_s(GRAPH_TIME_S)
+    report = call.attempt(
+        "consistency", lambda: consistency(text, call.scope, time_s), graph_reason
+    )
+    return report if report is not None else Consistency(ok=True)

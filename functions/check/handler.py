@@ -3,9 +3,11 @@
 from typing import Any
 
 from docstokg.contracts.check import CheckEnvelope
+from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import ONTOLOGY
+from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring, entry_point
-from functions.check.check import TIME_S, check
+from functions.check.check import TIME_S, ConsistencyCheck, check
 
 
 def build(wiring: Wiring) -> Handler:
@@ -13,22 +15,26 @@ def build(wiring: Wiring) -> Handler:
     index = wiring.search_index()
     embedder = wiring.embedder()
     entailment = wiring.entailment()
-    graph = wiring.knowledge_graph() if wiring.settings.kg_enabled else None
+    consistency = _against_graph(wiring) if wiring.settings.kg_enabled else None
+    begin = beginning(wiring.telemetry, min(TIME_S, wiring.settings.max_timeout_s))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         reply = check(
             CheckEnvelope.model_validate(event),
+            begin=begin,
             index=index,
-            graph=graph,
             embedder=embedder,
-            entailment=entailment,
-            check_consistency=ONTOLOGY.check_consistency,
-            telemetry=wiring.telemetry,
-            time_s=min(TIME_S, wiring.settings.max_timeout_s),
+            compare=lambda call, time_s: Comparison(call, embedder, time_s, entailment),
+            consistency=consistency,
         )
         return reply.model_dump(mode="json")
 
     return handler
+
+
+def _against_graph(wiring: Wiring) -> ConsistencyCheck:
+    graph = wiring.knowledge_graph()
+    return lambda draft, scope, time_s: ONTOLOGY.check_consistency(draft, graph, scope, time_s)
 
 
 def __getattr__(name: str) -> Handler:

@@ -1,20 +1,16 @@
 """Entry point of the last step: what was found and written becomes the reply."""
 
-import time
 from typing import Any
 
 from docstokg.contracts.state import RespondInput
+from docstokg.usecases.comparison import Comparison
+from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
-from functions.respond.respond import Limits, respond
+from functions.respond.respond import respond
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
-    settings = wiring.settings
-    limits = Limits(
-        max_full_text_bytes=settings.max_full_text_bytes,
-        repair=settings.repair,
-    )
     index = wiring.search_index()
     embedder = wiring.embedder()
     entailment = wiring.entailment()
@@ -22,15 +18,12 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         reply = respond(
+            Run.of(event, wiring.telemetry),
             RespondInput.model_validate(event),
-            limits=limits,
             index=index,
-            embedder=embedder,
-            entailment=entailment,
+            compare=lambda run, time_s: Comparison(run, embedder, time_s, entailment),
             response_cache=wiring.response_cache,
             trace_sink=trace_sink,
-            telemetry=wiring.telemetry,
-            clock=time.time,
         )
         return reply.model_dump(mode="json")
 

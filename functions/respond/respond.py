@@ -3,77 +3,65 @@
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from docstokg import __version__
-from docstokg.contracts.model import Contract
-from docstokg.contracts.records import Scope
 from docstokg.contracts.response import (
     BudgetUsed,
     Citation,
-    DegradedReason,
     Diagnostics,
     Metadata,
     ProvidersUsed,
     RAGResponse,
     Timings,
 )
-from docstokg.contracts.state import Grounded, Plan, Reply, RespondInput, Synthesis, TraceMessage
+from docstokg.contracts.state import Grounded, Reply, RespondInput, Synthesis, TraceMessage
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg.domain.deadline import Deadline
-from docstokg.errors import DocsToKGError
-from docstokg.observability import Telemetry
-from docstokg.ports import Embedder, Entailment, ResponseCache, SearchIndex, TraceSink
+from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
+from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.run import Run
 from functions.respond.trim import reply_within
 
 CACHE_TIME_S = 0.25
 TRACE_TIME_S = 0.05
 FULL_TEXT_CAP_S = 1.0
+CHECK_CAP_S = 0.5
 RESERVE_S = 0.05
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 LLM_FAILED = "Answer synthesis temporarily unavailable. Showing search results only."
 DAY_MS = 86_400_000
 
 
-class Limits(Contract):
-    """The server's own rules, taken from its settings once."""
-
-    max_full_text_bytes: int
-    repair: Literal["drop", "report"]
-
-
 def respond(
+    run: Run,
     given: RespondInput,
     *,
-    limits: Limits,
     index: SearchIndex,
-    embedder: Embedder | None,
-    entailment: Entailment | None,
+    compare: Callable[[Run, float], Comparison],
     response_cache: Callable[[], ResponseCache],
     trace_sink: TraceSink | None,
-    telemetry: Telemetry,
-    clock: Callable[[], float],
 ) -> Reply:
-    """Give the reply; a failing cache, log or trace store never costs the caller anything."""
-    plan = given.plan
-    if given.grounded is None:
-        return _failed(given, telemetry, clock)
+    """Give the reply; a failing cache, log or trace store never costs the caller anything.
+
+    `compare`: makes what compares texts for so many seconds.
+    """
+    for reason in given.degraded:
+        run.lose(reason)
+    grounded = given.grounded
+    if grounded is None:
+        return _failed(run, given)
     started = time.perf_counter()
-    deadline = Deadline(plan.deadline_ms)
-    degraded = list(dict.fromkeys(given.degraded))
-    warnings = [*plan.warnings, *given.grounded.warnings]
-    checked = _checked(given, limits, embedder, entailment, deadline, warnings, telemetry, clock)
-    citations = _marked(given.grounded.citations, checked.cited if checked else ())
+    plan = run.plan
+    run.warnings += [*plan.warnings, *grounded.warnings]
+    checked = _checked(run, grounded, given.synthesis, compare)
+    citations = _marked(grounded.citations, checked.cited if checked else ())
     if plan.verbosity == "full":
-        citations = _with_full_text(
-            citations, plan, limits, index, deadline, degraded, telemetry, clock
-        )
-    now_ms = clock() * 1000
-    if now_ms > plan.deadline_ms and "deadline_exceeded" not in degraded:
-        degraded.append("deadline_exceeded")
-    extraction_ms = given.grounded.report.grounding_ms + (time.perf_counter() - started) * 1000
+        citations = _with_full_text(run, citations, index)
+    now_ms = run.clock() * 1000
+    if now_ms > plan.deadline_ms:
+        run.lose("deadline_exceeded")
+    extraction_ms = grounded.report.grounding_ms + (time.perf_counter() - started) * 1000
     response = RAGResponse(
         query=plan.query,
         answer=checked.answer if checked else "",
@@ -83,8 +71,8 @@ def respond(
         confidence_level=checked.confidence_level if checked else "low",
         grounding=checked.grounding if checked else None,
         graph=given.graph,
-        warnings=tuple(dict.fromkeys(warnings)),
-        diagnostics=_diagnostics(given, given.grounded, degraded, extraction_ms, now_ms),
+        warnings=tuple(dict.fromkeys(run.warnings)),
+        diagnostics=_diagnostics(run, given, grounded, extraction_ms, now_ms),
         metadata=Metadata(
             namespace=plan.namespace,
             top_k=plan.top_k,
@@ -92,26 +80,26 @@ def respond(
             synthesis_enabled=plan.synthesis is not None,
             request_id=plan.request_id,
             service_version=__version__,
-            index_model=given.grounded.report.index_model,
+            index_model=grounded.report.index_model,
         ),
     )
     reply, response = reply_within(response, REPLY_LIMIT_BYTES, with_diagnostics=plan.diagnostics)
-    _cache(plan, reply, response, response_cache, telemetry)
-    _trace(plan, given.grounded, response, trace_sink, telemetry)
-    _record(given, response, telemetry)
+    _cache(run, reply, response, response_cache)
+    _trace(run, grounded, response, trace_sink)
+    _record(run, response)
     return reply
 
 
-def _failed(given: RespondInput, telemetry: Telemetry, clock: Callable[[], float]) -> Reply:
-    plan, failure = given.plan, given.failure
+def _failed(run: Run, given: RespondInput) -> Reply:
+    plan, telemetry, failure = run.plan, run.telemetry, given.failure
     status = failure.status if failure is not None else 500
     code = failure.code if failure is not None else "internal_error"
     detail = failure.detail if failure is not None else "The request could not be completed."
-    if clock() * 1000 > plan.deadline_ms:
+    if run.clock() * 1000 > plan.deadline_ms:
         status, code = 504, "deadline_exceeded"
         detail = "The deadline passed before any passage could be read."
     telemetry.count("rag_requests_total", route=plan.route, status=str(status))
-    for reason in dict.fromkeys(given.degraded):
+    for reason in run.degraded:
         telemetry.count("rag_degraded_requests_total", reason=reason)
     telemetry.log(
         "ERROR",
@@ -122,45 +110,39 @@ def _failed(given: RespondInput, telemetry: Telemetry, clock: Callable[[], float
         status=status,
         code=code,
         query=plan.query,
-        degraded_reasons=list(dict.fromkeys(given.degraded)),
-        total_ms=round(clock() * 1000 - plan.started_ms, 1),
+        degraded_reasons=list(run.degraded),
+        total_ms=round(run.clock() * 1000 - plan.started_ms, 1),
     )
-    reasons = ", ".join(dict.fromkeys(given.degraded))
+    reasons = ", ".join(run.degraded)
     return problem_reply(
         status, code, f"{detail} Reasons: {reasons}." if reasons else detail, plan.request_id
     )
 
 
 def _checked(
-    given: RespondInput,
-    limits: Limits,
-    embedder: Embedder | None,
-    entailment: Entailment | None,
-    deadline: Deadline,
-    warnings: list[str],
-    telemetry: Telemetry,
-    clock: Callable[[], float],
+    run: Run,
+    grounded: Grounded,
+    synthesis: Synthesis | None,
+    compare: Callable[[Run, float], Comparison],
 ) -> CheckedAnswer | None:
     """Check the answer against the same blocks the model saw; None when there is no answer."""
-    grounded, synthesis = given.grounded, given.synthesis
-    if grounded is None or given.plan.synthesis is None:
+    if run.plan.synthesis is None:
         return None
     if synthesis is None or synthesis.outcome == "failed":
-        warnings.append(LLM_FAILED)
+        run.warnings.append(LLM_FAILED)
         return None
-    with telemetry.span("check_answer", request_id=given.plan.request_id):
+    with run.telemetry.span("check_answer", request_id=run.request_id):
+        comparison = compare(run, run.left_s(CHECK_CAP_S, RESERVE_S))
+        comparison.know(run.plan.query, grounded.query_vector)
         checked = check_answer(
             synthesis.answer,
             grounded.blocks,
             citations=grounded.citations,
-            query=given.plan.query,
-            query_vector=grounded.query_vector,
-            embedder=embedder,
-            entailment=entailment,
-            repair=limits.repair,
-            timeout_s=deadline.share_s(clock() * 1000, 0.5, RESERVE_S),
+            query=run.plan.query,
+            compare=comparison,
+            repair=run.plan.repair,
         )
-    warnings.extend(checked.warnings)
+    run.warnings.extend(checked.warnings)
     return checked
 
 
@@ -172,49 +154,35 @@ def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citatio
     ]
 
 
-def _with_full_text(
-    citations: list[Citation],
-    plan: Plan,
-    limits: Limits,
-    index: SearchIndex,
-    deadline: Deadline,
-    degraded: list[DegradedReason],
-    telemetry: Telemetry,
-    clock: Callable[[], float],
-) -> list[Citation]:
+def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> list[Citation]:
     """Read whole texts by id for verbosity full; without them the citations stand as they are."""
     if not citations:
         return citations
-    timeout_s = deadline.share_s(clock() * 1000, FULL_TEXT_CAP_S, RESERVE_S)
-    scope = Scope(namespace=plan.namespace, groups=plan.groups)
-    try:
-        with telemetry.span("full_text", request_id=plan.request_id):
-            hydrated = index.get([citation.uuid for citation in citations], scope, timeout_s)
-    except DocsToKGError as exc:
-        telemetry.log("WARNING", "full_text_failed", request_id=plan.request_id, error=str(exc))
-        degraded.append("hydration_incomplete")
+    uuids, time_s = (
+        [citation.uuid for citation in citations],
+        run.left_s(FULL_TEXT_CAP_S, RESERVE_S),
+    )
+    hydrated = run.attempt(
+        "full_text", lambda: index.get(uuids, run.scope, time_s), "hydration_incomplete"
+    )
+    if hydrated is None:
         return citations
     filled = []
     for citation in citations:
         chunk = hydrated.chunks.get(citation.uuid)
         if chunk is None or chunk.text_sha256 != citation.text_sha256:
-            if "hydration_incomplete" not in degraded:
-                degraded.append("hydration_incomplete")
+            run.lose("hydration_incomplete")
             filled.append(citation)
             continue
-        text = chunk.text.encode("utf-8")[: limits.max_full_text_bytes].decode("utf-8", "ignore")
+        text = chunk.text.encode("utf-8")[: run.plan.full_text_bytes].decode("utf-8", "ignore")
         filled.append(citation.model_copy(update={"full_text": text}))
     return filled
 
 
 def _diagnostics(
-    given: RespondInput,
-    grounded: Grounded,
-    degraded: Sequence[DegradedReason],
-    extraction_ms: float,
-    now_ms: float,
+    run: Run, given: RespondInput, grounded: Grounded, extraction_ms: float, now_ms: float
 ) -> Diagnostics:
-    plan, report = given.plan, grounded.report
+    plan, report = run.plan, grounded.report
     synthesis = given.synthesis or Synthesis(outcome="abstained")
     total_ms = max(0.0, now_ms - plan.started_ms)
     return Diagnostics(
@@ -245,39 +213,34 @@ def _diagnostics(
             llm=synthesis.model,
         ),
         estimated_cost_usd=synthesis.cost_usd,
-        degraded=bool(degraded),
-        degraded_reasons=tuple(degraded),
+        degraded=bool(run.degraded),
+        degraded_reasons=tuple(run.degraded),
     )
 
 
 def _cache(
-    plan: Plan,
-    reply: Reply,
-    response: RAGResponse,
-    response_cache: Callable[[], ResponseCache],
-    telemetry: Telemetry,
+    run: Run, reply: Reply, response: RAGResponse, response_cache: Callable[[], ResponseCache]
 ) -> None:
     """Keep a whole, undegraded answer under its key."""
-    if plan.cache is None or (response.diagnostics is not None and response.diagnostics.degraded):
+    place = run.plan.cache
+    if place is None or (response.diagnostics is not None and response.diagnostics.degraded):
         return
-    try:
-        response_cache().put(
-            plan.cache.key, plan.cache.request_hash, reply.body, plan.cache.ttl_s, CACHE_TIME_S
-        )
-    except DocsToKGError as exc:
-        telemetry.log("WARNING", "cache_unavailable", request_id=plan.request_id, error=str(exc))
+    run.attempt(
+        "cache_write",
+        lambda: response_cache().put(
+            place.key, place.request_hash, reply.body, place.ttl_s, CACHE_TIME_S
+        ),
+        lost=None,
+    )
 
 
 def _trace(
-    plan: Plan,
-    grounded: Grounded,
-    response: RAGResponse,
-    trace_sink: TraceSink | None,
-    telemetry: Telemetry,
+    run: Run, grounded: Grounded, response: RAGResponse, trace_sink: TraceSink | None
 ) -> None:
     """Hand one message without text to the queue; its failure never reaches the caller."""
     if trace_sink is None:
         return
+    plan = run.plan
     day = plan.started_ms // DAY_MS
     message = TraceMessage(
         request_id=plan.request_id,
@@ -292,14 +255,12 @@ def _trace(
         focused_on=tuple({"entity": seed.id, "score": 1.0} for seed in grounded.seeds),
         supported_by=tuple(c.rank for c in response.citations if c.cited),
     )
-    try:
-        trace_sink.send(message, TRACE_TIME_S)
-    except DocsToKGError as exc:
-        telemetry.log("WARNING", "trace_lost", request_id=plan.request_id, error=str(exc))
+    run.attempt("trace", lambda: trace_sink.send(message, TRACE_TIME_S), lost=None)
 
 
-def _record(given: RespondInput, response: RAGResponse, telemetry: Telemetry) -> None:
-    plan, diagnostics = given.plan, response.diagnostics
+def _record(run: Run, response: RAGResponse) -> None:
+    """Count and log the request that is answered."""
+    plan, telemetry, diagnostics = run.plan, run.telemetry, response.diagnostics
     if diagnostics is None:
         return
     gain, stats = diagnostics.graph_gain, diagnostics.kg_stats

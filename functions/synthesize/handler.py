@@ -1,10 +1,10 @@
 """Entry point of synthesis: the only function that ever loads a model client."""
 
-import time
 from typing import Any
 
-from docstokg.contracts.state import Block, Plan
+from docstokg.contracts.state import Block
 from docstokg.errors import Unavailable
+from docstokg.usecases.run import Run, cause
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.synthesize.synthesize import synthesize
 
@@ -19,17 +19,15 @@ def build(wiring: Wiring) -> Handler:
                 warm()
         except Unavailable as exc:
             # Evidence needs no model: every request will say `llm_unavailable` instead.
-            wiring.telemetry.log("WARNING", "language_model_missing", error=str(exc))
+            wiring.telemetry.log("WARNING", "language_model_missing", **cause(exc))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         synthesis = synthesize(
-            Plan.model_validate(event["plan"]),
+            Run.of(event, wiring.telemetry),
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
             fallback_model=settings.llm_fallback_model,
-            telemetry=wiring.telemetry,
-            clock=time.time,
         )
         return synthesis.model_dump(mode="json")
 

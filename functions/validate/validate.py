@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import Literal
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import KgExpansion, RAGRequest, SearchRequest
@@ -48,6 +49,8 @@ class Rules(Contract):
     embed_provider: str
     min_score: float
     max_blocks: int
+    max_full_text_bytes: int
+    repair: Literal["drop", "report"]
     allow_system_prompt: bool
     verbosity_graph: bool
     cache_ttl_s: int
@@ -67,6 +70,8 @@ class Rules(Contract):
             embed_provider=settings.embed_provider,
             min_score=settings.min_score,
             max_blocks=settings.max_blocks,
+            max_full_text_bytes=settings.max_full_text_bytes,
+            repair=settings.repair,
             allow_system_prompt=settings.allow_system_prompt,
             verbosity_graph=settings.feature_verbosity_graph,
             cache_ttl_s=settings.cache_ttl_s,
@@ -191,6 +196,8 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         ),
         min_score=rules.min_score,
         max_blocks=rules.max_blocks,
+        full_text_bytes=rules.max_full_text_bytes,
+        repair=rules.repair,
         warnings=tuple(warnings),
     )
 

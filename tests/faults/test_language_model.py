@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.litellm import LiteLlm
+from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
 from docstokg.domain.notices import ABSTENTION
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
+from docstokg.usecases.run import Run
 from functions.synthesize.synthesize import synthesize
 from tests.model_server import ModelServer, serving
 
@@ -59,13 +61,15 @@ def plan_for(seconds: float, model: str = "gpt-4o-mini", hint: str | None = None
 
 def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: Any) -> Any:
     return synthesize(
-        plan,
+        Run(
+            plan=plan,
+            scope=Scope(namespace="default"),
+            telemetry=Telemetry(write=(log if log is not None else []).append),
+        ),
         more.pop("blocks", BLOCKS),
         relevant=more.pop("relevant", True),
         language_model=lambda: LiteLlm(url, None),
         fallback_model=more.pop("fallback_model", None),
-        telemetry=Telemetry(write=(log if log is not None else []).append),
-        clock=time.time,
     )
 
 

@@ -1,11 +1,13 @@
 """The one check: every failure of an answer, and what holds for any model output."""
 
+import json
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docstokg.contracts.records import Scope
 from docstokg.contracts.response import Citation, Provenance
 from docstokg.contracts.state import Block
 from docstokg.domain import extractive, notices
@@ -14,7 +16,10 @@ from docstokg.domain.grounding import statements
 from docstokg.domain.vectors import pack
 from docstokg.domain.verdicts import weights
 from docstokg.errors import Timeout
+from docstokg.observability import Telemetry
 from docstokg.usecases.check_answer import check_answer
+from docstokg.usecases.comparison import Comparison
+from docstokg.usecases.run import Call
 
 SEIZURE = (
     "Seizures are sudden electrical events in the brain. A seizure may follow a high fever. "
@@ -55,14 +60,26 @@ class WordEmbedder:
         return tuple(vectors)
 
 
+WORDS = WordEmbedder()
+
+
 class LateEmbedder(WordEmbedder):
     def embed(self, texts, timeout_s):
         raise Timeout("late")
 
 
-def check(answer: str, **more):
-    more.setdefault("embedder", WordEmbedder())
-    return check_answer(answer, BLOCKS, citations=CITATIONS, query="What are seizures?", **more)
+def check(answer: str, *, embedder=WORDS, entailment=None, log=None, **more):
+    call = Call(
+        request_id="r",
+        deadline_ms=0.0,
+        scope=Scope(namespace="default"),
+        telemetry=Telemetry(write=[].append if log is None else log.append),
+    )
+    compare = Comparison(call, embedder, 0.5, entailment)
+    question = "What are seizures?"
+    return check_answer(
+        answer, BLOCKS, citations=CITATIONS, query=question, compare=compare, **more
+    )
 
 
 def test_a_good_answer() -> None:
@@ -282,3 +299,14 @@ def test_the_extractive_model_abstains() -> None:
 def test_the_extractive_model_keeps_its_token_budget() -> None:
     answer = extractive.answer("What are seizures of the brain?", BLOCKS, weights(), 20)
     assert -(-len(answer.encode()) // 4) <= 20
+
+
+def test_an_embedder_that_fails_is_logged_once_with_the_request() -> None:
+    log: list[str] = []
+    check(
+        "Seizures are sudden electrical events in the brain [1]. It is severe [2].",
+        embedder=LateEmbedder(),
+        log=log,
+    )
+    (line,) = [json.loads(text) for text in log]
+    assert (line["event"], line["request_id"], line["kind"]) == ("compare_failed", "r", "Timeout")

@@ -1,8 +1,6 @@
 """One check of an answer against its passages, shared by respond and /v1/check."""
 
-import base64
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -23,13 +21,9 @@ from docstokg.domain.confidence import (
     confidence,
     level,
 )
-from docstokg.domain.vectors import unpack
-from docstokg.errors import DocsToKGError
-from docstokg.ports import Embedder, Entailment
+from docstokg.usecases.comparison import Comparison, Entailed
 
 _MOST_COMPARED = 12
-_LONGEST_COMPARED = 1000
-_AT_ONCE = 4
 
 
 class CheckedAnswer(Contract):
@@ -49,18 +43,14 @@ def check_answer(
     *,
     citations: Sequence[Citation] = (),
     query: str = "",
-    query_vector: str | None = None,
-    embedder: Embedder | None = None,
-    entailment: Entailment | None = None,
+    compare: Comparison | None = None,
     repair: Literal["drop", "report"] = "report",
-    timeout_s: float = 0.5,
 ) -> CheckedAnswer:
     """Check markers, sentences and confidence; never raises for what a model wrote.
 
     `blocks`: exactly the passages the model was given. `citations`: where their scores and
-    documents are read, by rank. `query_vector`: the question's, base64 of float32, when an earlier
-    step made it with the same embedder. `timeout_s` bounds the embedder; without vectors in time
-    the verdicts are lexical and the cosine counts as 0, with a warning.
+    documents are read, by rank. Without `compare`, or without vectors in its time, the verdicts
+    are lexical and the cosine counts as 0, with a warning.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
@@ -69,10 +59,9 @@ def check_answer(
     if not checked.text.strip():
         # Nothing but forged markers: what is left says nothing.
         return CheckedAnswer(answer=notices.ABSTENTION)
-    compare = _Comparison(embedder, timeout_s, entailment)
-    compare.know(query, query_vector)
-    # The confidence is promised, vectors for verdicts are a gift: first things first.
-    compare.similarity(query, checked.text)
+    if compare is not None:
+        # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
+        compare.similarity(query, checked.text)
     text, judged = checked.text, _judged(checked.text, given, compare)
     warnings: list[str] = []
     if repair == "drop":
@@ -92,7 +81,7 @@ def check_answer(
         warnings.append(notices.LOW_COVERAGE)
     value = WITHOUT_CITATIONS
     if cited:
-        similarity = compare.similarity(query, text)
+        similarity = compare.similarity(query, text) if compare is not None else None
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
         value = _confidence(cited, given, citations, similarity)
@@ -112,14 +101,11 @@ def check_answer(
 def ground_text(
     text: str,
     blocks: Sequence[Block],
-    *,
-    embedder: Embedder | None = None,
-    timeout_s: float = 0.5,
-    entailment: Entailment | None = None,
+    compare: Comparison | None = None,
 ) -> Grounding:
     """Make the report on a text that must stay as it is: orphans are listed and not removed."""
     given = {block.rank: block for block in blocks}
-    judged = _judged(text, given, _Comparison(embedder, timeout_s, entailment))
+    judged = _judged(text, given, compare)
     found = markers.check_markers(text, given)
     return grounding.report(judged, cited=found.cited, given=given, invalid=found.invalid)
 
@@ -127,10 +113,7 @@ def ground_text(
 def ground_sentences(
     text: str,
     sources: Sequence[Sequence[Block]],
-    *,
-    embedder: Embedder | None = None,
-    timeout_s: float = 0.5,
-    entailment: Entailment | None = None,
+    compare: Comparison | None = None,
 ) -> Grounding:
     """Make the report on a text without citations: each factual sentence against its sources.
 
@@ -143,7 +126,6 @@ def ground_sentences(
         for statement, found in zip(factual, sources, strict=True)
     ]
     given = {block.rank: block for found in sources for block in found}
-    compare = _Comparison(embedder, timeout_s, entailment)
     judged = []
     for verdict in _judged_statements(cited, given, compare):
         held = verdict.verdict in ("supported", "weak") and verdict.span is not None
@@ -158,91 +140,15 @@ def ground_sentences(
     return grounding.report(judged, cited=named, given=given, invalid=())
 
 
-_Entailed = tuple[float, float]
-
-
-class _Comparison:
-    """Vectors while time and embedder last; texts are embedded once."""
-
-    def __init__(
-        self, embedder: Embedder | None, timeout_s: float, entailment: Entailment | None = None
-    ) -> None:
-        self._embedder = embedder
-        self._entailment = entailment
-        self._until = time.monotonic() + timeout_s
-        self._known: dict[str, bytes] = {}
-
-    def fetch(self, texts: Sequence[str]) -> bool:
-        """Embed texts; False when there is no embedder or no time."""
-        if self._embedder is None:
-            return False
-        cut = dict.fromkeys(text[:_LONGEST_COMPARED] for text in texts)
-        wanted = sorted((text for text in cut if text not in self._known), key=len)
-        # A local encoder looks at the clock between calls only, so the calls are small.
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
-            left = self._until - time.monotonic()
-            if left <= 0:
-                return False
-            try:
-                vectors = self._embedder.embed(part, left)
-            except DocsToKGError:
-                # Verdicts and confidence do without, and say so: nothing else depends on it.
-                self._embedder = None
-                return False
-            self._known.update(zip(part, vectors, strict=True))
-        return True
-
-    def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
-        """Return cosines with texts fetched before."""
-        text, others = text[:_LONGEST_COMPARED], [other[:_LONGEST_COMPARED] for other in others]
-        if text not in self._known or any(other not in self._known for other in others):
-            return None
-        one = unpack(self._known[text])
-        return [float(one @ unpack(self._known[other])) for other in others]
-
-    def know(self, text: str, vector: str | None) -> None:
-        """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""
-        if vector is None or self._embedder is None:
-            return
-        given = base64.b64decode(vector)
-        if len(given) == 4 * self._embedder.dimension:
-            self._known[text[:_LONGEST_COMPARED]] = given
-
-    def entailed(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], _Entailed]:
-        """Ask the classifier about (premise, claim) pairs; nothing when it is not there in time."""
-        wanted = [
-            (premise[:_LONGEST_COMPARED], claim[:_LONGEST_COMPARED]) for premise, claim in pairs
-        ]
-        left = self._until - time.monotonic()
-        if self._entailment is None or not pairs or left <= 0:
-            return {}
-        try:
-            found = self._entailment.judge(wanted, left)
-        except DocsToKGError:
-            # A second opinion: without it the first one stands.
-            self._entailment = None
-            return {}
-        return dict(zip(pairs, found, strict=True))
-
-    def similarity(self, query: str, answer: str) -> float | None:
-        """Return cosine(query, answer without markers)."""
-        plain = markers.strip_markers(answer).strip() or answer
-        if not query.strip() or not self.fetch([query, plain]):
-            return None
-        found = self.cosines(query, [plain])
-        return found[0] if found else None
-
-
 def _judged(
-    text: str, given: Mapping[int, Block], compare: _Comparison
+    text: str, given: Mapping[int, Block], compare: Comparison | None
 ) -> tuple[SentenceVerdict, ...]:
     factual = [statement for statement in grounding.statements(text) if statement.factual]
     return _judged_statements(factual, given, compare)
 
 
 def _judged_statements(
-    factual: Sequence[grounding.Statement], given: Mapping[int, Block], compare: _Comparison
+    factual: Sequence[grounding.Statement], given: Mapping[int, Block], compare: Comparison | None
 ) -> tuple[SentenceVerdict, ...]:
     """Judge each statement by the passages it cites, each alone and all together.
 
@@ -269,9 +175,9 @@ def _judged_statements(
             for piece in (one.claim, *(evidence.text for evidence in one.evidence))
         )
     )
-    compared = len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
+    compared = compare is not None and len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
     pairs = [(one.evidence[0].text, one.claim) for one in unsettled]
-    entailed = compare.entailed(list(dict.fromkeys(pairs)))
+    entailed = compare.entailed(list(dict.fromkeys(pairs))) if compare is not None else {}
     judged: list[SentenceVerdict] = []
     for statement, one in zip(factual, chosen, strict=True):
         decided = (
@@ -307,8 +213,8 @@ def _passage(block: Block) -> verdicts.Passage:
 def _decided(
     one: verdicts.Examination,
     fitted: verdicts.Weights,
-    compare: _Comparison | None,
-    entailed: Mapping[tuple[str, str], _Entailed],
+    compare: Comparison | None,
+    entailed: Mapping[tuple[str, str], Entailed],
 ) -> verdicts.Judgement:
     cosines = None
     if compare is not None and not one.quoted:
@@ -342,7 +248,7 @@ def _repaired(
     text: str,
     judged: tuple[SentenceVerdict, ...],
     given: Mapping[int, Block],
-    compare: _Comparison,
+    compare: Comparison | None,
 ) -> tuple[str, tuple[SentenceVerdict, ...], bool]:
     """Drop unsupported sentences and judge what is left, whose places have moved."""
     bad = [

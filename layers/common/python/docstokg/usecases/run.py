@@ -1,7 +1,8 @@
 """A step under way: what it may read, what is left of its time, what it lost on the way."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -12,11 +13,13 @@ from docstokg.errors import DocsToKGError, PlanRejected, Timeout
 from docstokg.observability import Telemetry
 
 Reason = DegradedReason | Callable[[DocsToKGError], DegradedReason]
+Begin = Callable[[str, Scope], "Call"]
+"""Begins the call of a request id that may read a scope."""
 
 
 @dataclass(kw_only=True)
 class Call:
-    """One call of a route that has no plan; `degraded` and `warnings` go into its answer.
+    """One call of a route that has no plan; what it notes goes into its answer.
 
     `deadline_ms`: epoch milliseconds. `clock` gives epoch seconds.
     """
@@ -29,6 +32,7 @@ class Call:
     degraded: list[DegradedReason] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.perf_counter)
+    timings_ms: dict[str, float] = field(default_factory=dict)
 
     def left_s(self, cap_s: float, reserve_s: float = 0.0) -> float:
         """Seconds one call may take: at most `cap_s`, leaving `reserve_s` for what follows."""
@@ -37,6 +41,15 @@ class Call:
     def took_ms(self) -> float:
         """Milliseconds since the step began."""
         return round((time.perf_counter() - self.begun) * 1000, 2)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Note what a part takes, whether it fails or not."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings_ms[name] = round((time.perf_counter() - started) * 1000, 2)
 
     def lose(self, reason: DegradedReason) -> None:
         """Note, once, what the answer has to do without."""
@@ -59,7 +72,12 @@ class Call:
             return None
 
     def log(
-        self, name: str, error: DocsToKGError, lost: Reason | None = None, **fields: str
+        self,
+        name: str,
+        error: DocsToKGError,
+        lost: Reason | None = None,
+        level: str = "WARNING",
+        **fields: str,
     ) -> None:
         """Write the one line of a failure that is not raised, and note what it costs.
 
@@ -70,7 +88,7 @@ class Call:
         if reason is not None:
             self.lose(reason)
         self.telemetry.log(
-            "WARNING", f"{name}_failed", request_id=self.request_id, **cause(error),
+            level, f"{name}_failed", request_id=self.request_id, **cause(error),
             reason=reason, **fields,
         )  # fmt: skip
 
@@ -105,6 +123,16 @@ class Run(Call):
             else Scope.model_validate(scope),
             telemetry=telemetry,
         )
+
+
+def beginning(telemetry: Telemetry, time_s: float) -> Begin:
+    """Give what begins calls that may take `time_s` seconds each."""
+    return lambda request_id, scope: Call(
+        request_id=request_id,
+        deadline_ms=(time.time() + time_s) * 1000,
+        scope=scope,
+        telemetry=telemetry,
+    )
 
 
 def cause(error: DocsToKGError) -> dict[str, str]:

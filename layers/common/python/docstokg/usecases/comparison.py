@@ -1,0 +1,95 @@
+"""How alike texts are: what verdicts and confidence ask beyond words, while there is time."""
+
+import base64
+import time
+from collections.abc import Sequence
+
+from docstokg.domain import citations as markers
+from docstokg.domain.vectors import unpack
+from docstokg.errors import DocsToKGError
+from docstokg.ports import Embedder, Entailment
+from docstokg.usecases.run import Call
+
+_LONGEST_COMPARED = 1000
+_AT_ONCE = 4
+
+Entailed = tuple[float, float]
+
+
+class Comparison:
+    """Vectors while time and embedder last; texts are embedded once, what fails is logged once."""
+
+    def __init__(
+        self,
+        call: Call,
+        embedder: Embedder | None,
+        time_s: float,
+        entailment: Entailment | None = None,
+    ) -> None:
+        """`time_s`: seconds that all comparisons together may take."""
+        self._call, self._embedder, self._entailment = call, embedder, entailment
+        self._until = time.monotonic() + time_s
+        self._known: dict[str, bytes] = {}
+
+    def fetch(self, texts: Sequence[str]) -> bool:
+        """Embed texts; False when there is no embedder or no time."""
+        if self._embedder is None:
+            return False
+        cut = dict.fromkeys(text[:_LONGEST_COMPARED] for text in texts)
+        wanted = sorted((text for text in cut if text not in self._known), key=len)
+        # A local encoder looks at the clock between calls only, so the calls are small.
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            left = self._until - time.monotonic()
+            if left <= 0:
+                return False
+            try:
+                vectors = self._embedder.embed(part, left)
+            except DocsToKGError as error:
+                # Verdicts and confidence do without, and say so: nothing else depends on it.
+                self._call.log("compare", error)
+                self._embedder = None
+                return False
+            self._known.update(zip(part, vectors, strict=True))
+        return True
+
+    def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
+        """Return cosines with texts fetched before."""
+        text, others = text[:_LONGEST_COMPARED], [other[:_LONGEST_COMPARED] for other in others]
+        if text not in self._known or any(other not in self._known for other in others):
+            return None
+        one = unpack(self._known[text])
+        return [float(one @ unpack(self._known[other])) for other in others]
+
+    def know(self, text: str, vector: str | None) -> None:
+        """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""
+        if vector is None or self._embedder is None:
+            return
+        given = base64.b64decode(vector)
+        if len(given) == 4 * self._embedder.dimension:
+            self._known[text[:_LONGEST_COMPARED]] = given
+
+    def entailed(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Entailed]:
+        """Ask the classifier about (premise, claim) pairs; nothing when it is not there in time."""
+        wanted = [
+            (premise[:_LONGEST_COMPARED], claim[:_LONGEST_COMPARED]) for premise, claim in pairs
+        ]
+        left = self._until - time.monotonic()
+        if self._entailment is None or not pairs or left <= 0:
+            return {}
+        try:
+            found = self._entailment.judge(wanted, left)
+        except DocsToKGError as error:
+            # A second opinion: without it the first one stands.
+            self._call.log("entailment", error)
+            self._entailment = None
+            return {}
+        return dict(zip(pairs, found, strict=True))
+
+    def similarity(self, query: str, answer: str) -> float | None:
+        """Return cosine(query, answer without markers)."""
+        plain = markers.strip_markers(answer).strip() or answer
+        if not query.strip() or not self.fetch([query, plain]):
+            return None
+        found = self.cosines(query, [plain])
+        return found[0] if found else None
