@@ -200,7 +200,7 @@ class MemoryGraph:
                 for u in sorted(chunks)
             ),
             mentions=tuple(
-                SliceMention(uuid=uuid, entity_id=m.entity, start=m.start, end=m.end)
+                SliceMention(uuid=uuid, entity_id=m.entity, start=m.start, end=m.end, about=m.about)
                 for uuid in sorted(chunks)
                 for m in self._of_chunk(uuid)
                 if m.entity in kept
@@ -271,6 +271,10 @@ class MemoryGraph:
             for m in sorted(records, key=lambda m: (m.start is None, m.start or 0, -(m.end or 0))):
                 self._make_bare(namespace, m.entity, listed=False)
                 self._mentions.setdefault((namespace, uuid, m.entity), m)
+            for m in records:
+                if m.about:
+                    key = (namespace, uuid, m.entity)
+                    self._mentions[key] = self._mentions[key].model_copy(update={"about": True})
             self._degree[uuid] = sum(key[1] == uuid for key in self._mentions)
 
     def _aliases_of(self, item: EntityRecord) -> tuple[tuple[str, bool], ...]:

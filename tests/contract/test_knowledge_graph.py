@@ -172,6 +172,7 @@ def fill(writer: GraphWriter) -> None:
             number("a"): [
                 MentionRecord(uuid=number("a"), entity="HP:0001250", start=9, end=17),
                 MentionRecord(uuid=number("a"), entity="HP:0001250", start=2, end=10),
+                MentionRecord(uuid=number("a"), entity="HP:0001250", about=True),
                 MentionRecord(uuid=number("a"), entity=BRIDGE),
             ],
             number("b"): [
@@ -223,6 +224,8 @@ def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -
     assert (counts["HP:0001250"], counts["MONDO:1"], counts["HP:0000118"]) == (1, 2, 0)
     spans = {(m.uuid, m.entity_id): (m.start, m.end) for m in part.mentions}
     assert spans[number("a"), "HP:0001250"] == (2, 10)
+    heads = {(m.uuid, m.entity_id) for m in part.mentions if m.about}
+    assert heads == {(number("a"), "HP:0001250")}
     stated = {(r.source, r.type, r.target): r for r in part.relations}
     edge = stated["MONDO:1", "has_symptom", "HP:0001250"]
     assert (edge.evidence_uuid, edge.evidence_chunk_id) == (number("b"), "b")

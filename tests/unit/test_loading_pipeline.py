@@ -77,6 +77,11 @@ class Store:
         rows = [json.loads(row[8:]) for row in self.rows() if row.startswith("mention ")]
         return {(names.get(row[0], row[0]), row[1]) for row in rows}
 
+    def abouts(self) -> set[tuple[str, str]]:
+        names = {chunk_uuid(NS, f"c{n}"): f"c{n}" for n in range(10)}
+        rows = [json.loads(row[8:]) for row in self.rows() if row.startswith("mention ")]
+        return {(names.get(row[0], row[0]), row[1]) for row in rows if row[4]}
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
@@ -297,6 +302,22 @@ def test_given_mentions_are_taken_as_they_are(store: Store, tmp_path: Path):
     assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
     store.load(write(tmp_path / "more", entities=[{"id": "Y:1", "name": "here"}]))
     assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
+
+
+def test_a_chunk_is_about_its_title_its_heading_and_what_its_file_says(
+    store: Store, tmp_path: Path
+):
+    rows = [
+        {"id": "c1", "doc_id": "d", "title": "Epilepsy", "text": "Seizure here."},
+        {"id": "c2", "doc_id": "e", "text": "Seizure and epilepsy here.",
+         "mentions": [{"entity": "X:7", "about": True},
+                      {"entity": "X:8", "start": 0, "end": 7, "about": True},
+                      {"entity": "Epilepsy", "start": 12, "end": 20}]},
+    ]  # fmt: skip
+    store.load(write(tmp_path / "in", chunks=rows))
+    own = entity_id("Epilepsy")
+    assert store.mentions() == {("c1", own), ("c2", own), ("c2", "X:7"), ("c2", "X:8")}
+    assert store.abouts() == {("c1", own), ("c2", "X:7"), ("c2", "X:8")}
 
 
 def test_what_is_deleted_leaves_both_stores(store: Store, tmp_path: Path):

@@ -144,7 +144,10 @@ class GraphWriter(Protocol):
         ...
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
-        """Replace all mentions of each given chunk uuid."""
+        """Replace all mentions of each given chunk uuid; of one entity the first place is kept.
+
+        The chunk is about an entity when one of its records says so.
+        """
         ...
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:

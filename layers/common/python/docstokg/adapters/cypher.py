@@ -20,8 +20,9 @@ TYPES = frozenset({"MENTIONS", "HAS_TOPIC", "RELATED_TO", "HAS_CHUNK", "NAMES", 
 STORE = "docstokg"
 """The name of the one node that says what the database holds."""
 
-SCHEMA_VERSION = 2
-"""2: mentions are indexed by rank, so that hubs are sampled and never fully expanded."""
+SCHEMA_VERSION = 3
+"""2: mentions are indexed by rank, so that hubs are sampled and never fully expanded; 3: mentions
+say what their chunk is about (`heads` is the entity's key then, and only then: a partial index)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,8 @@ CALL (starts, extra) {{
 CALL (chunks, entities) {{
   UNWIND chunks AS c
   RETURN collect([c.uuid, c.chunk_id, c.doc_id,
-    [(c)-[m:MENTIONS]->(e:Entity) WHERE e IN entities | [e.key, m.start, m.stop]]]) AS chunk_rows
+    [(c)-[m:MENTIONS]->(e:Entity) WHERE e IN entities | [e.key, m.start, m.stop,
+      coalesce(m.about, false)]]]) AS chunk_rows
 }}
 CALL (entities) {{
   UNWIND entities AS e

@@ -102,8 +102,9 @@ WITH c, row
 UNWIND row.mentions AS mention
 MATCH (e:Entity {key: mention.key})
 SET e.dirty = true
-CREATE (c)-[:MENTIONS {start: mention.start, stop: mention.stop,
-  entity: mention.key, degree: row.degree, chunk: c.key}]->(e)""",
+CREATE (c)-[:MENTIONS {start: mention.start, stop: mention.stop, about: mention.about,
+  entity: mention.key, degree: row.degree, chunk: c.key,
+  heads: CASE WHEN mention.about THEN mention.key END}]->(e)""",
     {"rows": []},
 )
 
@@ -143,9 +144,9 @@ RETURN count(s) AS done""",
 
 RANK_MENTIONS = Template(
     "rank_mentions",
-    """MATCH (c:Chunk)-[m:MENTIONS]->(e:Entity) WHERE m.chunk IS NULL
+    """MATCH (c:Chunk)-[m:MENTIONS]->(e:Entity) WHERE m.chunk IS NULL OR m.about IS NULL
 WITH c, m, e LIMIT $p.batch
-SET m.entity = e.key, m.degree = c.degree, m.chunk = c.key
+SET m.entity = e.key, m.degree = c.degree, m.chunk = c.key, m.about = coalesce(m.about, false)
 RETURN count(*) AS done""",
     {"batch": 1000},
 )
@@ -192,7 +193,9 @@ COUNT_MENTIONS = Template(
     """MATCH (e:Entity {dirty: true})
 WITH e LIMIT $p.batch
 SET e.open_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: true}) },
-  e.closed_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: false}) }
+  e.closed_mentions = COUNT { (e)<-[:MENTIONS]-(:Chunk {open: false}) },
+  e.open_heads = COUNT { (e)<-[:MENTIONS {about: true}]-(:Chunk {open: true}) },
+  e.closed_heads = COUNT { (e)<-[:MENTIONS {about: true}]-(:Chunk {open: false}) }
 REMOVE e.dirty
 RETURN count(*) AS done""",
     {"batch": 1000},
@@ -313,7 +316,7 @@ RETURN [a.name, e.id, n.preferred] AS row""",
     Template(
         "mention",
         """MATCH (c:Chunk {namespace: $p.namespace})-[m:MENTIONS]->(e:Entity)
-RETURN [c.uuid, e.id, m.start, m.stop] AS row""",
+RETURN [c.uuid, e.id, m.start, m.stop, m.about] AS row""",
         {"namespace": "default"},
     ),
     Template(

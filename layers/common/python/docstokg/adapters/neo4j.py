@@ -384,9 +384,9 @@ def _caps(request: SliceRequest, max_starts: int) -> dict[str, object]:
 def _slice(row: Record) -> GraphSlice:
     names = {item[0]: item[1] for item in row["entity_rows"]}
     mentions = [
-        SliceMention(uuid, names[key], start, stop)
+        SliceMention(uuid, names[key], start, stop, about)
         for uuid, _, _, edges in row["chunk_rows"]
-        for key, start, stop in edges
+        for key, start, stop, about in edges
         if key in names
     ]
     matches = {AliasMatch(k, e, p) for k, e, p in row["alias_rows"]}

@@ -26,7 +26,7 @@ from docstokg.observability import Telemetry
 BATCH = 500
 PAGE = 5000
 LOAD_TIMEOUT_S = 120.0
-UPGRADED = (1,)
+UPGRADED = (1, 2)
 """Earlier layouts that are brought up to date where they are met."""
 
 
@@ -135,6 +135,7 @@ class Neo4jGraphWriter:
             first: dict[str, MentionRecord] = {}
             for record in sorted(records, key=_place):
                 first.setdefault(record.entity, record)
+            heads = {record.entity for record in records if record.about}
             bare |= dict.fromkeys(first)
             rows.append(
                 {
@@ -145,6 +146,7 @@ class Neo4jGraphWriter:
                             "key": entity_key(namespace, entity),
                             "start": record.start,
                             "stop": record.end,
+                            "about": entity in heads,
                         }
                         for entity, record in first.items()
                     ],

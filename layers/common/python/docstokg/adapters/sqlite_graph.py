@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from docstokg.adapters.sqlite_graph_schema import Closing, translated
+from docstokg.adapters.sqlite_graph_schema import Closing, check_layout, translated
 from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import (
     AliasMatch,
@@ -156,6 +156,7 @@ class SqliteGraph:
         )
         connection.execute(wait)
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        check_layout(connection, self._path)
         self._local.connection, self._local.identity = connection, identity
         return connection
 
@@ -430,14 +431,14 @@ class _Reader:
         chunks |= self._chunks([key for key in choice.chunks if key not in pool])
         chunks = {key: chunks[key] for key in choice.chunks if key in chunks}
         found_mentions = self._run(
-            "SELECT m.chunk, m.entity, m.start, m.stop FROM json_each(?) k"
+            "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"
             " WHERE +m.entity IN (SELECT value FROM json_each(?))",
             (_array(chunks), _array(rows)),
         )
         mentions = [
-            SliceMention(chunks[chunk][1], rows[entity][1], start, stop)
-            for chunk, entity, start, stop in found_mentions
+            SliceMention(chunks[chunk][1], rows[entity][1], start, stop, bool(about))
+            for chunk, entity, start, stop, about in found_mentions
         ]
         relations = self._relations_among(rows, request)
         return GraphSlice(

@@ -1,10 +1,12 @@
 """Tables of the embedded knowledge graph, beside the index in one SQLite file."""
 
 import sqlite3
+from pathlib import Path
 
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
+"""3: a mention says whether the chunk is about the entity; an entity counts what it heads."""
 
 # Integer keys are hashes of the identities, so that nothing has to be looked up while loading and
 # every order by key is the same for the same content. `degree` = entities the chunk mentions; it
@@ -25,7 +27,8 @@ CREATE TABLE IF NOT EXISTS graph_entities (
   prefix TEXT NOT NULL, name TEXT NOT NULL, type TEXT, type_key TEXT NOT NULL DEFAULT '',
   synonyms TEXT NOT NULL, definition TEXT, obsolete INTEGER NOT NULL, replaced_by TEXT,
   listed INTEGER NOT NULL, bare INTEGER NOT NULL, vector BLOB,
-  open_mentions INTEGER NOT NULL DEFAULT 0, closed_mentions INTEGER NOT NULL DEFAULT 0);
+  open_mentions INTEGER NOT NULL DEFAULT 0, closed_mentions INTEGER NOT NULL DEFAULT 0,
+  open_heads INTEGER NOT NULL DEFAULT 0, closed_heads INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS graph_entities_folded ON graph_entities (namespace, folded);
 CREATE TABLE IF NOT EXISTS graph_aliases (
   namespace TEXT NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL, preferred INTEGER NOT NULL,
@@ -33,8 +36,12 @@ CREATE TABLE IF NOT EXISTS graph_aliases (
 CREATE INDEX IF NOT EXISTS graph_aliases_entity ON graph_aliases (entity);
 CREATE TABLE IF NOT EXISTS graph_mentions (
   entity INTEGER NOT NULL, degree INTEGER NOT NULL, chunk INTEGER NOT NULL,
-  start INTEGER, stop INTEGER, PRIMARY KEY (entity, degree, chunk)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS graph_mentions_chunk ON graph_mentions (chunk, entity, start, stop);
+  start INTEGER, stop INTEGER, about INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (entity, degree, chunk)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS graph_mentions_of
+  ON graph_mentions (chunk, entity, start, stop, about);
+CREATE INDEX IF NOT EXISTS graph_mentions_about ON graph_mentions (entity, degree, chunk)
+  WHERE about;
 CREATE TABLE IF NOT EXISTS graph_relations (
   relation INTEGER PRIMARY KEY, namespace TEXT NOT NULL, source INTEGER NOT NULL,
   type TEXT NOT NULL, type_key TEXT NOT NULL, target INTEGER NOT NULL, weight REAL NOT NULL,
@@ -48,12 +55,32 @@ CREATE INDEX IF NOT EXISTS graph_relations_type ON graph_relations (namespace, t
 CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
 """
 
+UPGRADES = {
+    "1": (
+        "DROP INDEX graph_mentions_chunk",
+        "ALTER TABLE graph_mentions ADD COLUMN about INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE graph_entities ADD COLUMN open_heads INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE graph_entities ADD COLUMN closed_heads INTEGER NOT NULL DEFAULT 0",
+    )
+}
+"""What brings an earlier layout up to `TABLES`."""
+
 
 class Closing(sqlite3.Connection):
     """A connection that closes when its thread, or its owner, is gone."""
 
     def __del__(self) -> None:
         self.close()
+
+
+def check_layout(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse to read another layout than this version's: `Unavailable`, with what helps."""
+    row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
+    if row is not None and row[0] != str(SCHEMA_VERSION):
+        raise Unavailable(
+            f"{path} holds a graph of layout {row[0]}, this version reads layout"
+            f" {SCHEMA_VERSION}: load into it again"
+        )
 
 
 def translated(error: sqlite3.Error) -> DocsToKGError:

@@ -12,6 +12,7 @@ from typing import Any
 from docstokg.adapters.sqlite_graph_schema import (
     SCHEMA_VERSION,
     TABLES,
+    UPGRADES,
     Closing,
     translated,
 )
@@ -170,13 +171,14 @@ class SqliteGraphWriter:
                 first: dict[str, MentionRecord] = {}
                 for record in sorted(records, key=_place):
                     first.setdefault(record.entity, record)
+                heads = {record.entity for record in records if record.about}
                 chunk, degree = chunk_key(uuid), len(first)
                 for entity, record in first.items():
                     self._bare(run, namespace, entity, listed=False)
                     key = entity_key(namespace, entity)
                     run(
-                        "INSERT OR REPLACE INTO graph_mentions VALUES (?, ?, ?, ?, ?)",
-                        (key, degree, chunk, record.start, record.end),
+                        "INSERT OR REPLACE INTO graph_mentions VALUES (?, ?, ?, ?, ?, ?)",
+                        (key, degree, chunk, record.start, record.end, entity in heads),
                     )
                     run("INSERT OR IGNORE INTO graph_dirty VALUES (?)", (key,))
 
@@ -305,8 +307,11 @@ class SqliteGraphWriter:
             " LEFT JOIN graph_entities e ON e.entity = d.entity WHERE e.entity IS NULL)"
         )
         run(
-            "UPDATE graph_entities SET (open_mentions, closed_mentions) = ("
-            " SELECT COALESCE(SUM(c.acl = '[]'), 0), COALESCE(SUM(c.acl <> '[]'), 0)"
+            "UPDATE graph_entities SET"
+            " (open_mentions, closed_mentions, open_heads, closed_heads) = ("
+            " SELECT COALESCE(SUM(c.acl = '[]'), 0), COALESCE(SUM(c.acl <> '[]'), 0),"
+            " COALESCE(SUM(c.acl = '[]' AND m.about), 0),"
+            " COALESCE(SUM(c.acl <> '[]' AND m.about), 0)"
             " FROM graph_mentions m CROSS JOIN graph_chunks c ON c.chunk = m.chunk"
             " WHERE m.entity = graph_entities.entity)"
             " WHERE entity IN (SELECT entity FROM graph_dirty)"
@@ -379,13 +384,7 @@ class SqliteGraphWriter:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA cache_size = -65536")
-            connection.executescript(TABLES)
-            connection.execute(
-                "INSERT OR IGNORE INTO graph_meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),)
-            )
-            version = connection.execute(
-                "SELECT value FROM graph_meta WHERE key = 'schema'"
-            ).fetchone()[0]
+            version = _prepared(connection)
         except sqlite3.Error as error:
             raise translated(error) from error
         if version != str(SCHEMA_VERSION):
@@ -398,6 +397,27 @@ class SqliteGraphWriter:
         return connection
 
 
+def _prepared(connection: sqlite3.Connection) -> str:
+    """Make the tables, or bring those of an earlier layout up to date; give the layout."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS graph_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+        " WITHOUT ROWID"
+    )
+    row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
+    version = str(row[0]) if row else None
+    for statement in UPGRADES.get(version or "", ()):
+        connection.execute(statement)
+    if version is None or version in UPGRADES:
+        version = str(SCHEMA_VERSION)
+        connection.execute("INSERT OR REPLACE INTO graph_meta VALUES ('schema', ?)", (version,))
+    if version == str(SCHEMA_VERSION):
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+    return version
+
+
 _Run = Any
 
 _DIGESTS = {
@@ -407,7 +427,7 @@ _DIGESTS = {
     " hex(vector) FROM graph_entities WHERE namespace = ?",
     "alias": "SELECT a.key, e.id, a.preferred FROM graph_aliases a CROSS JOIN graph_entities e"
     " ON e.entity = a.entity WHERE a.namespace = ?",
-    "mention": "SELECT c.uuid, e.id, m.start, m.stop FROM graph_entities e"
+    "mention": "SELECT c.uuid, e.id, m.start, m.stop, m.about FROM graph_entities e"
     " CROSS JOIN graph_mentions m ON m.entity = e.entity"
     " LEFT JOIN graph_chunks c ON c.chunk = m.chunk WHERE e.namespace = ?",
     "relation": "SELECT s.id, r.type, t.id, r.weight, c.uuid, r.start, r.stop, r.properties"

@@ -58,12 +58,16 @@ class SliceChunk(NamedTuple):
 
 
 class SliceMention(NamedTuple):
-    """An edge chunk -> entity; the span is in the chunk's text, when known."""
+    """An edge chunk -> entity; the span is in the chunk's text, when known.
+
+    `about`: the entity heads the chunk, as its document's title or its section's heading.
+    """
 
     uuid: str
     entity_id: str
     start: int | None = None
     end: int | None = None
+    about: bool = False
 
 
 class SliceRelation(NamedTuple):

@@ -130,12 +130,16 @@ class RelationRecord(Contract):
 
 
 class MentionRecord(Contract):
-    """A chunk names an entity at text[start:end]; None where only the fact is known."""
+    """A chunk names an entity at text[start:end]; None where only the fact is known.
+
+    `about`: the entity is the title of the chunk's document, or the heading of its section.
+    """
 
     uuid: str
     entity: str
     start: int | None = None
     end: int | None = None
+    about: bool = False
 
 
 class ChunkNode(Contract):

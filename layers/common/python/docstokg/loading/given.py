@@ -6,11 +6,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class GivenMention:
-    """A stretch `text[start:end]` of a chunk that names `entity`: an id, or a name."""
+    """A stretch `text[start:end]` of a chunk that names `entity`: an id, or a name.
+
+    `about`: the chunk is about it; then there may be no stretch.
+    """
 
     entity: str
-    start: int
-    end: int
+    start: int | None = None
+    end: int | None = None
+    about: bool = False
 
 
 @dataclass(frozen=True, slots=True)

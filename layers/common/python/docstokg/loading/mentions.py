@@ -19,17 +19,23 @@ def mentions_of(
 ) -> list[MentionRecord]:
     """List what a chunk mentions, each entity once, by id.
 
-    Its title, its headings and the ends of the edges it states are mentioned too, without a
-    place where their names do not stand in the text.
+    It is about its title and its headings. Those and the ends of the edges it states are
+    mentioned too, without a place where their names do not stand in the text.
     """
     places: Places = {}
+    heads: set[str] = set()
     if chunk.mentions is None:
         places = linked(linker.find(chunk.text))
     else:
         for given in chunk.mentions:
-            places.setdefault(names.resolve(given.entity), (given.start, given.end))
-    for name in title_names(chunk):
-        places.setdefault(names.named(name), None)
+            identity = names.resolve(given.entity)
+            if given.start is not None and given.end is not None:
+                places.setdefault(identity, (given.start, given.end))
+            if given.about:
+                heads.add(identity)
+    heads.update(names.named(name) for name in title_names(chunk))
+    for head in heads:
+        places.setdefault(head, None)
     for end in stated:
         places.setdefault(end, None)
     return [
@@ -38,6 +44,7 @@ def mentions_of(
             entity=entity,
             start=place[0] if place else None,
             end=place[1] if place else None,
+            about=entity in heads,
         )
         for entity, place in sorted(places.items())
     ]

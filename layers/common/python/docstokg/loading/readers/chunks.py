@@ -16,11 +16,26 @@ Weight = Annotated[float, Field(gt=0)]
 
 
 class MentionLine(StrictContract):
-    """A named entity in the text, `text[start:end]`."""
+    """A named entity in the text, `text[start:end]`, or what the text is about."""
 
     entity: Id
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
+    start: int | None = Field(None, ge=0)
+    end: int | None = Field(None, ge=1)
+    about: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        if (self.start is None) != (self.end is None):
+            raise ValueError("start and end come together")
+        if self.start is None and not self.about:
+            raise ValueError("start and end may be missing only when about is true")
+        return self
+
+    def lies_in(self, text: str) -> bool:
+        """Tell whether the place, if there is one, is a stretch of `text`."""
+        if self.start is None or self.end is None:
+            return True
+        return self.start < self.end <= len(text)
 
 
 class ChunkLine(Line):
@@ -48,7 +63,7 @@ class ChunkLine(Line):
         if not self.text.strip():
             raise ValueError("text: nothing but white space")
         for mention in self.mentions or ():
-            if not mention.start < mention.end <= len(self.text):
+            if not mention.lies_in(self.text):
                 raise ValueError(
                     f"mentions: {mention.start}..{mention.end} is no stretch of the text"
                 )
@@ -65,7 +80,7 @@ def read_chunk(line: dict[str, Any]) -> GivenChunk:
         raise Rejected(reasons(error)) from error
     mentions = None
     if seen.mentions is not None:
-        mentions = tuple(GivenMention(m.entity, m.start, m.end) for m in seen.mentions)
+        mentions = tuple(GivenMention(m.entity, m.start, m.end, m.about) for m in seen.mentions)
     return GivenChunk(
         id=seen.id,
         doc_id=seen.doc_id,

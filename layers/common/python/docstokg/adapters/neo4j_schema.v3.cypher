@@ -1,4 +1,4 @@
-// Schema of the knowledge graph, version 2. Each statement may be run again.
+// Schema of the knowledge graph, version 3. Each statement may be run again.
 CREATE CONSTRAINT chunk_uuid IF NOT EXISTS FOR (c:Chunk) REQUIRE c.uuid IS UNIQUE;
 CREATE INDEX chunk_namespace IF NOT EXISTS FOR (c:Chunk) ON (c.namespace);
 CREATE CONSTRAINT document_key IF NOT EXISTS FOR (d:Document) REQUIRE d.key IS UNIQUE;
@@ -14,3 +14,4 @@ CREATE INDEX relation_evidence IF NOT EXISTS FOR ()-[r:RELATED_TO]-() ON (r.evid
 CREATE INDEX relation_unproven IF NOT EXISTS FOR ()-[r:RELATED_TO]-() ON (r.unproven);
 CREATE CONSTRAINT store_name IF NOT EXISTS FOR (s:Store) REQUIRE s.name IS UNIQUE;
 CREATE INDEX mention_rank IF NOT EXISTS FOR ()-[m:MENTIONS]-() ON (m.entity, m.degree, m.chunk);
+CREATE INDEX mention_about IF NOT EXISTS FOR ()-[m:MENTIONS]-() ON (m.heads, m.degree, m.chunk);
