@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+# A property is about values: on a busy machine any example may take seconds.
+settings.register_profile("values", deadline=None)
+settings.load_profile("values")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
 
