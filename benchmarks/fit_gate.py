@@ -27,7 +27,7 @@ from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Plan, Retrieval
 from docstokg.domain import gate as gates
 from docstokg.domain.slice_graph import Blend, ranked_chunks
-from docstokg.loading.context import LoadOptions, Stores
+from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
@@ -35,6 +35,7 @@ from docstokg.usecases.run import Run
 from docstokg.wiring import Wiring
 from docstokg_local.cli import settings_of
 from docstokg_local.evaluation import read_questions
+from docstokg_local.load_stores import stores_of
 from functions.expand.expand import explore, measured
 from functions.retrieve import handler as retrieve_step
 from functions.validate import handler as validate_step
@@ -129,14 +130,7 @@ def cases_of(name: str, data: Path, work: Path, limit: int) -> list[Case]:
     url = f"sqlite:///{store}"
     wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     if not store.exists():
-        stores = Stores(
-            search_index=wiring.search_index(),
-            index_writer=wiring.index_writer(),
-            knowledge_graph=wiring.knowledge_graph(),
-            graph_writer=wiring.graph_writer(),
-            embedder=wiring.embedder(),
-            sparse_encoder=wiring.sparse_encoder(),
-        )
+        stores = stores_of(wiring)
         load(
             [folder / "passages.jsonl" if plain else folder], LoadOptions(), stores, RejectLog(None)
         )

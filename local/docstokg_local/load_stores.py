@@ -1,6 +1,6 @@
 """A load's ports, taken from the one place that makes them."""
 
-from docstokg.loading.context import Stores
+from docstokg.loading.context import Readers, Stores
 from docstokg.wiring import Wiring
 
 
@@ -11,6 +11,12 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
         index_writer=wiring.index_writer(),
         knowledge_graph=wiring.knowledge_graph(),
         graph_writer=wiring.graph_writer(),
+        readers=readers_of(wiring),
         embedder=wiring.embedder() if embed else None,
         sparse_encoder=wiring.sparse_encoder() if embed else None,
     )
+
+
+def readers_of(wiring: Wiring) -> Readers:
+    """Give what reads documents."""
+    return Readers(converters=wiring.converters(), pieces=wiring.piece_counter())

@@ -16,6 +16,7 @@ from docstokg.domain.grounding import statements
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import Span as Place
 from docstokg.errors import LoadError
+from docstokg.loading.context import Readers
 from docstokg.loading.readers.documents import read_document
 from docstokg.loading.reading import stage
 from docstokg.loading.records import text_sha256
@@ -25,6 +26,7 @@ from docstokg.loading.staging import Staging
 from docstokg.ports import SearchIndex
 from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
+from docstokg_local.load_stores import readers_of
 
 READ_S = 30.0
 
@@ -94,17 +96,17 @@ class StoreSources:
 class FileSources:
     """The files that were loaded, read once more by the loader's own readers."""
 
-    def __init__(self, folder: Path, namespace: str) -> None:
+    def __init__(self, folder: Path, namespace: str, readers: Readers) -> None:
         self._chunks: dict[str, SourceChunk] = {}
         documents: dict[str, str] = {}
         files = [file for file in find_files([folder]) if file.kind in ("chunks", "document")]
         staging = Staging()
         try:
             for file in files:
-                stage(file, staging, RejectLog(), None, lambda steps: None)
+                stage(file, staging, RejectLog(), None, lambda steps: None, readers)
                 if file.kind == "document":
                     try:
-                        document = read_document(file.path, file.doc_id)
+                        document = read_document(file.path, file.doc_id, readers.converters)
                     except Rejected:
                         continue
                     documents[document.doc_id] = document.text
@@ -145,7 +147,7 @@ def verify_response(
     namespace = response.metadata.namespace
     sources: Sources
     if source is not None:
-        sources = FileSources(source, namespace)
+        sources = FileSources(source, namespace, readers_of(wiring()))
     else:
         sources = StoreSources(wiring().search_index(), namespace)
     return check_response(response, sources)

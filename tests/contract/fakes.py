@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from docstokg.contracts.records import ChunkRecord, FactRecord, IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.query_terms import indexed_text, option_words
 from docstokg.domain.vectors import quantise, unpack
 from docstokg.domain.visibility import facets, may_see, required
 from docstokg.errors import Misconfigured
@@ -162,7 +163,7 @@ class MemoryIndex:
         self, query: ChannelQuery, chunks: Sequence[ChunkRecord], namespace: str
     ) -> list[float | None]:
         if query.channel == "bm25":
-            words = _bm25(query.text, [f"{chunk.title} {chunk.text}" for chunk in chunks])
+            words = _bm25(query.text, [_searched(chunk) for chunk in chunks])
             return [score if score > 0 else None for score in words]
         if query.channel == "splade":
             space = [c for c, _ in self._chunks.values() if c.namespace == namespace and c.sparse]
@@ -190,7 +191,8 @@ def _rarity(holders: int, total: int) -> float:
 
 
 def _bm25(question: str, texts: Sequence[str]) -> list[float]:
-    asked = set(_words(" ".join(w for w in _RUNS.findall(question) if w.casefold() not in STOP)))
+    words = [word for word in _RUNS.findall(question) if word.casefold() not in STOP]
+    asked = set(_words(" ".join((*words, *option_words(question)))))
     counted = [Counter(_words(text)) for text in texts]
     mean = sum(sum(counts.values()) for counts in counted) / max(1, len(counted)) or 1.0
     scores = []
@@ -202,6 +204,10 @@ def _bm25(question: str, texts: Sequence[str]) -> list[float]:
             total += rarity * 2.2 * counts[word] / (counts[word] + 1.2 * length)
         scores.append(total)
     return scores
+
+
+def _searched(chunk: ChunkRecord) -> str:
+    return " ".join((chunk.title, *chunk.headings, indexed_text(chunk.text)))
 
 
 def _words(text: str) -> list[str]:

@@ -210,6 +210,22 @@ def test_every_channel_finds_what_it_is_made_for(store: Store) -> None:
     assert seen(ask(store, text="kidneys")["bm25"]) == [uid("c")], "titles are searched, stemmed"
 
 
+def test_options_are_words_of_their_own_and_headings_are_searched(store: Store) -> None:
+    fill(
+        store,
+        chunk("a", "Use -k to go on.", sparse={"k": 1.0}, vector=axis(1)),
+        chunk("b", "Use -K FILE to read more from FILE."),
+        chunk("c", "The letter k alone, and a --k nobody has."),
+        chunk("d", "It overwrites what is there.", headings=("Options", "--force-with-lease")),
+    )
+    assert seen(ask(store, text="-k")["bm25"])[0] == uid("a")
+    assert seen(ask(store, text="-K")["bm25"])[0] == uid("b")
+    assert seen(ask(store, text="--k")["bm25"])[0] == uid("c")
+    assert seen(ask(store, text="--force-with-lease?")["bm25"]) == [uid("d")]
+    fill(store, chunk("a", "Another text.", sparse={"k": 1.0}, vector=axis(1)))
+    assert uid("a") not in seen(ask(store, text="-k")["bm25"])
+
+
 def test_hits_carry_the_compact_vector(store: Store) -> None:
     fill(store, seizure("a", vector=axis(0, 1)), chunk("b", "A seizure without a vector."))
     found = ask(store)

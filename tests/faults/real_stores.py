@@ -11,11 +11,12 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from docstokg.contracts.response import RAGResponse
-from docstokg.loading.pipeline import LoadOptions, LoadReport, Stores, load
+from docstokg.loading.pipeline import LoadOptions, LoadReport, load
 from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_of
 from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.server import application
 
@@ -27,14 +28,7 @@ ASK = {"query": "What follows seizures in Dravet syndrome?", "budget": {"timeout
 def load_corpus(folder: Path, settings: Settings) -> LoadReport:
     """Load a folder as `docstokg load` does, into the stores that `settings` name."""
     wiring = Wiring(settings)
-    stores = Stores(
-        search_index=wiring.search_index(),
-        index_writer=wiring.index_writer(),
-        knowledge_graph=wiring.knowledge_graph(),
-        graph_writer=wiring.graph_writer(),
-        embedder=wiring.embedder(),
-        sparse_encoder=wiring.sparse_encoder(),
-    )
+    stores = stores_of(wiring)
     try:
         return load([folder], LoadOptions(), stores, RejectLog(None))
     finally:

@@ -1,28 +1,57 @@
 """Documents: every chunk is an exact stretch of the decoded file."""
 
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docstokg.adapters.convert_markdown import MarkdownConverter
+from docstokg.adapters.wordpieces import EstimatedPieces, WordPieces
+from docstokg.contracts.outline import Outline
+from docstokg.loading.chunking import ENCODER_PIECES
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.readers.documents import (
-    CHUNK_CHARACTERS,
-    LONGEST_SENTENCE,
+    Document,
     document_chunks,
-    find_headings,
-    pack_sentences,
+    heading_anchors,
     read_document,
     slugify,
 )
+from docstokg.loading.readers.plain_text import outline_text
+from docstokg.loading.records import encoder_text
 from docstokg.loading.rejects import Rejected
+
+PIECES = WordPieces()
+MARKDOWN = {".md": MarkdownConverter()}
 
 
 def chunks_of(path: Path, raw: bytes, doc_id: str = "guide.md") -> tuple[str, list[GivenChunk]]:
     path.write_bytes(raw)
-    document = read_document(path, doc_id)
-    return raw.decode(), list(document_chunks(document, path.name))
+    document = read_document(path, doc_id, MARKDOWN)
+    return raw.decode(), list(document_chunks(document, path.name, PIECES))
+
+
+def cut(text: str, name: str = "d.md") -> list[GivenChunk]:
+    outline = MARKDOWN[".md"].outline(text) if name.endswith(".md") else outline_text(text)
+    return list(document_chunks(Document("d", outline, 0, {}, {}), name, PIECES))
+
+
+def pieces(chunk: GivenChunk) -> int:
+    return len(PIECES.starts(encoder_text(chunk.title, chunk.text, chunk.headings))) + 2
+
+
+def check_stretches(text: str, chunks: list[GivenChunk]) -> None:
+    """Every chunk is a stretch, in order, of what the encoder can read."""
+    last = -1
+    for chunk in chunks:
+        start = chunk.char_start
+        assert start is not None and start > last
+        assert text[start : start + len(chunk.text)] == chunk.text
+        assert chunk.text.strip() == chunk.text != ""
+        assert pieces(chunk) <= ENCODER_PIECES
+        last = start
 
 
 def test_front_matter_counts_in_offsets_and_becomes_fields_and_metadata(tmp_path):
@@ -39,6 +68,23 @@ def test_front_matter_counts_in_offsets_and_becomes_fields_and_metadata(tmp_path
     assert chunk.char_start == text.index("# Lace")
     assert text[chunk.char_start :].startswith(chunk.text)
     assert chunk.whole
+
+
+@pytest.mark.parametrize(
+    ("front", "summary"),
+    [
+        ("title: Removal\ndescription: Cleaning the slate\nowner: me", "title: Removal\n{}"),
+        ("description: Cleaning the slate\ntitle: Removal", "{}\ntitle: Removal"),
+        ("title: Removal\nsecret: s3\ndescription: Cleaning the slate\nowner: me", "{}"),
+        ("title: Removal\nowner: me", None),
+    ],
+)
+def test_what_front_matter_tells_of_the_document_is_a_stretch(tmp_path, front, summary):
+    text, chunks = chunks_of(tmp_path / "a.md", f"---\n{front}\n---\nIt is gone.\n".encode())
+    check_stretches(text, chunks)
+    told = [chunk.text for chunk in chunks if chunk.text != "It is gone."]
+    assert told == ([] if summary is None else [summary.format("description: Cleaning the slate")])
+    assert {chunk.title for chunk in chunks} == {"Removal"}
 
 
 def test_headings_cut_and_generic_ones_name_nothing(tmp_path):
@@ -59,14 +105,76 @@ def test_headings_cut_and_generic_ones_name_nothing(tmp_path):
 
 
 def test_a_heading_over_nothing_makes_no_chunk(tmp_path):
-    _, chunks = chunks_of(tmp_path / "guide.md", b"# Top\n\n## Below\n\nWords.\n")
+    _, chunks = chunks_of(tmp_path / "guide.md", b"# Top\n\n## Below\n\nWords.\n\n## Rule\n\n---\n")
     assert [chunk.section for chunk in chunks] == ["Below"]
 
 
 def test_equal_headings_get_anchors_of_their_own():
-    headings = find_headings("# Use\n\na\n\n# Use\n\nb\n")
-    assert [heading.anchor for heading in headings] == ["use", "use-1"]
+    outline = MARKDOWN[".md"].outline("# Use\n\na\n\n# Use\n\nb\n")
+    assert list(heading_anchors(outline.blocks).values()) == ["use", "use-1"]
     assert slugify("What's `new` in 2.0?") == "whats-new-in-20"
+
+
+def test_headings_above_are_given_and_the_one_in_the_text_is_not():
+    body = "It says so and so, again and again. " * 40
+    chunks = cut(f"# npm\n\n## Options\n\n### Depth\n\n{body}\n")
+    assert [chunk.headings for chunk in chunks[:2]] == [("Options",), ("Options", "Depth")]
+    assert chunks[0].text.startswith("### Depth")
+    assert {chunk.title for chunk in chunks} == {"npm"}
+
+
+def test_a_document_without_a_title_is_known_by_its_name():
+    assert cut("Just words.", "git-reset.md")[0].headings == ("git-reset",)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "- one thing\n- another thing\n  - below it\n- a third",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |",
+        "```sh\nnpm ci\n\n\nnpm test\n```",
+        "1. First do this.\n\n   Then wait.\n\n2. Then do that.",
+    ],
+)
+def test_lists_tables_and_code_stay_whole_where_they_fit(block: str):
+    words = "It says so and so, again and again. " * 20
+    for lead in range(0, len(words), 60):
+        chunks = cut(f"# T\n\n{words[:lead]}\n\n{block}\n\n{words}\n")
+        assert sum(block in chunk.text for chunk in chunks) == 1, lead
+
+
+def test_long_lists_are_cut_between_items_and_tables_between_rows():
+    text = "# T\n\n" + "".join(f"- item number {n} says a little more.\n" for n in range(90))
+    text += "\n| n | words |\n|---|---|\n" + "".join(f"| {n} | some words |\n" for n in range(90))
+    chunks = cut(text)
+    check_stretches(text, chunks)
+    assert len(chunks) > 4
+    for chunk in chunks[1:]:
+        assert chunk.text.startswith(("- item", "| "))
+    joined = "\n".join(chunk.text for chunk in chunks)
+    assert all(f"- item number {n} says a little more." in joined for n in range(90))
+    assert all(f"| {n} | some words |" in joined for n in range(90))
+
+
+def test_an_option_keeps_its_description_and_long_ones_keep_its_name():
+    said = "This tells what the option does, at some length. " * 3
+    long = "".join(f"              Paragraph {n}. {said}\n\n" for n in range(12))
+    text = (
+        "CURL(1)                     Curl Manual                      CURL(1)\n\nNAME\n"
+        "       curl - transfer a URL\n\nOPTIONS\n"
+        f"       -j, --junk\n              {said}\n\n       -k, --insecure\n              {said}\n"
+        f"              {said}\n\n       --data <data>\n{long}SEE ALSO\n       wget(1)\n"
+    )
+    chunks = cut(text, "curl.txt")
+    check_stretches(text, chunks)
+    assert {chunk.title for chunk in chunks} == {"curl(1)"}
+    (holder,) = [chunk for chunk in chunks if "--insecure" in chunk.text]
+    assert holder.text[holder.text.index("--insecure") :].count("at some length") >= 6
+    assert holder.section == "OPTIONS"
+    data = [chunk for chunk in chunks if "Paragraph" in chunk.text]
+    assert len(data) > 1
+    assert all("--data" in chunk.text or "--data <data>" in chunk.headings for chunk in data)
+    assert chunks[-1].section == "SEE ALSO"
 
 
 def test_a_text_file_has_no_headings_and_its_relative_path_as_id(tmp_path):
@@ -75,6 +183,11 @@ def test_a_text_file_has_no_headings_and_its_relative_path_as_id(tmp_path):
         ("x/a.txt", None, "")
     ]
     assert chunks[0].text == text
+
+
+def test_one_line_in_capitals_is_no_heading():
+    chunks = cut("IMPORTANT\n    read this first.\n\nThen go on.", "a.txt")
+    assert {chunk.section for chunk in chunks} == {None}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +206,7 @@ def test_documents_that_are_not_understood_are_refused(tmp_path, raw: bytes, rea
     path = tmp_path / "bad.md"
     path.write_bytes(raw)
     with pytest.raises(Rejected, match=reason):
-        read_document(path, "bad.md")
+        read_document(path, "bad.md", MARKDOWN)
 
 
 def test_a_rule_at_the_top_is_no_front_matter(tmp_path):
@@ -102,29 +215,76 @@ def test_a_rule_at_the_top_is_no_front_matter(tmp_path):
     assert text[chunks[-1].char_start or 0 :].startswith(chunks[-1].text)
 
 
-def test_giant_sentences_are_cut_at_white_space():
-    text = "word " * 2000
-    spans = pack_sentences(text)
-    assert all(span.end - span.start <= LONGEST_SENTENCE for span in spans)
-    assert "".join(text[a:b] for a, b in spans).replace(" ", "") == text.replace(" ", "")
+def test_giant_sentences_are_cut_between_words_and_overlap():
+    text = " ".join(f"w{n}" for n in range(2000))
+    chunks = cut(text, "d.txt")
+    check_stretches(text, chunks)
+    words = [word for chunk in chunks for word in chunk.text.split()]
+    assert set(words) == set(text.split())
+    assert len(chunks) < len(words) - 2000 < 30 * len(chunks)
 
 
-PIECES = st.sampled_from(
+def test_a_text_without_a_space_is_cut_too():
+    text = "QUJD" * 20_000
+    chunks = cut(text, "d.txt")
+    check_stretches(text, chunks)
+    assert sum(len(chunk.text) for chunk in chunks) >= len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# " + "[" * 200_000,
+        "# " + "[a](" * 50_000,
+        "> " * 5_000 + "deep",
+        "- " * 5_000 + "deep",
+        "\n" * 300_000 + "x",
+        "| a " * 20_000 + "|\n" + "|---" * 20_000 + "|\n",
+        "*a **a " * 30_000,
+        "<!-- " * 20_000,
+        "".join(f"{' ' * n}x\n" for n in range(600)),
+    ],
+    ids=["brackets", "links", "quotes", "lists", "blank", "columns", "marks", "comments", "steps"],
+)
+@pytest.mark.parametrize("name", ["d.md", "d.txt"])
+def test_hostile_texts_take_seconds_at_most(text: str, name: str):
+    started = time.process_time()
+    check_stretches(text, cut(text, name))
+    assert time.process_time() - started < 10
+
+
+PARTS = st.sampled_from(
     ["# Head\n", "## Two words\r\n", "A sentence. ", "Ende? ", "\n", "\n\n", "```\n", "é😀 ",
-     "x" * 700 + ". ", "Title\n===\n", "- item\n", "---\n", "key: value\n", " "]
+     "x" * 700 + ". ", "Title\n===\n", "- item\n", "---\n", "key: value\n", " ", "\r", "| a |\n",
+     "    deep ", "<!-- no -->\n", "[a]: http://b\n", "TITLE\n", "> quote\n", "1. one\n",
+     "It goes on and on. " * 60]
 )  # fmt: skip
 
 
-@given(st.lists(PIECES, max_size=30).map("".join))
-def test_every_chunk_is_an_exact_stretch_in_order(text: str):
-    from docstokg.loading.readers.documents import Document
+@given(st.lists(PARTS, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"]))
+def test_every_chunk_is_an_exact_stretch_in_order(text: str, name: str):
+    check_stretches(text, cut(text, name))
 
-    document = Document("d", text, 0, {}, {}, find_headings(text))
-    last = 0
-    for chunk in document_chunks(document, "d"):
-        start = chunk.char_start
-        assert start is not None and start >= last
-        assert text[start : start + len(chunk.text)] == chunk.text
-        assert chunk.text.strip() == chunk.text != ""
-        assert len(chunk.text) <= max(CHUNK_CHARACTERS, LONGEST_SENTENCE)
-        last = start + len(chunk.text)
+
+@given(st.lists(PARTS, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"]))
+def test_no_sentence_is_lost(text: str, name: str):
+    held = "".join("".join(chunk.text.split()) for chunk in cut(text, name))
+    assert held.count("Asentence.") >= text.count("A sentence.")
+    assert held.count("onandon.") >= text.count("on and on.")
+
+
+def test_the_estimate_counts_no_less_than_the_vocabulary():
+    text = "".join(
+        path.read_text(encoding="utf-8")
+        for path in sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))
+    )
+    real, guessed = PIECES.starts(text), EstimatedPieces().starts(text)
+    for first in range(0, len(real) - 250, 250):
+        low, high = real[first], real[first + 250]
+        assert sum(low <= place < high for place in guessed) >= 250
+
+
+def test_converted_blocks_keep_their_text():
+    outline = MARKDOWN[".md"].outline("# A\r\rb\r\n\r\nc")
+    assert isinstance(outline, Outline)
+    assert [outline.text[b.start : b.end].strip() for b in outline.blocks] == ["# A", "b", "c"]

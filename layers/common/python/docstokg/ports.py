@@ -9,6 +9,7 @@ from typing import Protocol
 
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, SliceRequest
+from docstokg.contracts.outline import Outline
 from docstokg.contracts.records import (
     ChunkNode,
     ChunkRecord,
@@ -306,4 +307,20 @@ class RouteFunction(Protocol):
 
     def run(self, envelope: RouteEnvelope) -> Reply:
         """Run it once to its reply."""
+        ...
+
+
+class PieceCounter(Protocol):
+    """The word pieces of the encoder, to cut documents where it stops reading."""
+
+    def starts(self, text: str) -> Sequence[int]:
+        """List where the pieces of a text begin, ascending, in code points."""
+        ...
+
+
+class Converter(Protocol):
+    """One document format, made text with its headings, paragraphs, lists, tables and pages."""
+
+    def outline(self, text: str) -> Outline:
+        """Find the parts of a decoded text, which stays as it is; linear in its length."""
         ...

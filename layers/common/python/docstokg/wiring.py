@@ -11,12 +11,14 @@ from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
     CallCounter,
+    Converter,
     Embedder,
     Entailment,
     GraphWriter,
     IndexWriter,
     KnowledgeGraph,
     LanguageModel,
+    PieceCounter,
     Reranker,
     ResponseCache,
     RouteFunction,
@@ -207,6 +209,21 @@ class Wiring:
         from docstokg.adapters.vector_cache import CachedSparseEncoder
 
         return CachedSparseEncoder(NumpySplade(), self.cache_folder())
+
+    def piece_counter(self) -> PieceCounter:
+        """Give the encoder's word pieces, or a safe estimate where no vocabulary is installed."""
+        return self._once("piece_counter", self._piece_counter)
+
+    def _piece_counter(self) -> PieceCounter:
+        from docstokg.adapters.wordpieces import EstimatedPieces, WordPieces
+
+        return WordPieces() if WordPieces.installed() else EstimatedPieces()
+
+    def converters(self) -> dict[str, Converter]:
+        """Give the converters of document formats, by suffix; plain text needs none."""
+        from docstokg.adapters.convert_markdown import MarkdownConverter
+
+        return {".md": MarkdownConverter()}
 
     def reranker(self) -> Reranker | None:
         """Give the configured cross-encoder, or None."""

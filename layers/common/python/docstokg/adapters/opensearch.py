@@ -12,7 +12,7 @@ from docstokg.adapters.opensearch_layout import Json, facts_alias, feature_name,
 from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
 from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
-from docstokg.domain.query_terms import content_words, rarity
+from docstokg.domain.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import may_see, required
 from docstokg.errors import DocsToKGError, WrongAnswer
@@ -285,7 +285,7 @@ def _words(text: str) -> str:
 
     Ideographs count one by one, as the server's analyser cuts them.
     """
-    text = " ".join(content_words(text))
+    text = " ".join((*content_words(text), *option_words(text)))
     budget = MAX_CLAUSES
     for match in re.finditer(r"[^\W_]+", text):
         word = match.group()
@@ -355,6 +355,7 @@ def _stored(uuid: str, shown: Json) -> StoredChunk:
         text=shown["text"],
         text_sha256=shown["text_sha256"],
         title=shown["title"],
+        headings=tuple(shown["headings"]),
         document_name=shown["document_name"],
         page=shown["page"],
         section=shown["section"],

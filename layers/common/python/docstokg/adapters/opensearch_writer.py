@@ -23,6 +23,7 @@ from docstokg.adapters.opensearch_layout import (
 from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
 from docstokg.contracts.records import ChunkRecord, FactRecord
 from docstokg.domain.identity import namespaced
+from docstokg.domain.query_terms import option_words
 from docstokg.domain.vectors import quantise, unpack
 from docstokg.domain.visibility import facets, required
 from docstokg.errors import DocsToKGError, Misconfigured, QuotaExceeded, Unavailable, WrongAnswer
@@ -368,6 +369,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
         "topics": list(chunk.topics),
         "chunk_id": chunk.chunk_id,
         "title": chunk.title,
+        "headings": list(chunk.headings),
         "text": chunk.text,
         "run_id": chunk.run_id,
         **names,
@@ -390,6 +392,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
         **both,
         **vectors,
         "uuid": chunk.uuid,
+        "options": " ".join(option_words("\n".join((*chunk.headings, chunk.text)))),
         "sparse": sparse,
         "tokens": list(sparse),
         "fingerprint": fingerprint,

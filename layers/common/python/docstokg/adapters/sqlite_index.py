@@ -28,7 +28,7 @@ from docstokg.adapters.sqlite_index_session import Sessions
 from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
-from docstokg.domain.query_terms import content_words, rarity
+from docstokg.domain.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
@@ -37,7 +37,9 @@ __all__ = ["SqliteIndex", "SqliteIndexWriter"]
 
 WORKERS = 8
 TITLE_WEIGHT = 3.0
+HEADINGS_WEIGHT = 2.0
 TEXT_WEIGHT = 1.0
+WEIGHTS = f"{TITLE_WEIGHT}, {HEADINGS_WEIGHT}, {TEXT_WEIGHT}"
 SCAN_ROWS = 16_384
 SCORE_DECIMALS = 6
 GRACE_S = 0.02
@@ -175,12 +177,12 @@ class SqliteIndex:
             return ()
         table = words_table(ns)
         condition, values = visible(trip.scope, ns)
-        values |= {"words": expression, "title": TITLE_WEIGHT, "text": TEXT_WEIGHT}
+        values |= {"words": expression}
         with self._sessions.use(trip.deadline) as db:
             if trip.sees_everything:
                 # A fifth less time: no look at a row per match, unless a tie crosses the cut.
                 best = db.execute(
-                    f"SELECT rowid, -bm25({table}, :title, :text) AS score FROM {table} "
+                    f"SELECT rowid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
                     f"WHERE {table} MATCH :words ORDER BY score DESC LIMIT :size + 1",
                     {**values, "size": query.size},
                 ).fetchall()
@@ -192,7 +194,7 @@ class SqliteIndex:
                     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.uuid)))
             rows = db.execute(
                 f"SELECT r.uuid, found.score, v.compact FROM ("
-                f"SELECT r.id, r.uuid, -bm25({table}, :title, :text) AS score FROM {table} "
+                f"SELECT r.id, r.uuid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
                 f"CROSS JOIN index_rows r ON r.id = {table}.rowid "
                 f"WHERE {table} MATCH :words AND {condition} "
                 f"ORDER BY score DESC, r.uuid LIMIT :size) AS found "
@@ -419,7 +421,7 @@ def match_expression(text: str) -> str | None:
 
     No operator of the query language can be reached from a question.
     """
-    words = content_words(text)
+    words = (*content_words(text), *option_words(text))
     return " OR ".join(f'"{word}"' for word in words) if words else None
 
 

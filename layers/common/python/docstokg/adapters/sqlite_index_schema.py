@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
+from docstokg.domain.query_terms import indexed_text
 from docstokg.domain.visibility import facet, facets, required
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "3"
+"""3: headings and options are searched; the same number as the other stores' layouts."""
 
 # `index_rows` is narrow on purpose: a word query looks at one row per match. Ids are never used
 # twice, so whatever a sidecar file remembers of a replaced chunk finds nothing. Word indexes
@@ -25,7 +27,8 @@ CREATE TABLE IF NOT EXISTS index_rows (
 CREATE INDEX IF NOT EXISTS index_rows_ns ON index_rows (ns, uuid);
 CREATE TABLE IF NOT EXISTS index_chunks (
   id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, doc_id TEXT NOT NULL, chunk_id TEXT NOT NULL,
-  run_id TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL, rest TEXT NOT NULL);
+  run_id TEXT NOT NULL, title TEXT NOT NULL, headings TEXT NOT NULL,
+  text TEXT NOT NULL, rest TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS index_facets (
   ns INTEGER NOT NULL, facet TEXT NOT NULL, chunk INTEGER NOT NULL,
   PRIMARY KEY (ns, facet, chunk)) WITHOUT ROWID;
@@ -44,6 +47,7 @@ ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
 STORED_FIELDS = (
     "text_sha256",
+    "headings",
     "document_name",
     "page",
     "section",
@@ -70,12 +74,17 @@ def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
     """Make both word indexes of a namespace; they hold no copy of the texts."""
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS {words_table(ns)} USING fts5("
-        f"title, text, content = 'index_chunks', content_rowid = 'id', {ANALYSIS})"
+        f"title, headings, text, content = 'index_chunks', content_rowid = 'id', {ANALYSIS})"
     )
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS {fact_words_table(ns)} USING fts5("
         f"text, content = 'index_facts', content_rowid = 'id', {ANALYSIS})"
     )
+
+
+def searched_words(title: str, headings: str, text: str) -> tuple[str, str, str]:
+    """Give what a chunk's row of the word index holds, when it is written and when it goes."""
+    return title, indexed_text(headings), indexed_text(text)
 
 
 def chunk_facets(chunk: ChunkRecord) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from docstokg.adapters.sqlite_index_schema import (
     fact_words_table,
     make_word_tables,
     rest_of,
+    searched_words,
     translated,
     words_table,
 )
@@ -298,8 +299,8 @@ class SqliteIndexWriter:
             (chunk.uuid, ns, acl_column(chunk.acl)),
         ).lastrowid
         db.execute(
-            "INSERT INTO index_chunks (id, fingerprint, doc_id, chunk_id, run_id, title, text, "
-            "rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO index_chunks (id, fingerprint, doc_id, chunk_id, run_id, title, "
+            "headings, text, rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 row,
                 fingerprint,
@@ -307,13 +308,14 @@ class SqliteIndexWriter:
                 chunk.chunk_id,
                 chunk.run_id,
                 chunk.title,
+                "\n".join(chunk.headings),
                 chunk.text,
                 rest_of(chunk),
             ),
         )
         db.execute(
-            f"INSERT INTO {words_table(ns)} (rowid, title, text) VALUES (?, ?, ?)",
-            (row, chunk.title, chunk.text),
+            f"INSERT INTO {words_table(ns)} (rowid, title, headings, text) VALUES (?, ?, ?, ?)",
+            (row, *searched_words(chunk.title, "\n".join(chunk.headings), chunk.text)),
         )
         db.executemany(
             "INSERT INTO index_facets (ns, facet, chunk) VALUES (?, ?, ?)",
@@ -344,8 +346,8 @@ class SqliteIndexWriter:
         removed = 0
         for uuid in uuids:
             found = db.execute(
-                "SELECT r.id, r.ns, c.title, c.text, c.doc_id, c.rest FROM index_rows r "
-                "JOIN index_chunks c ON c.id = r.id WHERE r.uuid = ?",
+                "SELECT r.id, r.ns, c.title, c.headings, c.text, c.doc_id, c.rest "
+                "FROM index_rows r JOIN index_chunks c ON c.id = r.id WHERE r.uuid = ?",
                 (uuid,),
             ).fetchone()
             if found is None:
@@ -354,8 +356,9 @@ class SqliteIndexWriter:
             table = words_table(ns)
             # A word index without texts of its own must be told the words it is to forget.
             db.execute(
-                f"INSERT INTO {table} ({table}, rowid, title, text) VALUES ('delete', ?, ?, ?)",
-                (row, found["title"], found["text"]),
+                f"INSERT INTO {table} ({table}, rowid, title, headings, text) "
+                "VALUES ('delete', ?, ?, ?, ?)",
+                (row, *searched_words(found["title"], found["headings"], found["text"])),
             )
             stored = _facets_of(found)
             db.executemany(

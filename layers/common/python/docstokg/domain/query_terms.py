@@ -20,6 +20,7 @@ STOP_WORDS = frozenset(
 )
 
 _WORD = re.compile(r"[^\W_]+")
+_OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*)(?![\w])")
 
 
 def content_words(text: str) -> tuple[str, ...]:
@@ -36,6 +37,28 @@ def content_words(text: str) -> tuple[str, ...]:
         return tuple(words)
     kept = set(sorted(words, key=lambda word: (-len(word), word))[:MAX_WORDS])
     return tuple(word for word in words if word in kept)
+
+
+def option_words(text: str) -> tuple[str, ...]:
+    """List the distinct command options of a text, each as one word of letters and digits.
+
+    `-k`, `-K` and `--k` are three options, and word indexes fold case and drop hyphens: they
+    become `opt1k0`, `opt1capk0` and `opt2k0`. The last digit keeps stemmers away.
+    """
+    found: dict[str, None] = {}
+    for match in _OPTION.finditer(text):
+        hyphens, name = match.groups()
+        letters = "".join(
+            f"cap{c.lower()}" if c.isupper() else c if c.isalnum() else "0" for c in name
+        )
+        found[f"opt{len(hyphens)}{letters[:MAX_WORD_CHARACTERS]}0"] = None
+    return tuple(found)
+
+
+def indexed_text(text: str) -> str:
+    """Give a text as word indexes take it: with its options as words of their own."""
+    options = option_words(text)
+    return f"{text} {' '.join(options)}" if options else text
 
 
 def rarity(holders: int, rows: int) -> float:

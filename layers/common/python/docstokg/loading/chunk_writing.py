@@ -57,7 +57,7 @@ def write_chunks(context: Context, book: EntityBook, linker: Linker) -> None:
 
 def encoded(context: Context, fresh: Fresh) -> list[tuple[ChunkRecord, str]]:
     """Make records with vectors and weights; those that came with a chunk are kept."""
-    texts = [encoder_text(chunk.title, chunk.text) for chunk, _ in fresh]
+    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk, _ in fresh]
     vectors = {i: chunk.embedding for i, (chunk, _) in enumerate(fresh)}
     weights = {i: chunk.sparse or {} for i, (chunk, _) in enumerate(fresh)}
     if context.dense is not None:

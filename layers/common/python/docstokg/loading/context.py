@@ -1,6 +1,6 @@
 """What every step of a load shares: ports, the staging area, and where it reports to."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -9,10 +9,12 @@ from docstokg.contracts.records import Scope
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.staging import Staging
 from docstokg.ports import (
+    Converter,
     Embedder,
     GraphWriter,
     IndexWriter,
     KnowledgeGraph,
+    PieceCounter,
     SearchIndex,
     SparseEncoder,
 )
@@ -70,6 +72,14 @@ class LoadReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Readers:
+    """What reads documents: converters by suffix, and the pieces the encoder cuts texts into."""
+
+    converters: Mapping[str, Converter]
+    pieces: PieceCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
     """The ports a load needs."""
 
@@ -77,6 +87,7 @@ class Stores:
     index_writer: IndexWriter
     knowledge_graph: KnowledgeGraph
     graph_writer: GraphWriter
+    readers: Readers
     embedder: Embedder | None = None
     sparse_encoder: SparseEncoder | None = None
 

@@ -21,14 +21,17 @@ class GivenMention:
 class GivenChunk:
     """A chunk as its file has it.
 
-    `names`: headings that become entities beside the title. `mentions` None = link it here.
-    `embedding`: unit vector, float32 little-endian. `whole`: its document is replaced entirely.
+    `headings`: those its place in the document stands under, given to encoders and word search
+    with the title. `names`: headings that become entities beside the title. `mentions` None =
+    link it here. `embedding`: unit vector, float32 little-endian. `whole`: its document is
+    replaced entirely.
     """
 
     id: str
     doc_id: str
     text: str
     title: str = ""
+    headings: tuple[str, ...] = ()
     document_name: str | None = None
     page: int | str | None = None
     section: str | None = None

@@ -95,7 +95,7 @@ def _read(
     dimension = dense.dimension if dense else before.dimension
     with progress.stage("reading", None) as advance:
         for file in files:
-            dimension = stage(file, staging, rejects, dimension, advance)
+            dimension = stage(file, staging, rejects, dimension, advance, stores.readers)
     model = before.embedding_model or (UPSTREAM if staging.given_dimensions() else None)
     if dense is not None:
         model = dense.model

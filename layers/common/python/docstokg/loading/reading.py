@@ -5,6 +5,7 @@ from typing import Any
 
 from docstokg.domain.identity import is_id
 from docstokg.domain.linking import abbreviations
+from docstokg.loading.context import Readers
 from docstokg.loading.given import (
     Given,
     GivenChunk,
@@ -41,13 +42,14 @@ def stage(
     rejects: RejectLog,
     dimension: int | None,
     advance: Callable[[int], None],
+    readers: Readers,
 ) -> int | None:
     """Read one file into `staging`; give the dimension of vectors, fixed by the first one given.
 
     `dimension`: what vectors must have already, or None.
     """
     name = str(file.path)
-    for line, given in _read(file):
+    for line, given in _read(file, readers):
         try:
             if isinstance(given, Rejected):
                 raise given
@@ -63,17 +65,17 @@ def stage(
     return dimension
 
 
-def _read(file: SourceFile) -> Iterator[tuple[int, Given | Rejected]]:
+def _read(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rejected]]:
     if file.kind == "obo":
         yield from read_obo(file.path)
     elif file.kind == "document":
         try:
-            document = read_document(file.path, file.doc_id)
+            document = read_document(file.path, file.doc_id, readers.converters)
         except Rejected as rejected:
             yield 1, rejected
             return
         yield 1, GivenDocument(document.doc_id)
-        for chunk in document_chunks(document, file.path.name):
+        for chunk in document_chunks(document, file.path.name, readers.pieces):
             yield document.text.count("\n", 0, chunk.char_start) + 1, chunk
     else:
         read = READERS[file.kind]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,9 +10,10 @@ from docstokg.contracts.records import ChunkNode, ChunkRecord
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.visibility import FIELDS, facets
+from docstokg.loading.chunking import SEPARATOR
 from docstokg.loading.given import GivenChunk
 
-FINGERPRINT = "1"
+FINGERPRINT = "2"
 """Change it when sentence borders or stored fields change, so that chunks are written anew."""
 
 
@@ -20,9 +22,10 @@ def text_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def encoder_text(title: str, text: str) -> str:
-    """What the encoders see: `title. text`."""
-    return f"{title}. {text}" if title else text
+def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
+    """What the encoders see: `title. text`, or `title > heading > heading. text`."""
+    place = SEPARATOR.join((title, *headings) if title else headings)
+    return f"{place}. {text}" if place else text
 
 
 def chunk_record(
@@ -41,6 +44,7 @@ def chunk_record(
         text=chunk.text,
         text_sha256=text_sha256(chunk.text),
         title=chunk.title,
+        headings=chunk.headings,
         document_name=chunk.document_name,
         page=chunk.page,
         section=chunk.section,

@@ -270,7 +270,7 @@ class Staging:
 def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> GivenChunk:
     fields = json.loads(payload)
     mentions = fields.pop("mentions", None)
-    for key in ("topics", "acl", "names"):
+    for key in ("topics", "acl", "names", "headings"):
         fields[key] = tuple(fields.get(key, ()))
     return GivenChunk(
         id=identity,

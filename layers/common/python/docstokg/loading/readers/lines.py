@@ -12,7 +12,9 @@ from docstokg.contracts.model import StrictContract
 from docstokg.errors import LoadError
 from docstokg.loading.rejects import Rejected
 
-LONGEST_LINE = 64 * 1024 * 1024
+LONGEST_LINE = 16 * 1024 * 1024
+DEEPEST = 64
+"""Levels of lists and objects in one value; what writes it again recurses a level at a time."""
 
 
 class Line(StrictContract):
@@ -57,10 +59,26 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise Rejected("not JSON: a number is too long or the nesting too deep") from broken
     if not isinstance(value, dict):
         raise Rejected("not a JSON object")
+    check_depth(value)
     # Only an escape can bring these two in: raw ones are no UTF-8 and no JSON.
     if "\\u0000" in text or "\\ud" in text or "\\uD" in text:
         check_text(value)
     return value
+
+
+def check_depth(value: object) -> None:
+    """Refuse what is nested deeper than DEEPEST; level by level, so that depth costs no stack."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            below
+            for item in level
+            if isinstance(item, dict | list)
+            for below in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return
+    raise Rejected(f"lists and objects are nested deeper than {DEEPEST} levels")
 
 
 def check_text(value: object) -> None:
