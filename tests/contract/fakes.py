@@ -113,6 +113,16 @@ class MemoryIndex:
             chunks=shown, missing=tuple(dict.fromkeys(u for u in uuids if u not in shown))
         )
 
+    def sentence_vectors(
+        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, bytes]:
+        known = [self._chunks[uuid][0] for uuid in uuids if uuid in self._chunks]
+        return {
+            chunk.uuid: chunk.sentence_vectors
+            for chunk in known
+            if chunk.sentence_vectors and _sees(scope, chunk)
+        }
+
     def info(self, timeout_s: float) -> IndexInfo:
         return self._info.model_copy(
             update={"chunks": len(self._chunks), "facts": len(self._facts)}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
-from docstokg.domain.vectors import pack, quantise
+from docstokg.domain.vectors import pack, packed, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.fakes import MemoryIndex
@@ -236,6 +236,32 @@ def test_hits_carry_the_compact_vector(store: Store) -> None:
     }
     assert [hit.vector for hit in found["dense"].hits] == [expected]
     assert [hit.vector for hit in found["splade"].hits] == [expected]
+
+
+def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store: Store) -> None:
+    two = packed([axis(0), axis(1)])
+    fill(
+        store,
+        seizure("a", sentence_vectors=two, sentences=((0, 4), (5, 9))),
+        seizure("b", sentence_vectors=packed([axis(2)]), acl=("red",)),
+        seizure("c"),
+    )
+    wanted = [uid("a"), uid("b"), uid("c"), uid("absent"), uid("a")]
+    read = store.index.sentence_vectors
+    everything = {uid("a"): two, uid("b"): packed([axis(2)])}
+    assert read(wanted, Scope(namespace="ns"), PATIENT_S) == everything
+    assert read(wanted, Scope(namespace="ns", groups=()), PATIENT_S) == {uid("a"): two}
+    assert read(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), PATIENT_S).keys() == {uid("b")}
+    assert read(wanted, Scope(namespace="other"), PATIENT_S) == {}
+    assert read([], Scope(namespace="ns"), PATIENT_S) == {}
+    fill(store, seizure("a"), run="run-2")
+    assert read([uid("a")], Scope(namespace="ns"), PATIENT_S) == {}
+    with_other = seizure("a", sentence_vectors=packed([axis(3)]))
+    before = list(store.writer.digest_rows("ns"))
+    store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
+    store.writer.put([(with_other, "other print")])
+    store.writer.close_load()
+    assert list(store.writer.digest_rows("ns")) != before
 
 
 def test_an_unknown_namespace_is_empty_and_nothing_failed(store: Store) -> None:

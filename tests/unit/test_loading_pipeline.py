@@ -361,6 +361,9 @@ def test_another_vector_space_is_refused_before_anything_is_written(store: Store
         def embed(self, texts: Any, timeout_s: float | None) -> tuple[bytes, ...]:
             raise AssertionError("never reached")
 
+        def embed_parts(self, texts: Any, parts: Any) -> Any:
+            raise AssertionError("never reached")
+
     wiring = Wiring(store.wiring.settings, made={"embedder": TwoNumbers(), "sparse_encoder": None})
     folder = write(tmp_path / "more", chunks=[{"id": "c2", "doc_id": "d", "text": "y"}])
     with pytest.raises(Misconfigured):

@@ -12,7 +12,7 @@ import pytest
 from docstokg.adapters.numpy_splade import NumpySplade, token_name
 from docstokg.adapters.onnx_minilm import BATCH, DIMENSION, OnnxMiniLm
 from docstokg.adapters.wordpieces import cassette_model, open_tokenizer
-from docstokg.domain.vectors import unpack
+from docstokg.domain.vectors import unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
 
 SEIZURES = "The child has recurrent epileptic seizures."
@@ -51,6 +51,33 @@ def test_a_vector_does_not_depend_on_its_batch(minilm: OnnxMiniLm) -> None:
     together = minilm.embed(texts, None)
     assert together[::7] == minilm.embed(texts[::7], None)
     assert together[3] == minilm.embed([texts[3]], None)[0]
+
+
+@needs_minilm
+def test_sentences_are_read_with_their_text(minilm: OnnxMiniLm) -> None:
+    text = f"{SEIZURES} It began in spring. {TAXES}"
+    ends = [len(SEIZURES), len(SEIZURES) + 20, len(text)]
+    spans = [(0, ends[0]), (ends[0] + 1, ends[1]), (ends[1] + 1, ends[2])]
+    ((whole, packed_rows), (_, none)) = minilm.embed_parts([text, TAXES], [spans, []])
+    assert (whole, none) == (minilm.embed([text], None)[0], b"")
+    rows = unpacked(packed_rows, DIMENSION)
+    seizure, taxes = (unpack(vector) for vector in minilm.embed([FITS, TAXES], None))
+    assert rows.shape == (3, DIMENSION)
+    assert np.argmax(rows @ seizure) == 0
+    assert np.argmax(rows @ taxes) == 2
+    # "It" alone says nothing of seizures; read after the sentence before, it does.
+    (alone,) = (unpack(vector) for vector in minilm.embed(["It began in spring."], None))
+    assert rows[1] @ seizure > alone @ seizure + 0.1
+
+
+@needs_minilm
+def test_what_a_long_text_has_behind_the_last_piece_is_embedded_by_itself(
+    minilm: OnnxMiniLm,
+) -> None:
+    text = "Filling words say little. " * 80 + TAXES
+    ((_, rows),) = minilm.embed_parts([text], [[(0, 25), (len(text) - len(TAXES), len(text))]])
+    (alone,) = (unpack(vector) for vector in minilm.embed([TAXES], None))
+    assert unpacked(rows, DIMENSION)[1] @ alone == pytest.approx(1, abs=0.02)
 
 
 @needs_minilm

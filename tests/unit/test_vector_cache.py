@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from docstokg.adapters.vector_cache import CachedEmbedder, CachedSparseEncoder, VectorCache
-from docstokg.domain.vectors import pack
+from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Timeout
+from docstokg.ports import Spans
 
 
 class CountingEncoder:
@@ -28,6 +29,15 @@ class CountingEncoder:
             raise Timeout("too slow")
         self.computed += texts
         return tuple(pack([1.0, float(len(text))]) for text in texts)
+
+    def embed_parts(
+        self, texts: Sequence[str], parts: Sequence[Spans]
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        whole = self.embed(texts, None)
+        return tuple(
+            (vector, packed([pack([float(a + 1), float(b)]) for a, b in spans]))
+            for vector, spans in zip(whole, parts, strict=True)
+        )
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         self.computed += texts
@@ -51,6 +61,21 @@ def test_texts_are_computed_once(tmp_path: Path) -> None:
     assert CachedEmbedder(again, tmp_path).embed(TEXTS, 1.0) == expected
     assert again.computed == []
     assert (cached.model, cached.dimension) == ("counting", 2)
+
+
+def test_stretches_are_computed_with_their_text_and_once(tmp_path: Path) -> None:
+    texts, parts = ["one two", "three", "", "one two"], [[(0, 3), (4, 7)], [(0, 5)], [], [(0, 7)]]
+    inner = CountingEncoder()
+    cached = CachedEmbedder(inner, tmp_path)
+    cached.embed(texts[:1], None)
+    expected = CountingEncoder().embed_parts(texts, parts)
+    assert cached.embed_parts(texts, parts) == expected
+    # Known vectors of whole texts do not stand for their stretches; other stretches are others.
+    assert sorted(inner.computed) == sorted([*texts, texts[0]])
+    again = CountingEncoder()
+    assert CachedEmbedder(again, tmp_path).embed_parts(texts, parts) == expected
+    assert CachedEmbedder(again, tmp_path).embed(texts, None) == tuple(one for one, _ in expected)
+    assert again.computed == []
 
 
 def test_passages_and_questions_are_kept_apart(tmp_path: Path) -> None:

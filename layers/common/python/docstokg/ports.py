@@ -42,6 +42,15 @@ class SearchIndex(Protocol):
         """Read chunks by uuid in one round trip; what `scope` hides is `missing`."""
         ...
 
+    def sentence_vectors(
+        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, bytes]:
+        """Read the packed vectors of chunks' sentences by uuid, in one round trip.
+
+        Chunks that `scope` hides, and those without such vectors, are left out.
+        """
+        ...
+
     def info(self, timeout_s: float) -> IndexInfo:
         """Say what the index holds and which embedding model fixed its vector space."""
         ...
@@ -172,6 +181,10 @@ class GraphWriter(Protocol):
         ...
 
 
+Spans = Sequence[tuple[int, int]]
+Parts = tuple[bytes, bytes]
+
+
 class Embedder(Protocol):
     """Texts to unit vectors of one space."""
 
@@ -187,6 +200,14 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one float32 little-endian unit vector per text (None: no limit, loading)."""
+        ...
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Return, while loading, each text's vector and those of its stretches, packed.
+
+        `parts`: per text, the stretches in code points. A model that reads the text once may take
+        their vectors from that reading. See `domain.vectors.packed`.
+        """
         ...
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from docstokg.adapters.http_json import Endpoint, first_that_answers
-from docstokg.domain.vectors import pack
+from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
+from docstokg.ports import Parts, Spans
 
 ADDRESSES = {
     "jina": "https://api.jina.ai/v1",
@@ -88,6 +89,16 @@ class HttpEmbedder:
                 raise Timeout(f"{start} of {len(texts)} texts were embedded in time")
             vectors += self._embedded(batch, left)
         return tuple(vectors)
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Embed texts and stretches alike: an endpoint tells nothing of its reading."""
+        whole = self.embed(texts, None)
+        pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
+        found = iter(self.embed(pieces, None))
+        return tuple(
+            (one, packed([next(found) for _ in spans]))
+            for one, spans in zip(whole, parts, strict=True)
+        )
 
     def _patiently(self, batch: list[str]) -> list[bytes]:
         for attempt in range(_LOADING_TRIES - 1):

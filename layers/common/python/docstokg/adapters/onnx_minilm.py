@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from docstokg.adapters.wordpieces import (
     open_tokenizer,
     package_folder,
 )
-from docstokg.domain.vectors import pack
+from docstokg.domain.vectors import Floats, pack, packed
 from docstokg.errors import Misconfigured, Timeout, Unavailable
+from docstokg.ports import Parts, Spans
 
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
 DIMENSION = 384
@@ -59,7 +60,7 @@ class OnnxMiniLm:
 
     def warm(self) -> None:
         """Load the model (about 0.3 s); `Misconfigured` says what to install."""
-        self._parts()
+        self._opened()
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; `Timeout` is raised between batches of 16.
@@ -68,18 +69,39 @@ class OnnxMiniLm:
         batch are of similar length, so that little padding is computed.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        session, tokenizer = self._parts()
+        session, tokenizer = self._opened()
         vectors = [b""] * len(texts)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for start in range(0, len(order), BATCH):
             if deadline is not None and time.monotonic() >= deadline:
                 raise Timeout(f"{start} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
             batch = order[start : start + BATCH]
-            for index, vector in zip(batch, _encode(session, tokenizer, texts, batch), strict=True):
-                vectors[index] = vector
+            for index, read in zip(batch, _read(session, tokenizer, texts, batch), strict=True):
+                vectors[index] = pack(read.hidden.mean(axis=0))
         return tuple(vectors)
 
-    def _parts(self) -> tuple[Any, Any]:
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Read each text once: a stretch is the mean of the last hidden states of its pieces.
+
+        So a sentence keeps what the text around it says of its "it", and costs nothing. What lies
+        behind the 256 pieces that are read is embedded by itself.
+        """
+        session, tokenizer = self._opened()
+        whole = [b""] * len(texts)
+        found: list[list[bytes]] = [[] for _ in texts]
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            for index, read in zip(batch, _read(session, tokenizer, texts, batch), strict=True):
+                whole[index] = pack(read.hidden.mean(axis=0))
+                found[index] = [_pooled(read, begin, end) for begin, end in parts[index]]
+        unread = [(i, k) for i, own in enumerate(found) for k, part in enumerate(own) if not part]
+        rest = self.embed([texts[i][slice(*parts[i][k])] for i, k in unread], None)
+        for (i, k), vector in zip(unread, rest, strict=True):
+            found[i][k] = vector
+        return tuple((one, packed(own)) for one, own in zip(whole, found, strict=True))
+
+    def _opened(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._load()
@@ -121,9 +143,26 @@ def _vendor_errors() -> tuple[type[Exception], ...]:
     return (*own, RuntimeError, ValueError)
 
 
-def _encode(
+class _Reading(NamedTuple):
+    """The last hidden states of a text's pieces, marks included, and where the pieces stand."""
+
+    hidden: Floats
+    offsets: Sequence[tuple[int, int]]
+
+
+def _pooled(read: _Reading, begin: int, end: int) -> bytes:
+    """Average the pieces inside text[begin:end] of a text read whole; nothing when cut off."""
+    rows = [row for row, (a, b) in enumerate(read.offsets) if begin <= a < b <= end]
+    last = max((b for _, b in read.offsets), default=0)
+    # A sentence of which less than half was read is not what its first words are.
+    if not rows or (last < end and read.offsets[rows[-1]][1] - begin < (end - begin) / 2):
+        return b""
+    return pack(read.hidden[rows].mean(axis=0))
+
+
+def _read(
     session: Any, tokenizer: Any, texts: Sequence[str], batch: Sequence[int]
-) -> tuple[bytes, ...]:
+) -> tuple[_Reading, ...]:
     encoded = tokenizer.encode_batch([texts[index] for index in batch])
     longest = max(len(item.ids) for item in encoded)
     ids = np.zeros((len(batch), longest), dtype=np.int64)
@@ -136,5 +175,7 @@ def _encode(
         hidden = session.run(["last_hidden_state"], feed)[0]
     except _vendor_errors() as broken:
         raise Unavailable(f"the local embedding model failed: {broken}") from broken
-    sums = (hidden * mask[..., None]).sum(axis=1)
-    return tuple(pack(row) for row in sums / mask.sum(axis=1, keepdims=True))
+    return tuple(
+        _Reading(rows[: len(item.ids)], item.offsets)
+        for rows, item in zip(hidden, encoded, strict=True)
+    )

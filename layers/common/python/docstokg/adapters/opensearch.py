@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import Any, Unpack
 
 from docstokg.adapters.opensearch_layout import Json, facts_alias, feature_name, numbers
 from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
@@ -95,14 +95,7 @@ class OpenSearchIndex:
         wanted = list(dict.fromkeys(uuids))
         if not wanted:
             return Hydrated()
-        with self._telemetry.span("index.get", chunks=len(wanted)):
-            answer = self._server.call(
-                "POST",
-                f"/{self._name}/_mget",
-                timeout_s=timeout_s,
-                params={"_source": "false", "stored_fields": "shown"},
-                body=json.dumps({"ids": wanted}),
-            )
+        answer = self._read(wanted, "shown", timeout_s)
         groups = required(scope.filter)
         chunks: dict[str, StoredChunk] = {}
         missing: list[str] = []
@@ -120,6 +113,35 @@ class OpenSearchIndex:
         unanswered = set(wanted) - chunks.keys() - set(missing) - set(failed)
         failed += sorted(unanswered)
         return Hydrated(chunks=chunks, missing=tuple(missing), failed=tuple(failed))
+
+    def sentence_vectors(
+        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, bytes]:
+        """Read the packed vectors of sentences by id, with what their visibility depends on."""
+        wanted = list(dict.fromkeys(uuids))
+        if not wanted:
+            return {}
+        answer = self._read(wanted, "shown,sentence_vectors", timeout_s)
+        groups = required(scope.filter)
+        vectors: dict[str, bytes] = {}
+        with schema_checked("_mget"):
+            for found in answer["docs"]:
+                fields = found.get("fields", {})
+                if "sentence_vectors" in fields and _visible_to(
+                    json.loads(fields["shown"][0]), scope, groups
+                ):
+                    vectors[found["_id"]] = base64.b64decode(fields["sentence_vectors"][0])
+        return vectors
+
+    def _read(self, wanted: Sequence[str], fields: str, timeout_s: float) -> Any:
+        with self._telemetry.span("index.get", chunks=len(wanted)):
+            return self._server.call(
+                "POST",
+                f"/{self._name}/_mget",
+                timeout_s=timeout_s,
+                params={"_source": "false", "stored_fields": fields},
+                body=json.dumps({"ids": list(wanted)}),
+            )
 
     def info(self, timeout_s: float) -> IndexInfo:
         """Read the counts and what `open_load` noted; an index not made yet is an empty one.

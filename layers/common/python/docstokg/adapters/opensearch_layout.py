@@ -10,7 +10,8 @@ from docstokg.errors import Misconfigured
 Json = dict[str, Any]
 
 TEMPLATE_VERSION = 3
-"""3: headings, counted twice, and options are searched; 2: titles count three times."""
+"""3: headings, counted twice, and options are searched, sentences have vectors; 2: titles count
+three times."""
 
 
 def facts_alias(name: str) -> str:

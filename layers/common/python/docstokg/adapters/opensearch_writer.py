@@ -399,6 +399,8 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
         "metadata": chunk.metadata,
         "shown": json.dumps(shown, allow_nan=False),
     }
+    if chunk.sentence_vectors:
+        searched["sentence_vectors"] = base64.b64encode(chunk.sentence_vectors).decode("ascii")
     return json.dumps(searched, allow_nan=False)
 
 

@@ -83,6 +83,13 @@ class SqliteIndex:
         deadline = time.monotonic() + timeout_s
         return self._wait(self._submit(self._read, uuids, scope, deadline), deadline)
 
+    def sentence_vectors(
+        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, bytes]:
+        """Read the compact vectors of sentences by chunk, in one query."""
+        deadline = time.monotonic() + timeout_s
+        return self._wait(self._submit(self._sentences, uuids, scope, deadline), deadline)
+
     def info(self, timeout_s: float) -> IndexInfo:
         """Count what is there, and say which spaces it is in."""
         deadline = time.monotonic() + timeout_s
@@ -345,6 +352,24 @@ class SqliteIndex:
                 )
             }
         return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in wanted if uuid not in chunks))
+
+    def _sentences(self, uuids: Sequence[str], scope: Scope, deadline: float) -> dict[str, bytes]:
+        with self._sessions.use(deadline) as db:
+            space = db.execute(
+                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
+            ).fetchone()
+            if space is None or not uuids:
+                return {}
+            condition, values = visible(scope, int(space[0]))
+            return {
+                row["uuid"]: row["vectors"]
+                for row in db.execute(
+                    f"SELECT r.uuid, p.vectors FROM index_rows r "
+                    f"JOIN index_sentences p ON p.chunk = r.id "
+                    f"WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) AND {condition}",
+                    {**values, "uuids": json.dumps(sorted(set(uuids)))},
+                )
+            }
 
     def _describe(self, deadline: float) -> IndexInfo:
         with self._sessions.use(deadline) as db:

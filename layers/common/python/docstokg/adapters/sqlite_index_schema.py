@@ -13,7 +13,7 @@ from docstokg.domain.visibility import facet, facets, required
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 
 SCHEMA_VERSION = "3"
-"""3: headings and options are searched; the same number as the other stores' layouts."""
+"""3: headings and options are searched, sentences have vectors; numbered as the other stores."""
 
 # `index_rows` is narrow on purpose: a word query looks at one row per match. Ids are never used
 # twice, so whatever a sidecar file remembers of a replaced chunk finds nothing. Word indexes
@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS index_facets (
   PRIMARY KEY (ns, facet, chunk)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS index_vectors (
   chunk INTEGER PRIMARY KEY, compact BLOB NOT NULL, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS index_sentences (chunk INTEGER PRIMARY KEY, vectors BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS index_tokens (id INTEGER PRIMARY KEY, token TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS index_sparse (
   chunk INTEGER PRIMARY KEY, tokens BLOB NOT NULL, weights BLOB NOT NULL);

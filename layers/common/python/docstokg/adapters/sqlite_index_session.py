@@ -102,6 +102,6 @@ class _Session:
         if noted.get("schema") != SCHEMA_VERSION:
             raise Misconfigured(
                 f"{path} was written by another version (schema {noted.get('schema')}, this one "
-                f"reads {SCHEMA_VERSION}): load it again into a new file"
+                f"reads {SCHEMA_VERSION}): load its sources again"
             )
         return int(noted.get("bytes", 0))

@@ -184,10 +184,11 @@ class SqliteIndexWriter:
         with self._reading() as db:
             tokens = dict(db.execute("SELECT id, token FROM index_tokens").fetchall())
             chunks = db.execute(
-                "SELECT r.uuid, c.*, v.compact, s.tokens, s.weights FROM index_rows r "
+                "SELECT r.uuid, c.*, v.compact, s.tokens, s.weights, p.vectors FROM index_rows r "
                 "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
                 "JOIN index_chunks c ON c.id = r.id LEFT JOIN index_vectors v ON v.chunk = r.id "
-                "LEFT JOIN index_sparse s ON s.chunk = r.id ORDER BY r.uuid",
+                "LEFT JOIN index_sparse s ON s.chunk = r.id "
+                "LEFT JOIN index_sentences p ON p.chunk = r.id ORDER BY r.uuid",
                 (namespace,),
             )
             for row in chunks:
@@ -198,6 +199,7 @@ class SqliteIndexWriter:
                 line = {key: row[key] for key in ("chunk_id", "doc_id", "title", "text")}
                 line |= {"rest": json.loads(row["rest"]), "sparse": weights}
                 line["vector"] = None if row["compact"] is None else row["compact"].hex()
+                line["sentences"] = None if row["vectors"] is None else row["vectors"].hex()
                 yield f"chunk {row['uuid']} {_canonical(line)}"
             facts = db.execute(
                 "SELECT f.* FROM index_facts f "
@@ -326,6 +328,11 @@ class SqliteIndexWriter:
                 "INSERT INTO index_vectors (chunk, compact, vector) VALUES (?, ?, ?)",
                 (row, quantise(chunk.vector), chunk.vector),
             )
+        if chunk.sentence_vectors:
+            db.execute(
+                "INSERT INTO index_sentences (chunk, vectors) VALUES (?, ?)",
+                (row, chunk.sentence_vectors),
+            )
         if chunk.sparse:
             tokens = sorted(chunk.sparse)
             ids = np.array([self._token_id(db, token) for token in tokens], dtype="<i4")
@@ -372,6 +379,7 @@ class SqliteIndexWriter:
 
 
 _CHUNK_TABLES = (
+    ("index_sentences", "chunk"),
     ("index_vectors", "chunk"),
     ("index_sparse", "chunk"),
     ("index_chunks", "id"),

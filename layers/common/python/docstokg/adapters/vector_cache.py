@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from docstokg.errors import Timeout
-from docstokg.ports import Embedder, SparseEncoder
+from docstokg.ports import Embedder, Parts, Spans, SparseEncoder
 
 FILE = "vectors.sqlite"
 BUSY_MS = 100
@@ -143,6 +143,33 @@ class CachedEmbedder:
             self._cache.put(fresh)
             found.update(fresh)
         return tuple(found[key] for key in keys)
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Compute the texts whose stretches are not cached; both stay, stretches beside texts."""
+        keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
+        marks = [
+            f"parts:{self.model}:{_digest(f'{list(spans)}{text}')}"
+            for text, spans in zip(texts, parts, strict=True)
+        ]
+        found, size = self._cache.get([*keys, *marks]), self.dimension
+        todo = {
+            mark: (key, text, spans)
+            for key, mark, text, spans in zip(keys, marks, texts, parts, strict=True)
+            if len(found.get(key, b"")) != 4 * size
+            or len(found.get(mark, b"")) != len(spans) * ((size + 1) // 2)
+        }
+        rows = sorted(todo.items(), key=lambda item: (len(item[1][1]), item[0]))
+        for start in range(0, len(rows), WRITE_THROUGH):
+            part = rows[start : start + WRITE_THROUGH]
+            made = self._inner.embed_parts([row[1][1] for row in part], [row[1][2] for row in part])
+            fresh: dict[str, bytes] = {}
+            for (mark, (key, _, _)), (whole, own) in zip(part, made, strict=True):
+                fresh |= {key: whole, mark: own}
+            self._cache.put(fresh)
+            found.update(fresh)
+        return tuple(
+            (found[key], found.get(mark, b"")) for key, mark in zip(keys, marks, strict=True)
+        )
 
 
 class CachedSparseEncoder:

@@ -26,9 +26,10 @@ class ChunkRecord(Contract):
     """A chunk as the search index keeps it.
 
     `vector`: unit vector, float32 little-endian bytes, or None. `sparse`: token -> weight > 0.
-    `sentences`: code-point spans of `text` that do not overlap, in order. `char_start`: place in
-    the source document, or None when unknown. `headings`: those it stands under, searched with
-    the title.
+    `sentences`: code-point spans of `text` that do not overlap, in order. `sentence_vectors`: a
+    unit vector of each, in order, packed by `domain.vectors.packed`; empty without an embedder.
+    `char_start`: place in the source document, or None when unknown. `headings`: those it stands
+    under, searched with the title.
     """
 
     uuid: str
@@ -49,6 +50,7 @@ class ChunkRecord(Contract):
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
     sentences: tuple[tuple[int, int], ...] = ()
+    sentence_vectors: bytes = b""
     sparse: dict[str, float] = {}
     vector: bytes | None = None
     run_id: str

@@ -2,6 +2,7 @@
 
 Float vectors are unit vectors, float32 little-endian. Compact ones are int8, each component
 times 127 and rounded: 384 bytes for MiniLM instead of about 4 KB of JSON, cosine error < 0.01.
+Packed ones, of sentences, have 4 bits a component: 192 bytes for MiniLM, cosine error about 0.005.
 """
 
 from collections.abc import Sequence
@@ -35,5 +36,35 @@ def matrix(compact: Sequence[bytes]) -> Floats:
         return np.zeros((0, 0), dtype=np.float32)
     stacked = np.frombuffer(b"".join(compact), dtype=np.int8).astype(np.float32)
     rows = stacked.reshape(len(compact), -1)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
+
+
+# The best step for 16 even levels of a normal distribution, in standard deviations.
+_STEP = 0.335
+
+
+def packed(vectors: Sequence[bytes]) -> bytes:
+    """Join float32 unit vectors of one length at 4 bits a component, two to a byte.
+
+    Components of a unit vector of n have a deviation of 1/sqrt(n); levels lie evenly around 0.
+    """
+    if not vectors:
+        return b""
+    rows = np.stack([unpack(vector) for vector in vectors])
+    scale = _STEP / np.sqrt(rows.shape[1])
+    levels = np.clip(np.floor(rows / scale) + 8, 0, 15).astype(np.uint8)
+    if levels.shape[1] % 2:
+        levels = np.hstack([levels, np.full((len(levels), 1), 8, dtype=np.uint8)])
+    return bytes((levels[:, ::2] << 4 | levels[:, 1::2]).tobytes())
+
+
+def unpacked(joined: bytes, dimension: int) -> Floats:
+    """Read packed vectors as unit rows, shape (n, dimension); a torn end is left out."""
+    width = (dimension + 1) // 2
+    count = len(joined) // width if width else 0
+    halves = np.frombuffer(joined[: count * width], dtype=np.uint8).reshape(count, width)
+    levels = np.stack([halves >> 4, halves & 15], axis=2).reshape(count, 2 * width)
+    rows = levels[:, :dimension].astype(np.float32) - 7.5
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)

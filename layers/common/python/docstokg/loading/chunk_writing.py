@@ -6,11 +6,13 @@ from itertools import batched
 from docstokg.contracts.records import ChunkRecord
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.linking import Linker
+from docstokg.domain.sentences import Span, sentence_spans
 from docstokg.loading.context import CHUNK_BATCH, Context
 from docstokg.loading.entity_book import EntityBook
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.mentions import mentions_of
 from docstokg.loading.records import (
+    Encoding,
     chunk_node,
     chunk_record,
     encoder_text,
@@ -18,6 +20,7 @@ from docstokg.loading.records import (
     same_statements,
 )
 from docstokg.loading.removal import remove
+from docstokg.ports import Parts
 
 Fresh = Sequence[tuple[GivenChunk, str]]
 
@@ -58,23 +61,34 @@ def write_chunks(context: Context, book: EntityBook, linker: Linker) -> None:
 def encoded(context: Context, fresh: Fresh) -> list[tuple[ChunkRecord, str]]:
     """Make records with vectors and weights; those that came with a chunk are kept."""
     texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk, _ in fresh]
-    vectors = {i: chunk.embedding for i, (chunk, _) in enumerate(fresh)}
+    borders = [sentence_spans(chunk.text) for chunk, _ in fresh]
+    read = _read(context, fresh, texts, borders)
     weights = {i: chunk.sparse or {} for i, (chunk, _) in enumerate(fresh)}
-    if context.dense is not None:
-        todo = [i for i, vector in vectors.items() if vector is None]
-        made = context.dense.embed([texts[i] for i in todo], None) if todo else ()
-        vectors.update(zip(todo, made, strict=True))
     if context.sparse is not None:
         todo = [i for i, (chunk, _) in enumerate(fresh) if chunk.sparse is None]
         maps = context.sparse.encode([texts[i] for i in todo], None) if todo else ()
         weights.update(zip(todo, maps, strict=True))
-    return [
-        (
-            chunk_record(chunk, context.namespace, context.report.run_id, vectors[i], weights[i]),
-            mark,
-        )
-        for i, (chunk, mark) in enumerate(fresh)
-    ]
+    records = []
+    for i, (chunk, mark) in enumerate(fresh):
+        vector, packed = read.get(i, (chunk.embedding, b""))
+        encoding = Encoding(borders[i], weights[i], vector, packed)
+        run_id = context.report.run_id
+        records.append((chunk_record(chunk, context.namespace, run_id, encoding), mark))
+    return records
+
+
+def _read(
+    context: Context, fresh: Fresh, texts: Sequence[str], borders: Sequence[Sequence[Span]]
+) -> dict[int, Parts]:
+    """Embed the chunks that came without a vector, and their sentences in the same reading."""
+    todo = [i for i, (chunk, _) in enumerate(fresh) if chunk.embedding is None]
+    if context.dense is None or not todo:
+        return {}
+    # The encoder's text begins with title and headings; sentences count in the chunk's own text.
+    before = {i: len(texts[i]) - len(fresh[i][0].text) for i in todo}
+    parts = [[(a + before[i], b + before[i]) for a, b in borders[i]] for i in todo]
+    made = context.dense.embed_parts([texts[i] for i in todo], parts)
+    return dict(zip(todo, made, strict=True))
 
 
 def _write_nodes(

@@ -3,18 +3,28 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from docstokg.contracts.records import ChunkNode, ChunkRecord
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.sentences import sentence_spans
+from docstokg.domain.sentences import Span
 from docstokg.domain.visibility import FIELDS, facets
 from docstokg.loading.chunking import SEPARATOR
 from docstokg.loading.given import GivenChunk
 
-FINGERPRINT = "2"
+FINGERPRINT = "3"
 """Change it when sentence borders or stored fields change, so that chunks are written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What is computed of a chunk: see the fields of the same names in `ChunkRecord`."""
+
+    sentences: tuple[Span, ...]
+    sparse: dict[str, float]
+    vector: bytes | None = None
+    sentence_vectors: bytes = b""
 
 
 def text_sha256(text: str) -> str:
@@ -28,14 +38,8 @@ def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
     return f"{place}. {text}" if place else text
 
 
-def chunk_record(
-    chunk: GivenChunk,
-    namespace: str,
-    run_id: str,
-    vector: bytes | None,
-    sparse: dict[str, float],
-) -> ChunkRecord:
-    """Make what the index keeps of a chunk, sentence borders included."""
+def chunk_record(chunk: GivenChunk, namespace: str, run_id: str, encoding: Encoding) -> ChunkRecord:
+    """Make what the index keeps of a chunk."""
     return ChunkRecord(
         uuid=chunk_uuid(namespace, chunk.id),
         chunk_id=chunk.id,
@@ -54,9 +58,10 @@ def chunk_record(
         metadata=chunk.metadata,
         topics=chunk.topics,
         acl=chunk.acl,
-        sentences=tuple((span.start, span.end) for span in sentence_spans(chunk.text)),
-        sparse=sparse,
-        vector=vector,
+        sentences=tuple((span.start, span.end) for span in encoding.sentences),
+        sentence_vectors=encoding.sentence_vectors,
+        sparse=encoding.sparse,
+        vector=encoding.vector,
         run_id=run_id,
     )
 
