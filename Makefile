@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi synth sam-validate package promote bench-verbosity clean
+.PHONY: help demo test check serve services services-stop lock openapi synth sam-validate package promote prune bench-verbosity clean
 # The laptop alone needs few packages; another store or a remote model needs its client too.
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
@@ -50,6 +50,9 @@ promote: ## shift traffic of ENV to the newest version (PERCENT=10, 50, 100)
 
 bench-verbosity: ## times and walks of the three verbosity modes, as CSV and Markdown (needs ../shared/data)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity
+
+prune: ## remove versions of ENV that no rollback can want
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 
 clean: ## remove what the targets made, but no data
 	@rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

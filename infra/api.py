@@ -14,8 +14,9 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra import templates
-from infra.functions import Function, _retention
+from infra.functions import Function, retention
 from infra.nag import acknowledge
+from infra.removal import KEPT, removal
 from infra.settings import Environment
 from infra.specs import ROOT
 from infra.workflow import Workflow
@@ -151,12 +152,9 @@ class Api(Construct):
         access_logs = logs.LogGroup(
             self,
             "AccessLogs",
-            log_group_name=f"/aws/vendedlogs/apigateway/docstokg-{environment.name}",
-            retention=_retention(environment.log_days),
+            retention=retention(environment.log_days),
             encryption_key=key,
-            removal_policy=cdk.RemovalPolicy.RETAIN
-            if environment.retain_data
-            else cdk.RemovalPolicy.DESTROY,
+            removal_policy=removal(retain=environment.retain_data),
         )
         self.api = apigateway.RestApi(
             self,
@@ -164,11 +162,13 @@ class Api(Construct):
             rest_api_name=f"docstokg-{environment.name}",
             description="Questions to evidence: answers whose every claim is a source span",
             endpoint_types=[apigateway.EndpointType.REGIONAL],
+            # The log role is the account's: it must outlive the environment that set it last.
             cloud_watch_role=True,
+            cloud_watch_role_removal_policy=KEPT,
             deploy_options=apigateway.StageOptions(
                 stage_name=environment.stage,
                 tracing_enabled=True,
-                metrics_enabled=True,
+                metrics_enabled=environment.detailed_metrics,
                 logging_level=apigateway.MethodLoggingLevel.ERROR,
                 # Full request and response data would put questions into the log.
                 data_trace_enabled=False,
@@ -183,6 +183,7 @@ class Api(Construct):
             ),
         )
         acknowledge(self.api, {"AwsSolutions-APIG2": VALIDATED_BY_VALIDATE})
+        self._execution_logs(key)
         self._starter = self._starter_role()
         self._caller = templates.caller(
             "jwt" if environment.auth == "jwt" else "iam", environment.iam_namespaces
@@ -206,6 +207,7 @@ class Api(Construct):
                 "account's log role, which every API of the account shares."
             },
         )
+        self.callers = self._callers()
         how = "a Lambda authoriser (JWT)" if self._authorizer else "IAM (SigV4)"
         acknowledge(self.api, {"AwsSolutions-COG4": NOT_COGNITO.format(how=how)})
         if environment.waf_requests_per_5_minutes is None:
@@ -217,6 +219,19 @@ class Api(Construct):
                 },
             )
 
+    def _execution_logs(self, key: kms.IKey) -> None:
+        """The gateway's error log, made before the gateway would make it without key and end."""
+        group = logs.LogGroup(
+            self,
+            "ExecutionLogs",
+            log_group_name=f"API-Gateway-Execution-Logs_{self.api.rest_api_id}"
+            f"/{self._environment.stage}",
+            retention=retention(self._environment.log_days),
+            encryption_key=key,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        self.api.deployment_stage.node.add_dependency(group)
+
     @property
     def stage_arn(self) -> str:
         """What a web ACL is attached to."""
@@ -226,12 +241,27 @@ class Api(Construct):
         role = iam.Role(
             self, "Starter", assumed_by=iam.ServicePrincipal("apigateway.amazonaws.com")
         )
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["states:StartSyncExecution"], resources=[self._workflow.alias_arn]
-            )
-        )
+        role.add_to_policy(self._workflow.starting())
         return role
+
+    def _callers(self) -> iam.ManagedPolicy:
+        """What a caller's role is given where callers sign with IAM."""
+        return iam.ManagedPolicy(
+            self,
+            "Callers",
+            description="DocsToKG: ask questions of one environment",
+            statements=[
+                iam.PolicyStatement(
+                    actions=["execute-api:Invoke"],
+                    resources=[
+                        self.api.arn_for_execute_api(
+                            route.method, route.path, self._environment.stage
+                        )
+                        for route in self.routes
+                    ],
+                )
+            ],
+        )
 
     def _jwt(self) -> apigateway.RequestAuthorizer:
         authorize = self._functions["authorize"]
@@ -320,7 +350,8 @@ class Api(Construct):
         method = resource.add_method(
             "GET",
             apigateway.MockIntegration(
-                passthrough_behavior=apigateway.PassthroughBehavior.WHEN_NO_MATCH,
+                # Another content type is a 415: passed on, its body would break the mock, a 5xx.
+                passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
                 request_templates={"application/json": '{"statusCode": 200}'},
                 integration_responses=[_mapped("200", None, templates.static_json(document))],
             ),
@@ -351,7 +382,8 @@ class Api(Construct):
         method = resource.add_method(
             "ANY",
             apigateway.MockIntegration(
-                passthrough_behavior=apigateway.PassthroughBehavior.WHEN_NO_MATCH,
+                # Another content type is a 415: passed on, its body would break the mock, a 5xx.
+                passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
                 request_templates={"application/json": f'{{"statusCode": {status}}}'},
                 integration_responses=[
                     apigateway.IntegrationResponse(
@@ -375,8 +407,21 @@ class Api(Construct):
         )
         acknowledge(method, {"AwsSolutions-APIG4": OPEN})
 
+    def _told(self) -> tuple[tuple[str, int, str, str, str, str], ...]:
+        """The gateway's own answers; where tokens are checked, a denial is a bad token: 401.
+
+        The authoriser denies instead of failing, so that a forged token is no error of ours.
+        """
+        if self._authorizer is None:
+            return PROBLEMS
+        (unauthorized,) = (row for row in PROBLEMS if row[0] == "UNAUTHORIZED")
+        return tuple(
+            ("ACCESS_DENIED", *unauthorized[1:]) if row[0] == "ACCESS_DENIED" else row
+            for row in PROBLEMS
+        )
+
     def _problems(self) -> None:
-        for kind, status, title, code, detail, retry in PROBLEMS:
+        for kind, status, title, code, detail, retry in self._told():
             headers = {"Content-Type": "'application/problem+json'"}
             if retry:
                 headers["Retry-After"] = f"'{retry}'"

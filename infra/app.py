@@ -1,58 +1,95 @@
-"""Synthesises one environment: no account, no network, no CLI needed."""
+"""Synthesises one environment: no account, no network, no CLI needed.
+
+The CDK command line, which can deploy, is held to more: it gets no template that cannot work.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
-from infra.settings import environment
+from infra.package import unbuilt
+from infra.readiness import cautions, obstacles
+from infra.settings import Environment, environment
 from infra.specs import ROOT
-from infra.stack import DocsToKGStack
+from infra.stack import DataStack, RunStack
 
 BUNDLES = ROOT / "build" / "aarch64"
+CLI = "CDK_OUTDIR"
+"""The variable by which the CDK command line says where its assembly goes."""
 
 
-def build(name: str, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
+def build(ours: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
     """The app of one environment with both rule packs; `bundles` None synthesises from sources.
 
-    A template synthesised from sources says so in its metadata and cannot be deployed.
+    A template synthesised from sources says so in its metadata and cannot be deployed. The
+    context of cdk.json applies whoever synthesises: what is tested is what is deployed.
     """
-    app = cdk.App(outdir=str(out) if out else None)
-    stack = DocsToKGStack(
-        app,
-        f"docstokg-{name}",
-        environment=environment(name),
-        bundles=bundles,
-    )
+    context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    app = cdk.App(outdir=str(out) if out else None, context=context)
+    data = DataStack(app, f"docstokg-{ours.name}-data", environment=ours)
+    run = RunStack(app, f"docstokg-{ours.name}", environment=ours, data=data, bundles=bundles)
     if bundles is None:
-        stack.add_metadata("docstokg:code", "sources, for inspection only: run `make package`")
+        run.add_metadata("docstokg:code", "sources, for inspection only: run `make package`")
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """`python -m infra.app [ENV...] [--out FOLDER] [--sources]`; the CLI passes `-c env=NAME`."""
+def missing(ours: Environment, *, sources: bool = False) -> list[str]:
+    """Say what keeps this environment from being deployed from this checkout."""
+    found = obstacles(ours)
+    if sources:
+        return found
+    if late := unbuilt("aarch64"):
+        found.append(f"not built, or older than the sources: {', '.join(late)}; `make package`")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """`python -m infra.app [ENV...] [--out FOLDER] [--sources]`; the CLI passes `-c env=NAME`.
+
+    By itself it names what is missing and goes on; under the CLI it ends with exit code 1.
+    """
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("environments", nargs="*")
     parser.add_argument("--out", type=Path, help="a folder per environment goes below it")
     parser.add_argument("--sources", action="store_true", help="ignore built bundles")
     options = parser.parse_args(arguments)
-    names = options.environments or [cdk.App().node.try_get_context("env") or "dev"]
-    bundles = BUNDLES if BUNDLES.is_dir() and not options.sources else None
-    for name in names:
-        # The CLI gives no name on the command line, and a folder of its own.
-        folder = options.out or (ROOT / "cdk.out" if options.environments else None)
-        out = folder / name if folder else None
-        build(name, out=out, bundles=bundles).synth()
-        if out is not None:
-            text = (out / f"docstokg-{name}.template.json").read_text(encoding="utf-8")
+    if CLI in os.environ:
+        _deployable()
+        return
+    for name in options.environments or ["dev"]:
+        ours = environment(name)
+        for told in missing(ours, sources=options.sources) + cautions(ours):
+            sys.stderr.write(f"warning: {name}: {told}\n")
+        bundles = None if options.sources or unbuilt("aarch64") else BUNDLES
+        out = (options.out or ROOT / "cdk.out") / name
+        build(ours, out=out, bundles=bundles).synth()
+        for stack in (f"docstokg-{name}-data", f"docstokg-{name}"):
+            text = (out / f"{stack}.template.json").read_text(encoding="utf-8")
             count, size = len(json.loads(text)["Resources"]), len(text.encode()) // 1024
-            sys.stdout.write(f"{name}: {count} resources, {size} KiB, no findings\n")
+            sys.stdout.write(f"{stack}: {count} resources, {size} KiB, no findings\n")
+
+
+def _deployable() -> None:
+    """Synthesise for the CLI, or say everything that stands in the way at once."""
+    name = cdk.App().node.try_get_context("env")
+    if not name:
+        raise SystemExit("say which environment: -c env=dev, -c env=staging or -c env=prod")
+    ours = environment(str(name))
+    if found := missing(ours):
+        lines = "".join(f"\n  - {told}" for told in found)
+        raise SystemExit(f"{name} cannot be deployed from here:{lines}")
+    for told in cautions(ours):
+        sys.stderr.write(f"warning: {name}: {told}\n")
+    build(ours, bundles=BUNDLES).synth()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import aws_cdk as cdk
 from aws_cdk import aws_budgets as budgets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -12,17 +12,9 @@ class Budget(Construct):
     """A monthly cost budget over what carries the environment's tag."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, environment: str, usd: int, topic: sns.Topic
+        self, scope: Construct, construct_id: str, *, environment: str, usd: int, topic: sns.ITopic
     ) -> None:
         super().__init__(scope, construct_id)
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="BudgetsPublish",
-                principals=[iam.ServicePrincipal("budgets.amazonaws.com")],
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-            )
-        )
         subscriber = budgets.CfnBudget.SubscriberProperty(
             subscription_type="SNS", address=topic.topic_arn
         )
@@ -30,7 +22,7 @@ class Budget(Construct):
             self,
             "Monthly",
             budget=budgets.CfnBudget.BudgetDataProperty(
-                budget_name=f"docstokg-{environment}",
+                budget_name=f"docstokg-{environment}-{cdk.Stack.of(self).region}",
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=budgets.CfnBudget.SpendProperty(amount=usd, unit="USD"),

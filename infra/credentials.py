@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from infra.nag import acknowledge
+from infra.removal import removal
 
 ROTATED_BY_VENDOR = (
     "A credential of another vendor (graph, model, embeddings): it is rotated there and put here "
     "by `aws secretsmanager put-secret-value`; docs/deploy.md says when."
 )
+READ_AND_WRITE = [
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+]
 
 
 class Secrets(Construct):
@@ -29,7 +39,7 @@ class Secrets(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._key = key
-        self._policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
+        self._policy = removal(retain=retain)
         self.by_use = {
             "graph": self._secret("GraphReader", '{"graph_user": "reader"}', "graph_password"),
             "graph_writer": self._secret(
@@ -44,6 +54,21 @@ class Secrets(Construct):
         """The secrets of a function that reaches `uses`; their fields are names of settings."""
         return [secret for use, secret in self.by_use.items() if use in uses]
 
+    def grant_read(self, role: iam.Role, uses: frozenset[str], region: str) -> None:
+        """Let `role` read the secrets of `uses`; its policy says so, the key trusts the account.
+
+        A grant in the key's own policy would name a role of the stack that runs, which needs
+        this one.
+        """
+        for secret in self.of(uses):
+            role.add_to_policy(
+                iam.PolicyStatement(
+                    actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn]
+                )
+            )
+        if self.of(uses):
+            use_key(role, self._key, "secretsmanager", region, ["kms:Decrypt"])
+
     def _secret(self, construct_id: str, template: str, field: str) -> secretsmanager.Secret:
         secret = secretsmanager.Secret(
             self,
@@ -57,3 +82,14 @@ class Secrets(Construct):
         )
         acknowledge(secret, {"AwsSolutions-SMG4": ROTATED_BY_VENDOR})
         return secret
+
+
+def use_key(role: iam.Role, key: kms.IKey, service: str, region: str, actions: list[str]) -> None:
+    """Let `role` use the key through one service of this region, and in no other way."""
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=actions,
+            resources=[key.key_arn],
+            conditions={"StringEquals": {"kms:ViaService": f"{service}.{region}.amazonaws.com"}},
+        )
+    )

@@ -1,24 +1,22 @@
-"""Where chunks and facts are searched: an existing domain, a managed one, or serverless."""
+"""Where chunks and facts are searched: a domain that exists, or one made here."""
 
 from __future__ import annotations
-
-import json
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_opensearchserverless as serverless
 from aws_cdk import aws_opensearchservice as opensearch
 from constructs import Construct
 
 from infra.nag import acknowledge, logical_id
+from infra.removal import removal
 from infra.settings import Environment
 
-ENGINE = "OpenSearch_3.1"
+# The version the tests run for real (tests/services.py).
+ENGINE = "OpenSearch_3.5"
 # What the service calls on the aliases of chunks and facts; what writes is missing on purpose.
-INDEXES = ("docstokg", "docstokg-facts")
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
 
 
@@ -27,6 +25,7 @@ class SearchData(Construct):
 
     url: str
     auth: str
+    domain_name: str | None
 
     def __init__(
         self,
@@ -41,57 +40,44 @@ class SearchData(Construct):
         super().__init__(scope, construct_id)
         self._environment = environment
         self._arn_as_reported = environment.index.arn
-        self._collection: serverless.CfnCollection | None = None
+        self.domain_name = None
+        self.auth = "sigv4-es"
         index = environment.index
         match index.kind:
             case "existing":
-                self.url, self.auth, self.arn = index.endpoint, "sigv4-es", index.arn
+                self.url, self.arn = index.endpoint, index.arn
             case "managed":
                 domain = self._domain(key, vpc, security_group)
                 self.url = f"https://{domain.attr_domain_endpoint}"
-                self.auth, self.arn = "sigv4-es", domain.attr_arn
+                self.arn = domain.attr_arn
                 self._arn_as_reported = f"<{logical_id(domain)}.Arn>"
-            case "serverless":
-                self._collection = self._serverless(key)
-                self.url = self._collection.attr_collection_endpoint
-                self.auth, self.arn = "sigv4-aoss", self._collection.attr_arn
+                self.domain_name = domain.ref
         self.loader = self._loader()
 
-    def grant_read(self, role: iam.IRole, function: str) -> None:
-        """Let the role of `function` search and read by id, nothing else."""
-        if self._collection is None:
-            paths = ["_msearch", "_mget"]
-            paths += [f"{index}/{read}" for index in INDEXES for read in READS]
-            self._allow(
-                role,
-                ["es:ESHttpGet", "es:ESHttpPost"],
-                [f"{self.arn}/{path}" for path in paths],
+    def grant_read(self, role: iam.Role) -> None:
+        """Let `role` search and read by id, nothing else."""
+        name = self._environment.index_name
+        paths = ["_msearch", "_mget"]
+        paths += [f"{index}/{read}" for index in (name, f"{name}-facts") for read in READS]
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["es:ESHttpGet", "es:ESHttpPost"],
+                resources=[f"{self.arn}/{path}" for path in paths],
             )
-        else:
-            self._data_policy(
-                function,
-                role.role_arn,
-                ["aoss:ReadDocument", "aoss:DescribeIndex"],
-                self._collection,
-            )
-            self._allow(role, ["aoss:APIAccessAll"], [self.arn])
-
-    def _allow(self, grantee: iam.IGrantable, actions: list[str], resources: list[str]) -> None:
-        iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=resources)
+        )
 
     def _loader(self) -> iam.ManagedPolicy:
-        """What an operator attaches to the role that runs `docstokg load`."""
-        if self._collection is None:
-            actions = ["es:ESHttpGet", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"]
-            actions.append("es:ESHttpHead")
-            resources = [f"{self.arn}/*"]
-        else:
-            actions, resources = ["aoss:APIAccessAll"], [self.arn]
+        """What an operator attaches to the role that runs `docstokg load` or `make index-...`."""
+        verbs = ("Get", "Post", "Put", "Delete", "Head")
         policy = iam.ManagedPolicy(
             self,
             "Loader",
             description="DocsToKG: load and delete chunks and facts of one environment",
-            statements=[iam.PolicyStatement(actions=actions, resources=resources)],
+            statements=[
+                iam.PolicyStatement(
+                    actions=[f"es:ESHttp{verb}" for verb in verbs], resources=[f"{self.arn}/*"]
+                )
+            ],
         )
         acknowledge(
             policy,
@@ -146,7 +132,6 @@ class SearchData(Construct):
         domain = opensearch.CfnDomain(
             self,
             "Domain",
-            domain_name=name,
             engine_version=ENGINE,
             cluster_config=opensearch.CfnDomain.ClusterConfigProperty(
                 instance_type=index.instance_type,
@@ -187,9 +172,7 @@ class SearchData(Construct):
             else None,
         )
         domain.add_resource_dependency(log_policy)
-        domain.apply_removal_policy(
-            cdk.RemovalPolicy.RETAIN if environment.retain_data else cdk.RemovalPolicy.DESTROY
-        )
+        domain.apply_removal_policy(removal(retain=environment.retain_data))
         iam_only = (
             "The domain has no resource policy, so only roles of this account whose own policy "
             "names a path of it are let in, each request signed (SigV4); no address is trusted."
@@ -202,7 +185,8 @@ class SearchData(Construct):
             )
         if index.managers == 0:
             reasons["AwsSolutions-OS4"] = (
-                f"{environment.name} is one data node, so there is no quorum of managers to keep."
+                f"{environment.name} has {index.data_nodes} data nodes and keeps its quorum among "
+                "them; nodes for management alone would cost more than the data's."
             )
         if index.zones == 1:
             reasons["AwsSolutions-OS7"] = (
@@ -210,66 +194,3 @@ class SearchData(Construct):
             )
         acknowledge(domain, reasons)
         return domain
-
-    def _serverless(self, key: kms.IKey) -> serverless.CfnCollection:
-        name = f"docstokg-{self._environment.name}"
-        rule = {"ResourceType": "collection", "Resource": [f"collection/{name}"]}
-        encryption = serverless.CfnSecurityPolicy(
-            self,
-            "Encryption",
-            name=name,
-            type="encryption",
-            policy=cdk.Stack.of(self).to_json_string({"Rules": [rule], "KmsARN": key.key_arn}),
-        )
-        network = serverless.CfnSecurityPolicy(
-            self,
-            "Reach",
-            name=name,
-            type="network",
-            policy=json.dumps([{"Rules": [rule], "AllowFromPublic": True}]),
-            description="Reachable over TLS by signed requests of the roles in the data policy",
-        )
-        collection = serverless.CfnCollection(
-            self,
-            "Collection",
-            name=name,
-            type="VECTORSEARCH",
-            standby_replicas="ENABLED" if self._environment.index.standby_replicas else "DISABLED",
-        )
-        collection.add_resource_dependency(encryption)
-        collection.add_resource_dependency(network)
-        collection.apply_removal_policy(
-            cdk.RemovalPolicy.RETAIN if self._environment.retain_data else cdk.RemovalPolicy.DESTROY
-        )
-        if self._environment.index.loader_role_arn:
-            self._data_policy(
-                "loader", self._environment.index.loader_role_arn, ["aoss:*"], collection
-            )
-        return collection
-
-    def _data_policy(
-        self, who: str, role_arn: str, permissions: list[str], collection: serverless.CfnCollection
-    ) -> None:
-        """Serverless asks twice: this data policy, and the role's own IAM policy."""
-        name = f"docstokg-{self._environment.name}"
-        policy = serverless.CfnAccessPolicy(
-            self,
-            f"Data{who.title()}",
-            name=f"{name}-{who}",
-            type="data",
-            policy=cdk.Stack.of(self).to_json_string(
-                [
-                    {
-                        "Rules": [
-                            {
-                                "ResourceType": "index",
-                                "Resource": [f"index/{name}/*"],
-                                "Permission": permissions,
-                            }
-                        ],
-                        "Principal": [role_arn],
-                    }
-                ]
-            ),
-        )
-        policy.add_resource_dependency(collection)

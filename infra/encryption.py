@@ -7,6 +7,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from infra.removal import removal
+
 
 class DataKey(Construct):
     """The environment's key, rotated yearly, usable by the services that write for us."""
@@ -19,7 +21,7 @@ class DataKey(Construct):
             "Key",
             description="DocsToKG: cache, circuit, queues, alarms and logs of one environment",
             enable_key_rotation=True,
-            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+            removal_policy=removal(retain=retain),
             pending_window=cdk.Duration.days(30 if retain else 7),
         )
         self.key.add_to_resource_policy(

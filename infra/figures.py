@@ -22,7 +22,10 @@ TEMPLATE_LIMIT_KIB, RESOURCE_LIMIT = 1_000_000 // 1024, 500
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One environment; `rules` = findings of both rule packs, `lint` = of cfn-lint."""
+    """One environment; `rules` = findings of both rule packs, `lint` = of cfn-lint.
+
+    Resources and size are those of its larger stack, the one CloudFormation's limits meet first.
+    """
 
     name: str
     resources: int
@@ -37,25 +40,27 @@ def figures(name: str, out: Path, bundles: Path | None) -> Figures:
     """Synthesise one environment below `out` and count."""
     started = time.perf_counter()
     try:
-        build(name, out=out, bundles=bundles).synth()
+        build(environment(name), out=out, bundles=bundles).synth()
     except RuntimeError as error:
         # Findings end the synthesis; the report says which.
         if not (out / "validation-report.json").is_file():
             raise error
     seconds = time.perf_counter() - started
-    text = (out / f"docstokg-{name}.template.json").read_text(encoding="utf-8")
+    texts = [path.read_text(encoding="utf-8") for path in sorted(out.glob("*.template.json"))]
     said = json.loads((out / "validation-report.json").read_text(encoding="utf-8"))
-    notes = json.loads((out / f"docstokg-{name}.metadata.json").read_text(encoding="utf-8"))
+    notes = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("*.metadata.json")]
+    config = ManualArgs(regions=[environment(name).region])
     return Figures(
         name,
-        len(json.loads(text)["Resources"]),
-        len(text.encode()) // 1024,
+        max(len(json.loads(text)["Resources"]) for text in texts),
+        max(len(text.encode()) // 1024 for text in texts),
         seconds,
         sum(len(plugin["violations"]) for plugin in said["pluginReports"]),
-        len(lint(text, config=ManualArgs(regions=[environment(name).region]))),
+        sum(len(lint(text, config=config)) for text in texts),
         sum(
             len(entry["data"])
-            for found in notes.values()
+            for note in notes
+            for found in note.values()
             for entry in found
             if entry["type"] == "aws:cdk:acknowledged-rules"
         ),

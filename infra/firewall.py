@@ -1,4 +1,4 @@
-"""A rate rule in front of the API: one address cannot use up everybody's capacity."""
+"""What is refused in front of the API: floods from one address, and known bad callers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from constructs import Construct
 
 from infra.templates import gateway_problem
 
+# Not the common rule set: it refuses bodies over 8 KiB and questions that quote markup.
+MANAGED = ("AWSManagedRulesAmazonIpReputationList", "AWSManagedRulesKnownBadInputsRuleSet")
+
 
 class Firewall(Construct):
-    """A regional web ACL with one rule; refused requests get 429 and a problem body."""
+    """A regional web ACL: a rate rule, refused with 429 and a problem body, and AWS's own lists."""
 
     def __init__(
         self,
@@ -58,12 +61,27 @@ class Firewall(Construct):
                         )
                     ),
                     visibility_config=_visible("rate"),
-                )
+                ),
+                *(_managed(number, rules) for number, rules in enumerate(MANAGED, 1)),
             ],
             visibility_config=_visible(name),
         )
         self.acl = acl
         wafv2.CfnWebACLAssociation(self, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
+
+
+def _managed(priority: int, name: str) -> wafv2.CfnWebACL.RuleProperty:
+    return wafv2.CfnWebACL.RuleProperty(
+        name=name,
+        priority=priority,
+        override_action=wafv2.CfnWebACL.OverrideActionProperty(none={}),
+        statement=wafv2.CfnWebACL.StatementProperty(
+            managed_rule_group_statement=wafv2.CfnWebACL.ManagedRuleGroupStatementProperty(
+                vendor_name="AWS", name=name
+            )
+        ),
+        visibility_config=_visible(name),
+    )
 
 
 def _visible(name: str) -> wafv2.CfnWebACL.VisibilityConfigProperty:

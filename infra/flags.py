@@ -10,6 +10,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from infra.nag import acknowledge
+from infra.removal import KEPT
+
 PORT = 2772
 DEFAULTS: dict[str, bool | float] = {
     "KG_ENABLED": True,
@@ -33,6 +36,8 @@ _SCHEMA = {
     },
 }
 
+ANY_ALARM = "AppConfig's guide asks for DescribeAlarms on every alarm; it reads states, no more."
+
 
 class Flags(Construct):
     """The flags document, its schema, and the address functions read it from."""
@@ -43,7 +48,6 @@ class Flags(Construct):
         construct_id: str,
         *,
         environment: str,
-        alarm: cloudwatch.IAlarm | None,
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
@@ -55,7 +59,6 @@ class Flags(Construct):
             "Environment",
             application=self.application,
             environment_name=environment,
-            monitors=[appconfig.Monitor.from_cloud_watch_alarm(alarm)] if alarm else None,
         )
         self.profile = appconfig.HostedConfiguration(
             self,
@@ -77,6 +80,10 @@ class Flags(Construct):
                 ),
             ),
         )
+        for child in self.profile.node.children:
+            if isinstance(child, appconfig.CfnHostedConfigurationVersion):
+                # CDK keeps every version, also one whose making failed.
+                child.apply_removal_policy(KEPT)
         self.extension_layer = appconfig.Application.get_lambda_layer_version_arn(
             stack.region, appconfig.Platform.ARM_64
         )
@@ -84,6 +91,34 @@ class Flags(Construct):
             f"{self.application.application_id}/{self.environment.environment_id}"
             f"/{self.profile.configuration_profile_id}"
         )
+
+    @property
+    def prefetch(self) -> str:
+        """What the agent fetches while a sandbox starts, before its first request asks for it."""
+        application, environment, profile = self.path.split("/")
+        return f"/applications/{application}/environments/{environment}/configurations/{profile}"
+
+    def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
+        """Take a change of flags back when `alarm` fires while it is rolled out."""
+        role = iam.Role(
+            self,
+            "Watcher",
+            assumed_by=iam.ServicePrincipal(
+                "appconfig.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
+            ),
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["cloudwatch:DescribeAlarms"], resources=["*"])
+        )
+        acknowledge(role, {"AwsSolutions-IAM5[Resource::*]": ANY_ALARM})
+        resource = self.environment.node.default_child
+        assert isinstance(resource, appconfig.CfnEnvironment)
+        resource.monitors = [
+            appconfig.CfnEnvironment.MonitorsProperty(
+                alarm_arn=alarm.alarm_arn, alarm_role_arn=role.role_arn
+            )
+        ]
 
     def grant_read(self, role: iam.IGrantable) -> None:
         """Let `role` poll this one profile in this one environment."""

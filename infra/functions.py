@@ -11,16 +11,17 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.credentials import Secrets
 from infra.data import SearchData
 from infra.flags import PORT, Flags
 from infra.nag import acknowledge
+from infra.removal import KEPT, removal
 from infra.settings import Environment
 from infra.specs import ROOT, FunctionSpec, built
 from infra.state import State
+from infra.tracequeue import TraceQueue
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
@@ -41,7 +42,8 @@ class Layer(Construct):
             description="docstokg: contracts, domain, ports, adapters, wiring",
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[ARCHITECTURE],
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            # A function keeps the layer it was published with, also when the layer is gone.
+            removal_policy=cdk.RemovalPolicy.DESTROY,
         )
 
 
@@ -69,15 +71,15 @@ class Function(Construct):
         self.logs = logs.LogGroup(
             self,
             "Logs",
-            log_group_name=f"/aws/lambda/{name}",
-            retention=_retention(environment.log_days),
+            retention=retention(environment.log_days),
             encryption_key=key,
-            removal_policy=cdk.RemovalPolicy.RETAIN
-            if environment.retain_data
-            else cdk.RemovalPolicy.DESTROY,
+            removal_policy=removal(retain=environment.retain_data),
         )
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.logs.grant_write(self.role)
+        if vpc is not None:
+            # CDK adds these to a role it makes itself, not to one it is given.
+            self.role.add_to_policy(iam.PolicyStatement(actions=INTERFACES, resources=["*"]))
         layers = [layer]
         if "flags" in spec.uses:
             layers.append(
@@ -104,7 +106,8 @@ class Function(Construct):
             reserved_concurrent_executions=environment.concurrency.get(spec.name),
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
             current_version_options=lambda_.VersionOptions(
-                removal_policy=cdk.RemovalPolicy.RETAIN,
+                # An older state machine version names it; infra.prune removes what none names.
+                removal_policy=KEPT,
                 description="Immutable; named by state machine versions",
             ),
             vpc=vpc,
@@ -143,6 +146,14 @@ class Function(Construct):
         return self.function.current_version.function_arn
 
 
+INTERFACES = [
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+]
 XRAY = (
     "X-Ray's PutTraceSegments and PutTelemetryRecords have no resource; in a VPC so have the "
     "network interfaces of a function, which do not exist before it runs."
@@ -152,14 +163,28 @@ ONE_PYTHON = (
     "with requires-python, not by itself."
 )
 SYNCHRONOUS = (
-    "Never invoked asynchronously: the state machine and the gateway wait for the answer; the "
-    "trace queue and the schedule have dead letter queues of their own."
+    "The state machine and the gateway wait for the answer; the trace queue has a dead letter "
+    "queue of its own, and so has the nightly clean-up, which alone is asynchronous."
 )
-KEY_GRANT = "CDK's grant to use this one key: the actions end in `*`, the resource does not."
 
 
-def _retention(days: int) -> logs.RetentionDays:
-    return {30: logs.RetentionDays.ONE_MONTH, 365: logs.RetentionDays.ONE_YEAR}[days]
+def retention(days: int) -> logs.RetentionDays:
+    """How long a log is kept; ValueError names the periods CloudWatch Logs knows."""
+    found = {
+        1: logs.RetentionDays.ONE_DAY,
+        7: logs.RetentionDays.ONE_WEEK,
+        14: logs.RetentionDays.TWO_WEEKS,
+        30: logs.RetentionDays.ONE_MONTH,
+        60: logs.RetentionDays.TWO_MONTHS,
+        90: logs.RetentionDays.THREE_MONTHS,
+        180: logs.RetentionDays.SIX_MONTHS,
+        365: logs.RetentionDays.ONE_YEAR,
+        731: logs.RetentionDays.TWO_YEARS,
+        1827: logs.RetentionDays.FIVE_YEARS,
+    }
+    if days not in found:
+        raise ValueError(f"log_days is one of {', '.join(map(str, found))}, not {days}")
+    return found[days]
 
 
 class Functions(Construct):
@@ -177,14 +202,14 @@ class Functions(Construct):
         state: State,
         secrets: Secrets,
         flags: Flags,
-        trace_queue: sqs.IQueue,
+        traces: TraceQueue,
         vpc: ec2.IVpc | None,
         security_group: ec2.ISecurityGroup | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._environment = environment
         self._data, self._state, self._secrets = data, state, secrets
-        self._flags, self._trace_queue = flags, trace_queue
+        self._flags, self._traces = flags, traces
         layer = Layer(
             self, "Layer", code=bundles / "layer" if bundles else ROOT / "layers" / "common"
         )
@@ -223,6 +248,7 @@ class Functions(Construct):
             "index": {
                 "DOCSTOKG_INDEX_URL": self._data.url,
                 "DOCSTOKG_INDEX_AUTH": self._data.auth,
+                "DOCSTOKG_INDEX_NAME": environment.index_name,
             },
             "graph": graph,
             "graph_writer": graph | {"DOCSTOKG_TRACE_DAYS": str(environment.trace_days)},
@@ -232,11 +258,12 @@ class Functions(Construct):
             "flags": {
                 "DOCSTOKG_APPCONFIG": self._flags.path,
                 "AWS_APPCONFIG_EXTENSION_POLL_INTERVAL_SECONDS": "30",
+                "AWS_APPCONFIG_EXTENSION_PREFETCH_LIST": self._flags.prefetch,
                 "AWS_APPCONFIG_EXTENSION_HTTP_PORT": str(PORT),
             },
             "trace": {
                 "DOCSTOKG_TRACES": "sqs",
-                "DOCSTOKG_TRACE_QUEUE_URL": self._trace_queue.queue_url,
+                "DOCSTOKG_TRACE_QUEUE_URL": self._traces.queue.queue_url,
             },
         }
         if environment.tokens is not None:
@@ -244,6 +271,9 @@ class Functions(Construct):
                 "DOCSTOKG_JWT_ISSUER": environment.tokens.issuer,
                 "DOCSTOKG_JWT_AUDIENCE": environment.tokens.audience,
                 "DOCSTOKG_JWT_JWKS_URL": environment.tokens.jwks_url,
+                "DOCSTOKG_JWT_AUDIENCE_CLAIM": environment.tokens.audience_claim,
+                "DOCSTOKG_JWT_NAMESPACES_CLAIM": environment.tokens.namespaces_claim,
+                "DOCSTOKG_JWT_GROUPS_CLAIM": environment.tokens.groups_claim,
             }
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
@@ -254,24 +284,15 @@ class Functions(Construct):
     def _grant(self, function: Function) -> None:
         """Give a role exactly what its spec names."""
         role, uses = function.role, function.spec.uses
-        for secret in self._secrets.of(uses):
-            secret.grant_read(role)
+        region, state = self._environment.region, self._state
+        self._secrets.grant_read(role, uses, region)
         if "index" in uses:
-            self._data.grant_read(role, function.spec.name)
+            self._data.grant_read(role)
         if "cache" in uses:
-            self._state.cache.grant(role, "dynamodb:GetItem", "dynamodb:PutItem")
+            state.grant(role, state.cache, ["GetItem", "PutItem"], region)
         if "circuit" in uses:
-            self._state.circuit.grant(
-                role, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"
-            )
+            state.grant(role, state.circuit, ["GetItem", "PutItem", "UpdateItem"], region)
         if "flags" in uses:
             self._flags.grant_read(role)
         if "trace" in uses:
-            self._trace_queue.grant_send_messages(role)
-            acknowledge(
-                role,
-                {
-                    f"AwsSolutions-IAM5[Action::kms:{action}*]": KEY_GRANT
-                    for action in ("ReEncrypt", "GenerateDataKey")
-                },
-            )
+            self._traces.let_send(role, region)

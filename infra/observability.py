@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
@@ -48,6 +49,21 @@ class Alerts(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, email: str) -> None:
         super().__init__(scope, construct_id)
         self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        stack = cdk.Stack.of(self)
+        # A policy of our own replaces the one that lets the owner's alarms publish.
+        for sid, service in (
+            ("AlarmsPublish", "cloudwatch.amazonaws.com"),
+            ("BudgetsPublish", "budgets.amazonaws.com"),
+        ):
+            self.topic.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid=sid,
+                    principals=[iam.ServicePrincipal(service)],
+                    actions=["sns:Publish"],
+                    resources=[self.topic.topic_arn],
+                    conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
+                )
+            )
         if email:
             self.topic.add_subscription(subscriptions.EmailSubscription(email))
             acknowledge(
@@ -72,7 +88,7 @@ class Observability(Construct):
         workflow: Workflow,
         functions: dict[str, Function],
         dead_letters: Sequence[sqs.Queue],
-        topic: sns.Topic,
+        topic: sns.ITopic,
     ) -> None:
         super().__init__(scope, construct_id)
         self._environment, self._topic = environment, topic

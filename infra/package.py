@@ -26,6 +26,7 @@ from infra.specs import PYTHON, ROOT, FunctionSpec, built
 type Target = Literal["aarch64", "host"]
 
 BUILD = ROOT / "build"
+OWN = ROOT / "layers" / "common" / "python" / "docstokg"
 TARGETS: tuple[Target, ...] = ("aarch64", "host")
 # Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
 PLATFORM = "aarch64-manylinux_2_28"
@@ -107,17 +108,38 @@ def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tup
     bundles = []
     for spec in specs:
         bundle = folder / spec.name
-        lock = (ROOT / "requirements" / f"{spec.name}.lock").read_text(encoding="utf-8")
-        _vendor(bundle, lock, target)
+        _vendor(bundle, _lock(spec.name), target)
         _own_code(bundle, spec.name)
         bundles.append(Bundle(spec.name, target, bundle))
     return tuple(bundles)
 
 
+def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> list[str]:
+    """Name what of `target` is missing, or older than the sources or the locks, by its stamps."""
+    folder = BUILD / target
+    layer = folder / "layer"
+    found = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
+    for spec in built() if specs is None else specs:
+        bundle, own = folder / spec.name, _digest(*_own_sources(spec.name))
+        fresh = _is_fresh(bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.name)))
+        if not fresh or not _is_fresh(bundle / "functions", bundle.with_suffix(".own.stamp"), own):
+            found.append(spec.name)
+    return found
+
+
+def _lock(name: str) -> str:
+    return (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+
+
+def _recipe(lock: str) -> str:
+    """Digest of everything the vendored packages depend on."""
+    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, sys.version))
+    return hashlib.sha256(recipe.encode()).hexdigest()
+
+
 def _vendor(folder: Path, lock: str, target: Target) -> None:
     """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
-    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, sys.version))
-    wanted = hashlib.sha256(recipe.encode()).hexdigest()
+    wanted = _recipe(lock)
     stamp = folder.with_suffix(".stamp")
     if _is_fresh(folder, stamp, wanted):
         return
@@ -152,19 +174,18 @@ def _is_fresh(folder: Path, stamp: Path, wanted: str) -> bool:
 
 
 def _layer(folder: Path) -> None:
-    own = ROOT / "layers" / "common" / "python" / "docstokg"
-    wanted, stamp = _digest(own), folder.with_suffix(".stamp")
+    wanted, stamp = _digest(OWN), folder.with_suffix(".stamp")
     if _is_fresh(folder, stamp, wanted):
         return
     stamp.unlink(missing_ok=True)
-    _copy(own, folder / "python" / "docstokg")
+    _copy(OWN, folder / "python" / "docstokg")
     _compile(folder)
     stamp.write_text(wanted, encoding="utf-8")
 
 
 def _own_code(bundle: Path, name: str) -> None:
     """The prefix stays: the handler is `functions.NAME.handler` here and in the repository."""
-    own, package = ROOT / "functions" / name, ROOT / "functions" / "__init__.py"
+    own, package = _own_sources(name)
     wanted, stamp = _digest(own, package), bundle.with_suffix(".own.stamp")
     if _is_fresh(bundle / "functions", stamp, wanted):
         return
@@ -174,6 +195,10 @@ def _own_code(bundle: Path, name: str) -> None:
     shutil.copy2(package, bundle / "functions" / "__init__.py")
     _compile(bundle / "functions", below=bundle)
     stamp.write_text(wanted, encoding="utf-8")
+
+
+def _own_sources(name: str) -> tuple[Path, Path]:
+    return ROOT / "functions" / name, ROOT / "functions" / "__init__.py"
 
 
 def _digest(*sources: Path) -> str:

@@ -7,28 +7,27 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 type Auth = Literal["jwt", "iam"]
-type IndexKind = Literal["existing", "managed", "serverless"]
+type IndexKind = Literal["existing", "managed"]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where chunks are searched: a domain that exists, one made here, or a serverless collection.
+    """Where chunks are searched: a domain that exists, which environments may share, or its own.
 
-    `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`.
+    `endpoint` and `arn` belong to `existing`; the node fields belong to `managed`. A serverless
+    collection is no choice: its vector kind takes no ids of ours and no refresh.
     """
 
     kind: IndexKind
     endpoint: str = ""
     arn: str = ""
-    instance_type: str = "t3.medium.search"
+    instance_type: str = "t3.small.search"
     data_nodes: int = 1
     manager_type: str = "m7g.medium.search"
     managers: int = 0
     zones: int = 1
-    volume_gib: int = 20
-    standby_replicas: bool = False
-    loader_role_arn: str = ""
+    volume_gib: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,18 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Whose JWTs are believed: issuer, audience and the URL of its public keys."""
+    """Whose JWTs are believed: issuer, audience and the URL of its public keys.
+
+    The claims say what a token calls its audience (Cognito's access tokens: `client_id`), the
+    namespaces and the groups of a caller; docs/deploy.md lists what an issuer has to send.
+    """
 
     issuer: str
     audience: str
     jwks_url: str
+    audience_claim: str = "aud"
+    namespaces_claim: str = "namespaces"
+    groups_claim: str = "groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +75,14 @@ class Gradual:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One deployment; nothing here is a secret, secrets are filled in after the first deploy."""
+    """One deployment; nothing here is a secret, secrets are filled in after the first deploy.
+
+    `account` is where it may go and nowhere else; `tags` are for the bill and the owner.
+    `function_quota` is the account's limit of concurrent executions in the region.
+    """
 
     name: str
+    account: str
     region: str
     index: Index
     auth: Auth
@@ -88,8 +99,11 @@ class Environment:
     log_days: int = 30
     retain_data: bool = False
     termination_protection: bool = False
-    snap_start: tuple[str, ...] = ("synthesize",)
+    snap_start: tuple[str, ...] = ()
     concurrency: Mapping[str, int] = field(default_factory=dict)
+    function_quota: int = 1_000
+    detailed_metrics: bool = True
+    tags: Mapping[str, str] = field(default_factory=dict)
     stage: str = "live"
     domain_name: str = ""
     certificate_arn: str = ""
@@ -97,8 +111,22 @@ class Environment:
     models: tuple[str, ...] = ("gpt-4o-mini", "gpt-4o", "claude-3-haiku", "extractive")
     trace_days: int = 30
 
+    @property
+    def index_name(self) -> str:
+        """Alias of the chunk index; two environments may share a domain."""
+        return f"docstokg-{self.name}"
 
-# Bulkheads: one slow step must not eat the account's concurrency. The account default is 1,000.
+    @property
+    def reserved(self) -> int:
+        """Concurrent executions set aside for single functions."""
+        return sum(self.concurrency.values())
+
+
+# What AWS never lets be reserved: functions without a reservation share it.
+UNRESERVED = 100
+# Whose INIT takes longer than half a second (docs/deploy.md, cold starts): a snapshot pays there.
+_SLOW_TO_START = ("retrieve", "synthesize", "respond")
+# Bulkheads: one slow step must not eat the account's concurrency.
 _STEADY: Mapping[str, int] = {
     "validate": 50,
     "retrieve": 50,
@@ -113,44 +141,58 @@ _STEADY: Mapping[str, int] = {
     "authorize": 50,
     "record": 5,
 }
-_BUSY = {name: count * 3 if count >= 20 else count for name, count in _STEADY.items()}
+_BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}
 
 ENVIRONMENTS: Mapping[str, Environment] = {
+    # The cheapest thing that works: callers sign with IAM, one small node, nothing kept warm.
     "dev": Environment(
         name="dev",
+        account="",
         region="eu-central-1",
         index=Index(kind="managed"),
-        auth="jwt",
-        tokens=Tokens(
-            issuer="https://login.example.com/",
-            audience="docstokg-dev",
-            jwks_url="https://login.example.com/.well-known/jwks.json",
-        ),
-        metering=Metering(rate=10, burst=20, monthly_quota=100_000),
-        gradual=Gradual(kind="ALL_AT_ONCE"),
-        graph_url="neo4j+s://dev.databases.neo4j.io",
-        # A new account has 10 concurrent executions in all: nothing can be reserved there.
-        concurrency={},
-    ),
-    "staging": Environment(
-        name="staging",
-        region="eu-central-1",
-        index=Index(kind="serverless"),
         auth="iam",
         tokens=None,
         iam_namespaces=("*",),
         metering=None,
+        gradual=Gradual(kind="ALL_AT_ONCE"),
+        graph_url="neo4j+s://dev.graph.example.com",
+        detailed_metrics=False,
+        # A new account has 10 concurrent executions in all: nothing can be reserved there.
+        concurrency={},
+    ),
+    # Production in kind: same engine, callers, network, firewall and snapshots; fewer, smaller.
+    "staging": Environment(
+        name="staging",
+        account="",
+        region="eu-central-1",
+        index=Index(kind="managed", data_nodes=3, zones=3),
+        auth="jwt",
+        tokens=Tokens(
+            issuer="https://login.example.com/",
+            audience="docstokg-staging",
+            jwks_url="https://login.example.com/.well-known/jwks.json",
+        ),
+        metering=Metering(rate=10, burst=20, monthly_quota=100_000),
         gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=5),
-        graph_url="neo4j+s://staging.databases.neo4j.io",
+        graph_url="neo4j+s://staging.graph.example.com",
+        network=Network(
+            vpc_id="vpc-0123456789abcdef0",
+            zones=("eu-central-1a", "eu-central-1b", "eu-central-1c"),
+            private_subnets=(
+                "subnet-0123456789abcdef0",
+                "subnet-0123456789abcdef1",
+                "subnet-0123456789abcdef2",
+            ),
+        ),
         waf_requests_per_5_minutes=2_000,
         alarm_email="docstokg-staging@example.com",
         monthly_budget_usd=600,
-        log_days=30,
-        snap_start=("validate", "retrieve", "expand", "ground", "synthesize", "respond"),
+        snap_start=_SLOW_TO_START,
         concurrency=_STEADY,
     ),
     "prod": Environment(
         name="prod",
+        account="",
         region="eu-central-1",
         index=Index(
             kind="managed",
@@ -168,14 +210,14 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ),
         metering=Metering(rate=50, burst=100, monthly_quota=2_000_000),
         gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=10),
-        graph_url="neo4j+s://prod.databases.neo4j.io",
+        graph_url="neo4j+s://prod.graph.example.com",
         network=Network(
-            vpc_id="vpc-0123456789abcdef0",
+            vpc_id="vpc-0123456789abcdef1",
             zones=("eu-central-1a", "eu-central-1b", "eu-central-1c"),
             private_subnets=(
-                "subnet-0123456789abcdef0",
-                "subnet-0123456789abcdef1",
-                "subnet-0123456789abcdef2",
+                "subnet-0123456789abcdef3",
+                "subnet-0123456789abcdef4",
+                "subnet-0123456789abcdef5",
             ),
         ),
         waf_requests_per_5_minutes=10_000,
@@ -184,7 +226,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         log_days=365,
         retain_data=True,
         termination_protection=True,
-        snap_start=("validate", "retrieve", "expand", "ground", "synthesize", "respond"),
+        snap_start=_SLOW_TO_START,
         concurrency=_BUSY,
     ),
 }

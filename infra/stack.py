@@ -1,10 +1,15 @@
-"""Composes one environment out of its capabilities; every decision lives in their files."""
+"""Composes one environment out of its capabilities, in two stacks: what keeps data, what runs.
+
+A failed or a rolled-back deploy of code never touches a domain that took half an hour to make.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from infra.api import Api
@@ -17,51 +22,100 @@ from infra.flags import Flags
 from infra.functions import Functions
 from infra.network import Network
 from infra.observability import Alerts, Observability
+from infra.pruning import Pruning
 from infra.settings import Environment
 from infra.specs import ROLLBACK_ALARMS
 from infra.state import State
-from infra.traces import TraceQueue, TraceRecording
+from infra.storage import Storage
+from infra.tracequeue import TraceQueue
+from infra.traces import TraceRecording
 from infra.workflow import Workflow
 
 
-class DocsToKGStack(cdk.Stack):
-    """Everything of one environment."""
+def _prepare(stack: cdk.Stack, environment: Environment) -> None:
+    # W3005: orders CDK writes down although a reference implies them are harmless.
+    stack.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
+    tags = {"docstokg:environment": environment.name, "docstokg:service": "rag"}
+    for name, value in (tags | dict(environment.tags)).items():
+        cdk.Tags.of(stack).add(name, value)
+
+
+def _place(environment: Environment) -> cdk.Environment:
+    """A region and, when it is named, the only account this may go to."""
+    return cdk.Environment(region=environment.region, account=environment.account or None)
+
+
+class DataStack(cdk.Stack):
+    """Key, secrets, index, tables, bucket, topic: made once, changed rarely."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"docstokg-{environment.name}-data",
+            description="DocsToKG: what is kept",
+            env=_place(environment),
+            termination_protection=environment.termination_protection,
+            synthesizer=cdk.DefaultStackSynthesizer(),
+        )
+        _prepare(self, environment)
+        retain = environment.retain_data
+        self.network = (
+            Network(self, "Network", network=environment.network) if environment.network else None
+        )
+        vpc, group = (self.network.vpc, self.network.group) if self.network else (None, None)
+        self.key = DataKey(self, "DataKey", retain=retain).key
+        self.topic = Alerts(self, "Alerts", key=self.key, email=environment.alarm_email).topic
+        self.secrets = Secrets(
+            self,
+            "Secrets",
+            key=self.key,
+            retain=retain,
+            remote_embedder=environment.embed_provider != "local",
+        )
+        self.state = State(self, "State", key=self.key)
+        self.search = SearchData(
+            self, "Search", environment=environment, key=self.key, vpc=vpc, security_group=group
+        )
+        self.storage = Storage(self, "Storage", key=self.key, retain=retain)
+        self.search.loader.add_statements(self.storage.handing_over())
+        cdk.CfnOutput(self, "IndexUrl", value=self.search.url)
+        cdk.CfnOutput(self, "IndexName", value=environment.index_name)
+        cdk.CfnOutput(self, "LoaderPolicy", value=self.search.loader.managed_policy_arn)
+        cdk.CfnOutput(self, "SnapshotBucket", value=self.storage.bucket.bucket_name)
+        cdk.CfnOutput(self, "SnapshotRole", value=self.storage.snapshots.role_arn)
+        cdk.CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
+        for use, secret in self.secrets.by_use.items():
+            cdk.CfnOutput(self, f"Secret{use.title().replace('_', '')}", value=secret.secret_arn)
+
+
+class RunStack(cdk.Stack):
+    """Functions, state machine, API, flags, alarms: deployed again with every change."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, environment: Environment, bundles: Path | None
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        data: DataStack,
+        bundles: Path | None,
     ) -> None:
         super().__init__(
             scope,
             construct_id,
             stack_name=f"docstokg-{environment.name}",
             description="DocsToKG: questions to evidence",
-            # A region, no account: looked up at deploy, so that synthesis needs no credentials.
-            env=cdk.Environment(region=environment.region),
+            env=_place(environment),
             termination_protection=environment.termination_protection,
             synthesizer=cdk.DefaultStackSynthesizer(),
         )
-        # W3005: orders CDK writes down although a reference implies them are harmless.
-        self.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
-        cdk.Tags.of(self).add("docstokg:environment", environment.name)
-        cdk.Tags.of(self).add("docstokg:service", "rag")
-        network = (
-            Network(self, "Network", network=environment.network) if environment.network else None
-        )
-        vpc, group = (network.vpc, network.group) if network else (None, None)
-        key = DataKey(self, "DataKey", retain=environment.retain_data).key
-        alerts = Alerts(self, "Alerts", key=key, email=environment.alarm_email)
-        secrets = Secrets(
-            self,
-            "Secrets",
-            key=key,
-            retain=environment.retain_data,
-            remote_embedder=environment.embed_provider != "local",
-        )
-        state = State(self, "State", key=key)
-        data = SearchData(
-            self, "Search", environment=environment, key=key, vpc=vpc, security_group=group
-        )
-        flags = Flags(self, "Flags", environment=environment.name, alarm=None)
+        _prepare(self, environment)
+        # Imported, so that no grant here writes into a policy of the stack this one stands on.
+        key = kms.Key.from_key_arn(self, "Key", data.key.key_arn)
+        topic = sns.Topic.from_topic_arn(self, "Alerts", data.topic.topic_arn)
+        vpc, group = (data.network.vpc, data.network.group) if data.network else (None, None)
+        flags = Flags(self, "Flags", environment=environment.name)
         traces = TraceQueue(self, "Traces", key=key)
         functions = Functions(
             self,
@@ -69,11 +123,11 @@ class DocsToKGStack(cdk.Stack):
             environment=environment,
             bundles=bundles,
             key=key,
-            data=data,
-            state=state,
-            secrets=secrets,
+            data=data.search,
+            state=data.state,
+            secrets=data.secrets,
             flags=flags,
-            trace_queue=traces.queue,
+            traces=traces,
             vpc=vpc,
             security_group=group,
         ).by_name
@@ -101,9 +155,10 @@ class DocsToKGStack(cdk.Stack):
             workflow=workflow,
             functions=functions,
             dead_letters=dead_letters,
-            topic=alerts.topic,
+            topic=topic,
         )
         workflow.shift_traffic([observability.alarms[name] for name in ROLLBACK_ALARMS])
+        flags.roll_back_on(observability.alarms["degraded"])
         api.api.deployment_stage.node.add_dependency(workflow.alias)
         if environment.waf_requests_per_5_minutes is not None:
             Firewall(
@@ -118,10 +173,9 @@ class DocsToKGStack(cdk.Stack):
             "Budget",
             environment=environment.name,
             usd=environment.monthly_budget_usd,
-            topic=alerts.topic,
+            topic=topic,
         )
+        pruner = Pruning(self, "Pruning", workflow=workflow, functions=functions).role
         cdk.CfnOutput(self, "Url", value=api.api.url)
-        cdk.CfnOutput(self, "IndexUrl", value=data.url)
-        cdk.CfnOutput(self, "LoaderPolicy", value=data.loader.managed_policy_arn)
-        for use, secret in secrets.by_use.items():
-            cdk.CfnOutput(self, f"Secret{use.title().replace('_', '')}", value=secret.secret_arn)
+        cdk.CfnOutput(self, "CallerPolicy", value=api.callers.managed_policy_arn)
+        cdk.CfnOutput(self, "PrunerRole", value=pruner.role_arn)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from infra.credentials import READ_AND_WRITE, use_key
 from infra.nag import acknowledge
 
 NO_BACKUP = "Every item expires within the hour and is made again by the next request."
@@ -17,8 +19,18 @@ class State(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey) -> None:
         super().__init__(scope, construct_id)
+        self._key = key
         self.cache = self._table("ResponseCache", "key", key)
         self.circuit = self._table("Circuit", "name", key)
+
+    def grant(self, role: iam.Role, table: dynamodb.Table, actions: list[str], region: str) -> None:
+        """Let `role` do `actions` on one table, and use the key, which the caller's rights open."""
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=[f"dynamodb:{action}" for action in actions], resources=[table.table_arn]
+            )
+        )
+        use_key(role, self._key, "dynamodb", region, READ_AND_WRITE)
 
     def _table(self, construct_id: str, partition: str, key: kms.IKey) -> dynamodb.Table:
         table = dynamodb.Table(

@@ -1,48 +1,23 @@
-"""Retrieval traces leave the request path by a queue; their writer has its own credential."""
+"""Who writes retrieval traces, and who removes them: a consumer, and a nightly job."""
 
 from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.credentials import use_key
 from infra.functions import Function
 from infra.nag import acknowledge
+from infra.tracequeue import LAST_STOP, TraceQueue
 
-LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads on."
 CLEAN_UP = {"job": "remove_expired_traces"}
-
-
-class TraceQueue(Construct):
-    """The queue and what could not be written after three tries."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey) -> None:
-        super().__init__(scope, construct_id)
-        self.dead = sqs.Queue(
-            self,
-            "Dead",
-            encryption=sqs.QueueEncryption.KMS,
-            encryption_master_key=key,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(14),
-        )
-        self.queue = sqs.Queue(
-            self,
-            "Queue",
-            encryption=sqs.QueueEncryption.KMS,
-            encryption_master_key=key,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(4),
-            # Six times the consumer's timeout: a slow write must not be delivered twice meanwhile.
-            visibility_timeout=cdk.Duration.seconds(180),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),
-        )
-        acknowledge(self.dead, {"Serverless-SQSRedrivePolicy": LAST_STOP})
 
 
 class TraceRecording(Construct):
@@ -67,7 +42,7 @@ class TraceRecording(Construct):
         )
         record.live.add_event_source(
             sources.SqsEventSource(
-                queue.queue,
+                _keyless(self, "Source", queue.queue),
                 batch_size=50,
                 max_batching_window=cdk.Duration.seconds(5),
                 report_batch_item_failures=True,
@@ -94,6 +69,17 @@ class TraceRecording(Construct):
                 conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
             ),
         )
+        region = cdk.Stack.of(self).region
+        missed = _keyless(self, "Letters", self.missed)
+        # Writing an encrypted letter needs the key for both, reading the queue for the function.
+        for writer in (role, record.role):
+            use_key(writer, key, "sqs", region, ["kms:Decrypt", "kms:GenerateDataKey"])
+        # A schedule invokes asynchronously: Lambda, not the schedule, sees the function fail.
+        record.live.configure_async_invoke(
+            on_failure=destinations.SqsDestination(missed),
+            retry_attempts=2,
+            max_event_age=cdk.Duration.hours(6),
+        )
         scheduler.Schedule(
             self,
             "CleanUp",
@@ -103,8 +89,12 @@ class TraceRecording(Construct):
                 record.live,
                 input=scheduler.ScheduleTargetInput.from_object(CLEAN_UP),
                 retry_attempts=2,
-                dead_letter_queue=self.missed,
+                dead_letter_queue=missed,
                 role=role,
             ),
-            key=key,
         )
+
+
+def _keyless(scope: Construct, construct_id: str, queue: sqs.Queue) -> sqs.IQueue:
+    """The queue without its key: CDK would grant that for any service, `use_key` for SQS alone."""
+    return sqs.Queue.from_queue_arn(scope, construct_id, queue.queue_arn)

@@ -17,10 +17,12 @@ from constructs import Construct
 
 from infra.functions import Function
 from infra.nag import acknowledge, logical_id
+from infra.removal import KEPT
 from infra.settings import Environment
 from infra.specs import ROOT
 
 ASL = ROOT / "statemachine" / "answer.asl.json"
+ALIAS = "live"
 
 
 def substitutions(path: Path = ASL) -> tuple[str, ...]:
@@ -101,14 +103,24 @@ class Workflow(Construct):
             state_machine_revision_id=resource.attr_state_machine_revision_id,
         )
         # The version before this one must stay: a rollback goes back to it.
-        self.version.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
-        self.alias_arn = f"{self.machine.state_machine_arn}:live"
+        self.version.apply_removal_policy(KEPT)
+        self.alias_arn = f"{self.machine.state_machine_arn}:{ALIAS}"
 
     def let_start(self, function: Function) -> None:
         """Let a function run executions through the alias, as the gateway does."""
         function.function.add_environment("DOCSTOKG_WORKFLOW_ARN", self.alias_arn)
-        function.role.add_to_policy(
-            iam.PolicyStatement(actions=["states:StartSyncExecution"], resources=[self.alias_arn])
+        function.role.add_to_policy(self.starting())
+
+    def starting(self) -> iam.PolicyStatement:
+        """The right to run executions through the alias.
+
+        Step Functions looks the right up at the machine's own ARN whatever qualifier is called
+        (its guide: auth-version-alias); the condition narrows it to the alias again.
+        """
+        return iam.PolicyStatement(
+            actions=["states:StartSyncExecution"],
+            resources=[self.machine.state_machine_arn],
+            conditions={"ForAnyValue:StringEquals": {"states:StateMachineQualifier": [ALIAS]}},
         )
 
     def shift_traffic(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
@@ -118,7 +130,7 @@ class Workflow(Construct):
         alias = stepfunctions.CfnStateMachineAlias(
             self,
             "Live",
-            name="live",
+            name=ALIAS,
             deployment_preference=stepfunctions.CfnStateMachineAlias.DeploymentPreferenceProperty(
                 state_machine_version_arn=self.version.attr_arn,
                 type=gradual.kind,

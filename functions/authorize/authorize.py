@@ -11,42 +11,31 @@ Verify = Callable[[str], Caller | None]
 SCHEME = "bearer "
 # The gateway allows 64 KiB of context in all; a caller larger than this is a mistake.
 MAX_CALLER_BYTES = 16 * 1024
-
-
-class Unauthorized(Exception):
-    """The gateway answers 401 when, and only when, this very word is the message."""
-
-    def __init__(self) -> None:
-        super().__init__("Unauthorized")
+NOBODY = "nobody"
 
 
 def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
-    """Give the policy for a REQUEST authoriser event; `Unauthorized` without a valid token.
+    """Give the policy for a REQUEST authoriser event: a denial without a valid token.
 
     The policy covers every route of the stage, because the gateway caches it per token. The
     context holds base64 of {sub, namespaces, groups}: a context value may not be a list, and
-    base64 survives every template.
+    base64 survives every template. A denial, which the gateway answers with 401 (infra.api), is
+    an answer: raising would count every forged token as an error of this function.
     """
     token = _token(event.get("headers") or {})
     caller = verify(token) if token else None
-    if caller is None:
-        raise Unauthorized
-    encoded = encode_caller(caller)
-    if len(encoded) > MAX_CALLER_BYTES:
-        raise Unauthorized
+    encoded = "" if caller is None else encode_caller(caller)
+    stage = _stage(str(event["methodArn"]))
+    if caller is None or len(encoded) > MAX_CALLER_BYTES:
+        return _policy("Deny", NOBODY, stage)
+    return _policy("Allow", caller.sub, stage) | {"context": {"caller": encoded}}
+
+
+def _policy(effect: str, principal: str, stage: str) -> dict[str, Any]:
+    statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": stage}
     return {
-        "principalId": caller.sub,
-        "policyDocument": {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Action": "execute-api:Invoke",
-                    "Effect": "Allow",
-                    "Resource": _stage(str(event["methodArn"])),
-                }
-            ],
-        },
-        "context": {"caller": encoded},
+        "principalId": principal,
+        "policyDocument": {"Version": "2012-10-17", "Statement": [statement]},
     }
 
 

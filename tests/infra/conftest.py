@@ -15,13 +15,31 @@ ENVIRONMENTS = ("dev", "staging", "prod")
 
 
 class Template:
-    """A synthesised template with the few questions the tests put to it."""
+    """Both stacks of an environment as one: what one imports of the other is put in its place."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.text = path.read_text(encoding="utf-8")
-        self.body: dict[str, Any] = json.loads(self.text)
-        self.resources: dict[str, dict[str, Any]] = self.body["Resources"]
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.paths = tuple(
+            folder / name / f"docstokg-{name}{part}.template.json" for part in ("-data", "")
+        )
+        self.texts = tuple(path.read_text(encoding="utf-8") for path in self.paths)
+        bodies = [json.loads(text) for text in self.texts]
+        exports = {
+            output["Export"]["Name"]: output["Value"]
+            for body in bodies
+            for output in body.get("Outputs", {}).values()
+            if "Export" in output
+        }
+        data, run = (_imported(body["Resources"], exports) for body in bodies)
+        assert not data.keys() & run.keys() - {"CDKMetadata"}
+        self.data, self.run = data, run
+        self.resources: dict[str, dict[str, Any]] = data | run
+        self.outputs = {
+            key: value["Value"]
+            for body in bodies
+            for key, value in body.get("Outputs", {}).items()
+            if "Export" not in value
+        }
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
         """Properties of every resource of a type, by logical id."""
@@ -53,6 +71,17 @@ class Template:
             for name, properties in self.all(kind).items()
             for statement in properties["PolicyDocument"]["Statement"]
         ]
+
+
+def _imported(value: Any, exports: dict[str, Any]) -> Any:
+    """`value` with every Fn::ImportValue replaced by what is exported under that name."""
+    if isinstance(value, dict):
+        if set(value) == {"Fn::ImportValue"}:
+            return exports[value["Fn::ImportValue"]]
+        return {key: _imported(item, exports) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_imported(item, exports) for item in value]
+    return value
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +146,7 @@ def prod(assembly: Path) -> Template:
 
 
 def _template(assembly: Path, name: str) -> Template:
-    return Template(assembly / name / f"docstokg-{name}.template.json")
+    return Template(assembly, name)
 
 
 @pytest.fixture(scope="session")

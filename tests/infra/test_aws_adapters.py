@@ -16,7 +16,7 @@ from docstokg.adapters.appconfig_flags import AppConfigFlags
 from docstokg.adapters.aws import AwsService
 from docstokg.adapters.dynamodb_cache import DynamoDbCache
 from docstokg.adapters.dynamodb_counter import DynamoDbCounter
-from docstokg.adapters.jwt_tokens import JwksTokens
+from docstokg.adapters.jwt_tokens import Claims, JwksTokens
 from docstokg.adapters.secrets import read_secrets
 from docstokg.adapters.shared_circuit import CircuitTable, GuardedGraph
 from docstokg.adapters.sqs_trace import SqsTrace
@@ -32,7 +32,7 @@ from docstokg.errors import (
 )
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring, with_secrets
-from functions.authorize.authorize import Unauthorized, authorize
+from functions.authorize.authorize import authorize
 from functions.record.record import record, remove_expired
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -354,7 +354,8 @@ def test_a_valid_token_names_its_caller(
         lambda: token(sub=None),
         lambda: token(OTHER),
         lambda: token(kid="unknown"),
-        lambda: token(namespaces="default"),
+        lambda: token(namespaces=7),
+        lambda: token(aud=None, client_id="docstokg"),
         lambda: token(groups=[1]),
         lambda: token("public key as a shared secret, of 32 bytes", algorithm="HS256"),
         lambda: jwt.encode({"sub": "x"}, None, algorithm="none", headers={"kid": "1"}),
@@ -364,8 +365,38 @@ def test_a_valid_token_names_its_caller(
 )
 def test_a_token_that_is_not_good_is_nobody(keys: JwksTokens, forged: Callable[[], str]) -> None:
     assert keys.caller(forged()) is None
-    with pytest.raises(Unauthorized, match=r"^Unauthorized$"):
-        authorize({"methodArn": ARN, "headers": {"Authorization": forged()}}, keys.caller)
+    headers = {"Authorization": f"Bearer {forged()}"}
+    # A denial, not an error: strangers must not be able to raise our alarms.
+    answer = authorize({"methodArn": ARN, "headers": headers}, keys.caller)
+    (statement,) = answer["policyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert "context" not in answer
+
+
+def test_an_issuer_may_name_its_claims_as_it_likes(agent: Agent, keys: JwksTokens) -> None:
+    """Cognito's access tokens: `client_id`, no `aud`, groups as a list, the rest as text."""
+    cognito = JwksTokens(
+        ISSUER,
+        "docstokg",
+        f"http://127.0.0.1:{agent.port}/jwks",
+        Claims("client_id", "custom:spaces", "cognito:groups"),
+    )
+    claims = {"custom:spaces": "default legal", "cognito:groups": ["staff"]}
+    sent = token(aud=None, namespaces=None, groups=None, client_id="docstokg", **claims)
+    assert cognito.caller(sent) == Caller(
+        sub="o'neil", namespaces=("default", "legal"), groups=("staff",)
+    )
+    assert cognito.caller(token(aud=None, client_id="another", **claims)) is None
+    assert cognito.caller(token(**claims)) is None
+
+
+def test_a_key_nobody_published_is_asked_for_once(agent: Agent, keys: JwksTokens) -> None:
+    assert keys.caller(token()) is not None
+    asked = len(agent.paths)
+    for _ in range(5):
+        assert keys.caller(token(kid="forged")) is None
+    assert len(agent.paths) <= asked + 1
+    assert keys.caller(token()) is not None
 
 
 def test_without_the_issuers_keys_nobody_is_let_in_and_nobody_is_called_a_liar() -> None:
@@ -386,9 +417,10 @@ def test_the_policy_covers_the_stage_and_carries_the_caller(keys: JwksTokens) ->
     (statement,) = answer["policyDocument"]["Statement"]
     assert statement["Resource"] == "arn:aws:execute-api:eu-central-1:111122223333:abc/live/*"
     assert "'" not in answer["context"]["caller"]
+    assert statement["Effect"] == "Allow"
     for headers in ({}, None, {"Authorization": token()}, {"Authorization": "Bearer "}):
-        with pytest.raises(Unauthorized):
-            authorize({"methodArn": ARN, "headers": headers}, keys.caller)
+        refused = authorize({"methodArn": ARN, "headers": headers}, keys.caller)
+        assert refused["policyDocument"]["Statement"][0]["Effect"] == "Deny"
 
 
 class Remembered:

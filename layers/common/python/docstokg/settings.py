@@ -94,6 +94,9 @@ class Settings(Contract):
     jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
     jwt_audience: str | None = None
     jwt_jwks_url: str | None = Field(None, description="the issuer's public keys")
+    jwt_audience_claim: str = Field("aud", description="Cognito's access tokens: client_id")
+    jwt_namespaces_claim: str = "namespaces"
+    jwt_groups_claim: str = "groups"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     kg_enabled: bool = True

@@ -374,9 +374,12 @@ class Wiring:
             raise Misconfigured(
                 "DOCSTOKG_JWT_ISSUER, DOCSTOKG_JWT_AUDIENCE and DOCSTOKG_JWT_JWKS_URL are needed"
             )
-        from docstokg.adapters.jwt_tokens import JwksTokens
+        from docstokg.adapters.jwt_tokens import Claims, JwksTokens
 
-        return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url)
+        claims = Claims(
+            chosen.jwt_audience_claim, chosen.jwt_namespaces_claim, chosen.jwt_groups_claim
+        )
+        return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url, claims)
 
     def warm(self) -> None:
         """Load models and open connections now, side by side; what fails is tried when asked for.

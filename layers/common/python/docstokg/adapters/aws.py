@@ -72,7 +72,8 @@ class AwsService:
         answer that may take longer than SOCKET allows.
         """
         self.name = name
-        self._config = SOCKET.merge(Config(inject_host_prefix=endpoint is None))
+        # Said only where it is off: said to be on, it would also overrule the environment.
+        self._config = SOCKET.merge(Config(inject_host_prefix=False)) if endpoint else SOCKET
         if read_timeout_s is not None:
             self._config = self._config.merge(Config(read_timeout=read_timeout_s))
         self._region = region

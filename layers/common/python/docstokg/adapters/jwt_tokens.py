@@ -1,5 +1,6 @@
 """Tokens of an issuer we trust, checked against its published keys."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import jwt
@@ -11,44 +12,76 @@ from docstokg.errors import Unavailable
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
 LEEWAY_S = 30
 KEYS_LIFESPAN_S = 600
+# Fetching the keys anew for every forged id would let strangers load the issuer.
+UNKNOWN_LIFESPAN_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What an issuer calls a token's audience, and its caller's namespaces and groups."""
+
+    audience: str = "aud"
+    namespaces: str = "namespaces"
+    groups: str = "groups"
 
 
 class JwksTokens:
-    """Verifies signature, issuer, audience and time; reads `sub`, `namespaces` and `groups`."""
+    """Verifies signature, issuer, audience and time; reads `sub`, namespaces and groups."""
 
-    def __init__(self, issuer: str, audience: str, jwks_url: str, timeout_s: float = 2.0) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        audience: str,
+        jwks_url: str,
+        claims: Claims | None = None,
+        timeout_s: float = 2.0,
+    ) -> None:
         self._issuer = issuer
         self._audience = audience
+        self._claims = claims or Claims()
         self._keys = jwt.PyJWKClient(
-            jwks_url, cache_keys=True, lifespan=KEYS_LIFESPAN_S, timeout=timeout_s
+            jwks_url,
+            cache_keys=True,
+            lifespan=KEYS_LIFESPAN_S,
+            timeout=timeout_s,
+            cooldown_duration=UNKNOWN_LIFESPAN_S,
         )
 
     def caller(self, token: str) -> Caller | None:
         """Give who the token names, None when it is not valid; `Unavailable` without keys."""
         try:
-            key = self._keys.get_signing_key_from_jwt(token)
             claims = jwt.decode(
                 token,
-                key,
+                self._keys.get_signing_key_from_jwt(token),
                 algorithms=list(ALGORITHMS),
                 issuer=self._issuer,
-                audience=self._audience,
                 leeway=LEEWAY_S,
-                options={"require": ["exp", "iss", "aud", "sub"]},
+                options={
+                    "require": ["exp", "iss", "sub", self._claims.audience],
+                    "verify_aud": False,
+                },
             )
         except jwt.PyJWKClientConnectionError as exc:
             raise Unavailable("the issuer's keys cannot be fetched") from exc
         except (jwt.PyJWTError, ValueError):
             return None
-        namespaces, groups = _names(claims, "namespaces"), _names(claims, "groups")
+        if self._audience not in (_names(claims, self._claims.audience) or ()):
+            return None
+        namespaces = _names(claims, self._claims.namespaces)
+        groups = _names(claims, self._claims.groups)
         if namespaces is None or groups is None or not isinstance(claims["sub"], str):
             return None
         return Caller(sub=claims["sub"], namespaces=namespaces, groups=groups)
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:
-    """Give a list claim, () when absent, None when it is anything but a list of strings."""
+    """Give a list claim, () when absent, None when it is neither text nor a list of strings.
+
+    Text is a list whose items blanks separate, as in the claim `scope`.
+    """
     value = claims.get(claim, [])
+    if isinstance(value, str):
+        return tuple(value.split())
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         return None
     return tuple(value)

@@ -1,0 +1,135 @@
+"""Removes versions that no rollback can want any more: `make prune ENV=prod`, after a deploy.
+
+A published function version costs storage and, with SnapStart, its snapshot's memory for as long
+as it exists. Kept are the versions that the last state machine versions name, those traffic goes
+to, and those an alias names; the role it runs as could not delete a function itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infra.settings import environment
+from infra.specs import built
+
+KEPT_MACHINES = 3
+FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """ARNs of what may go, machines before the functions they name."""
+
+    machines: tuple[str, ...]
+    functions: tuple[str, ...]
+
+
+def leftovers(machine: str, names: Sequence[str], states: Any, functions: Any) -> Leftovers:
+    """Find what nothing kept refers to; `names`: the environment's functions."""
+    versions = list(_machine_versions(machine, states))
+    alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
+    routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
+    stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
+    wanted: set[str] = set()
+    for arn in stay:
+        described = states.describe_state_machine(stateMachineArn=arn)
+        wanted.update(FUNCTION.findall(described["definition"]))
+    if not wanted:
+        raise ValueError(f"{machine} names no function versions, so nothing is safe to remove")
+    gone = []
+    for name in names:
+        wanted |= {
+            f"{_unqualified(found['AliasArn'])}:{version}"
+            for found in _pages(functions, "list_aliases", "Aliases", FunctionName=name)
+            for version in _routes(found)
+        }
+        gone += [
+            found["FunctionArn"]
+            for found in _pages(
+                functions, "list_versions_by_function", "Versions", FunctionName=name
+            )
+            if found["Version"] != "$LATEST" and found["FunctionArn"] not in wanted
+        ]
+    return Leftovers(tuple(arn for arn in versions if arn not in stay), tuple(gone))
+
+
+def prune(found: Leftovers, states: Any, functions: Any) -> None:
+    """Remove them; each must carry its version's number, or nothing is called."""
+    for arn in found.functions:
+        if not FUNCTION.fullmatch(arn):
+            raise ValueError(f"{arn} is no version of a function")
+    for arn in found.machines:
+        states.delete_state_machine_version(stateMachineVersionArn=arn)
+    for arn in found.functions:
+        functions.delete_function(FunctionName=_unqualified(arn), Qualifier=arn.rpartition(":")[2])
+
+
+def _routes(alias: dict[str, Any]) -> list[str]:
+    weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})
+    return [str(alias["FunctionVersion"]), *weights]
+
+
+def _unqualified(arn: str) -> str:
+    return ":".join(arn.split(":")[:7])
+
+
+def _machine_versions(machine: str, states: Any) -> Iterator[str]:
+    """Newest first, as the service lists them."""
+    more: dict[str, str] = {}
+    while True:
+        page = states.list_state_machine_versions(stateMachineArn=machine, maxResults=100, **more)
+        yield from (version["stateMachineVersionArn"] for version in page["stateMachineVersions"])
+        if not page.get("nextToken"):
+            return
+        more = {"nextToken": page["nextToken"]}
+
+
+def _pages(client: Any, operation: str, field: str, **named: str) -> Iterator[dict[str, Any]]:
+    more: dict[str, str] = {}
+    while True:
+        page = getattr(client, operation)(**named, **more)
+        yield from page[field]
+        if not page.get("NextMarker"):
+            return
+        more = {"Marker": page["NextMarker"]}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """`python -m infra.prune ENV [--dry-run]`: as the role that the stack's outputs name."""
+    import boto3
+
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("environment")
+    parser.add_argument("--dry-run", action="store_true", help="say what would go")
+    options = parser.parse_args(arguments)
+    ours = environment(options.environment)
+    mine = boto3.session.Session(region_name=ours.region)
+    stack = f"docstokg-{ours.name}"
+    outputs = mine.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
+    role = next(o["OutputValue"] for o in outputs if o["OutputKey"] == "PrunerRole")
+    account = role.split(":")[4]
+    given = mine.client("sts").assume_role(RoleArn=role, RoleSessionName="prune")["Credentials"]
+    session = boto3.session.Session(
+        given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], ours.region
+    )
+    states, functions = session.client("stepfunctions"), session.client("lambda")
+    machine = f"arn:aws:states:{ours.region}:{account}:stateMachine:{stack}"
+    names = [f"{stack}-{spec.name}" for spec in built()]
+    found = leftovers(machine, names, states, functions)
+    for arn in (*found.machines, *found.functions):
+        sys.stdout.write(f"{arn}\n")
+    if not options.dry_run:
+        prune(found, states, functions)
+    told = "would go" if options.dry_run else "removed"
+    sys.stdout.write(
+        f"{len(found.machines)} state machine and {len(found.functions)} function versions {told}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What keeps an environment from being deployed as it stands: example values, no code, no room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+
+from infra.settings import UNRESERVED, Environment
+
+# What the settings are delivered with: a reserved domain, and ids nobody has.
+EXAMPLE = re.compile(r"example\.(com|org|net)|(vpc|subnet)-0123456789abcdef")
+ACCOUNT = re.compile(r"\d{12}")
+
+
+def obstacles(environment: Environment) -> list[str]:
+    """Say what is left to fill in or to raise, one sentence each; empty when it can go."""
+    found = []
+    if not environment.account:
+        found.append("account is empty: name the twelve digits this environment belongs to")
+    elif not ACCOUNT.fullmatch(environment.account):
+        found.append(f"account {environment.account!r} is not twelve digits")
+    found += [
+        f"{path} is an example: {value}"
+        for path, value in _texts(environment, "")
+        if EXAMPLE.search(value)
+    ]
+    if environment.auth == "jwt" and environment.tokens is None:
+        found.append("auth is jwt, and tokens names no issuer")
+    if environment.reserved > environment.function_quota - UNRESERVED:
+        found.append(
+            f"concurrency reserves {environment.reserved}; with {UNRESERVED} left unreserved the "
+            f"account needs a quota of {environment.reserved + UNRESERVED} concurrent executions, "
+            f"and function_quota says {environment.function_quota}"
+        )
+    return found
+
+
+def cautions(environment: Environment) -> list[str]:
+    """Say what works but should be known."""
+    if environment.alarm_email:
+        return []
+    return ["alarm_email is empty: alarms change colour and nobody is told"]
+
+
+def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """Every string below `value`, with the path that leads to it."""
+    if isinstance(value, str):
+        yield path, value
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _texts(getattr(value, field.name), f"{path}.{field.name}".lstrip("."))
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, f"{path}[{key}]")
+    elif isinstance(value, tuple):
+        for number, item in enumerate(value):
+            yield from _texts(item, f"{path}[{number}]")

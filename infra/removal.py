@@ -1,0 +1,13 @@
+"""What stays when its stack goes: one rule, so that a failed first deploy leaves nothing behind."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+
+# `Retain` would also keep what a rolled-back creation made, and block the next one by its name.
+KEPT = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+
+
+def removal(*, retain: bool) -> cdk.RemovalPolicy:
+    """How a resource with content goes: kept, except while it is first made, or deleted."""
+    return KEPT if retain else cdk.RemovalPolicy.DESTROY

@@ -1,0 +1,76 @@
+"""A bucket for the index's own snapshots, and the role with which the domain writes them."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.credentials import use_key
+from infra.nag import acknowledge, logical_id
+from infra.removal import removal
+
+SNAPSHOTS = "snapshots"
+NO_ACCESS_LOG = (
+    "Only the search service writes here and only while a snapshot is taken or restored, which "
+    "the domain's own application log tells."
+)
+ANY_OBJECT = "A snapshot is many objects whose names the search service chooses, below one prefix."
+
+
+class Storage(Construct):
+    """Private, versioned, TLS only, under our key."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, retain: bool) -> None:
+        super().__init__(scope, construct_id)
+        self.bucket = s3.Bucket(
+            self,
+            "Bucket",
+            encryption=s3.BucketEncryption.KMS,
+            encryption_key=key,
+            bucket_key_enabled=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            versioned=True,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    noncurrent_version_expiration=cdk.Duration.days(30),
+                    abort_incomplete_multipart_upload_after=cdk.Duration.days(7),
+                )
+            ],
+            removal_policy=removal(retain=retain),
+        )
+        acknowledge(self.bucket, {"AwsSolutions-S1": NO_ACCESS_LOG})
+        self.snapshots = iam.Role(
+            self,
+            "Snapshots",
+            assumed_by=iam.ServicePrincipal(
+                "es.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
+            ),
+        )
+        self.snapshots.add_to_policy(
+            iam.PolicyStatement(actions=["s3:ListBucket"], resources=[self.bucket.bucket_arn])
+        )
+        self.snapshots.add_to_policy(
+            iam.PolicyStatement(
+                actions=["s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
+                resources=[self.bucket.arn_for_objects(f"{SNAPSHOTS}/*")],
+            )
+        )
+        use_key(
+            self.snapshots,
+            key,
+            "s3",
+            cdk.Stack.of(self).region,
+            ["kms:Decrypt", "kms:GenerateDataKey"],
+        )
+        reported = f"AwsSolutions-IAM5[Resource::<{logical_id(self.bucket)}.Arn>/{SNAPSHOTS}/*]"
+        acknowledge(self.snapshots, {reported: ANY_OBJECT})
+
+    def handing_over(self) -> iam.PolicyStatement:
+        """What who registers the repository needs: to give the domain this one role."""
+        return iam.PolicyStatement(actions=["iam:PassRole"], resources=[self.snapshots.role_arn])

@@ -1,0 +1,49 @@
+"""Retrieval traces leave the request path by a queue; their writer has its own credential."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.credentials import use_key
+from infra.nag import acknowledge
+
+LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads on."
+
+
+class TraceQueue(Construct):
+    """The queue and what could not be written after three tries."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey) -> None:
+        super().__init__(scope, construct_id)
+        self._key = key
+        self.dead = sqs.Queue(
+            self,
+            "Dead",
+            encryption=sqs.QueueEncryption.KMS,
+            encryption_master_key=key,
+            enforce_ssl=True,
+            retention_period=cdk.Duration.days(14),
+        )
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            encryption=sqs.QueueEncryption.KMS,
+            encryption_master_key=key,
+            enforce_ssl=True,
+            retention_period=cdk.Duration.days(4),
+            # Six times the consumer's timeout: a slow write must not be delivered twice meanwhile.
+            visibility_timeout=cdk.Duration.seconds(180),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),
+        )
+        acknowledge(self.dead, {"Serverless-SQSRedrivePolicy": LAST_STOP})
+
+    def let_send(self, role: iam.Role, region: str) -> None:
+        """Let `role` put traces into the queue."""
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[self.queue.queue_arn])
+        )
+        use_key(role, self._key, "sqs", region, ["kms:Decrypt", "kms:GenerateDataKey"])

@@ -1,0 +1,126 @@
+"""What may be deployed from a checkout: no example value, no stale code, no other context."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from infra import package
+from infra.readiness import cautions, obstacles
+from infra.settings import ENVIRONMENTS, Index, Network, Tokens
+from tests.infra.conftest import ROOT, Template
+
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+FILLED_IN = replace(
+    ENVIRONMENTS["prod"],
+    account="111122223333",
+    graph_url="neo4j+s://abc.databases.neo4j.io",
+    tokens=Tokens("https://id.acme.dev/", "docstokg", "https://id.acme.dev/jwks"),
+    network=Network("vpc-0a1b2c3d4e5f60718", ("a",), ("subnet-0a1b2c3d4e5f60718",)),
+    alarm_email="oncall@acme.dev",
+)
+
+
+def run(program: list[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    given = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+    }
+    return subprocess.run(
+        [sys.executable, *program],
+        cwd=ROOT,
+        env=given | dict(variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_filled_in_settings_have_nothing_against_them() -> None:
+    assert obstacles(FILLED_IN) == []
+    assert cautions(FILLED_IN) == []
+    assert cautions(replace(FILLED_IN, alarm_email="")) != []
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"account": ""}, "account is empty"),
+        ({"account": "12345"}, "not twelve digits"),
+        ({"graph_url": "neo4j+s://dev.graph.example.com"}, "graph_url is an example"),
+        ({"alarm_email": "docstokg@example.com"}, "alarm_email is an example"),
+        ({"tokens": ENVIRONMENTS["prod"].tokens}, "tokens.issuer is an example"),
+        ({"network": ENVIRONMENTS["prod"].network}, "network.private_subnets[2] is an example"),
+        ({"tokens": None}, "tokens names no issuer"),
+        ({"index": Index("existing", endpoint="https://x.example.com")}, "index.endpoint"),
+        ({"function_quota": 500}, "needs a quota of"),
+    ],
+)
+def test_what_is_left_to_fill_in_is_named(changed: dict[str, object], told: str) -> None:
+    assert any(told in found for found in obstacles(replace(FILLED_IN, **changed)))  # type: ignore[arg-type]
+
+
+def test_the_command_line_gets_no_template_that_cannot_work(tmp_path: Path) -> None:
+    """As delivered, every environment has something to fill in; `cdk deploy` must not go on."""
+    cli = {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": json.dumps({"env": "prod"})}
+    done = run(["-m", "infra.app"], cli)
+    assert done.returncode == 1
+    for told in ("account is empty", "tokens.issuer is an example", "vpc_id is an example"):
+        assert told in done.stderr
+    assert not list(tmp_path.glob("*.template.json"))
+    unnamed = run(["-m", "infra.app"], {"CDK_OUTDIR": str(tmp_path)})
+    assert unnamed.returncode == 1
+    assert "-c env=dev" in unnamed.stderr
+
+
+def test_code_that_is_missing_or_old_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stamps as `make package` writes them, then an edit in the sources."""
+    sources = tmp_path / "sources"
+    for part in ("functions/validate/handler.py", "functions/__init__.py", "own/wiring.py"):
+        (sources / part).parent.mkdir(parents=True, exist_ok=True)
+        (sources / part).write_text("A = 1\n")
+    (sources / "requirements").mkdir()
+    (sources / "requirements" / "validate.lock").write_text("")
+    monkeypatch.setattr(package, "ROOT", sources)
+    monkeypatch.setattr(package, "OWN", sources / "own")
+    monkeypatch.setattr(package, "BUILD", tmp_path / "build")
+    (spec,) = (spec for spec in package.built(ROOT) if spec.name == "validate")
+    assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
+    folder = tmp_path / "build" / "aarch64"
+    folder.mkdir(parents=True)
+    package._layer(folder / "layer")
+    (folder / "validate").mkdir()
+    (folder / "validate.stamp").write_text(package._recipe(""))
+    package._own_code(folder / "validate", "validate")
+    assert package.unbuilt("aarch64", (spec,)) == []
+    (sources / "functions" / "validate" / "handler.py").write_text("A = 2\n")
+    assert package.unbuilt("aarch64", (spec,)) == ["validate"]
+    (sources / "own" / "wiring.py").write_text("A = 2\n")
+    assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
+
+
+def test_what_is_tested_is_what_the_command_line_deploys(dev: Template, tmp_path: Path) -> None:
+    """The CLI hands over the context of cdk.json and its own; the template must be the same."""
+    context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
+    cli = {
+        "CDK_OUTDIR": str(tmp_path),
+        "CDK_CONTEXT_JSON": json.dumps(context | {"env": "dev"}),
+    }
+    program = (
+        "from infra.app import build; from infra.settings import environment;"
+        "build(environment('dev')).synth()"
+    )
+    done = run(["-c", program], cli)
+    assert done.returncode == 0, done.stderr
+    for path in dev.paths:
+        deployed = json.loads((tmp_path / path.name).read_text("utf-8"))
+        assert deployed == json.loads(path.read_text("utf-8"))

@@ -1,0 +1,193 @@
+"""Lower bounds: each right that a request or a service needs is there, and not its neighbours."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.infra.conftest import Template
+from tests.infra.deployed import ACCOUNT, REGION, Deployed, sibling
+from tests.infra.iam import Call, Policies, UnknownCondition
+from tests.infra.service_calls import rights
+
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+# Two more of each service that nobody here may do, next to what somebody may.
+FORBIDDEN = {
+    "appconfig": ("appconfig:StartDeployment", "appconfig:UpdateConfigurationProfile"),
+    "cloudwatch": ("cloudwatch:DeleteAlarms", "cloudwatch:PutMetricAlarm"),
+    "dynamodb": ("dynamodb:Scan", "dynamodb:DeleteItem"),
+    "ec2": ("ec2:RunInstances", "ec2:AuthorizeSecurityGroupIngress"),
+    "es": ("es:DeleteDomain", "es:UpdateDomainConfig"),
+    "execute-api": ("execute-api:ManageConnections", "execute-api:InvalidateCache"),
+    "iam": ("iam:CreateRole", "iam:AttachRolePolicy"),
+    "kms": ("kms:ScheduleKeyDeletion", "kms:PutKeyPolicy"),
+    "lambda": ("lambda:UpdateFunctionCode", "lambda:AddPermission"),
+    "logs": ("logs:DeleteLogGroup", "logs:GetLogEvents"),
+    "s3": ("s3:DeleteBucket", "s3:PutBucketPolicy"),
+    "secretsmanager": ("secretsmanager:PutSecretValue", "secretsmanager:DeleteSecret"),
+    "sns": ("sns:Subscribe", "sns:SetTopicAttributes"),
+    "sqs": ("sqs:PurgeQueue", "sqs:SetQueueAttributes"),
+    "states": ("states:StopExecution", "states:UpdateStateMachine"),
+    "sts": ("sts:TagSession", "sts:AssumeRoleWithSAML"),
+    "xray": ("xray:GetTraceSummaries", "xray:DeleteGroup"),
+}
+STRANGER = f"arn:aws:iam::{ACCOUNT}:role/stranger"
+ELSEWHERE = "us-east-1"
+OTHER = "999988887777"
+
+
+def neighbours(call: Call) -> Iterator[Call]:
+    """Calls that differ from an allowed one in one thing, and must all be refused.
+
+    Two other actions, another principal, another resource of the kind, the same in another
+    account, and each condition's key gone or about somebody else.
+    """
+    for action in FORBIDDEN[call.action.split(":")[0]]:
+        yield Call(call.principal, action, call.resource, call.context)
+    for who in (STRANGER, "ec2.amazonaws.com"):
+        yield Call(who, call.action, call.resource, call.context)
+    if call.resource == "*":
+        # No resource to vary: these actions know none (Service Authorization Reference).
+        other = call.principal.replace(ACCOUNT, OTHER).replace(".amazonaws", ".other")
+        yield Call(other, call.action, call.resource, call.context)
+    else:
+        yield Call(call.principal, call.action, sibling(call.resource), call.context)
+        moved = call.resource.replace(ACCOUNT, OTHER).replace(f":{REGION}:", f":{ELSEWHERE}:")
+        if moved != call.resource:
+            yield Call(call.principal, call.action, moved, call.context)
+    for key in call.context:
+        less = {name: value for name, value in call.context.items() if name != key}
+        yield Call(call.principal, call.action, call.resource, less)
+        other = _foreign(call.context[key])
+        yield Call(call.principal, call.action, call.resource, {**less, key: other})
+
+
+def _foreign(value: str) -> str:
+    if ACCOUNT in value:
+        return value.replace(ACCOUNT, OTHER)
+    return value.replace(REGION, ELSEWHERE) if REGION in value else f"{value}-other"
+
+
+def test_what_services_do_for_us_is_allowed_and_its_neighbours_are_not(
+    template: Template,
+) -> None:
+    deployed = Deployed(template)
+    policies = Policies(deployed)
+    lines = list(rights(deployed))
+    assert len(lines) > 150
+    refused = [f"{right.page}: {right.call}" for right in lines if not policies.allows(right.call)]
+    assert refused == []
+    allowed = []
+    for right in lines:
+        others = list(neighbours(right.call))
+        assert len(others) >= 5
+        allowed += [f"{right.call} -> {other}" for other in others if policies.allows(other)]
+    assert allowed == []
+
+
+Statements = list[dict[str, Any]]
+
+
+def _drop(template: Template, fits: Callable[[dict[str, Any]], bool]) -> None:
+    """Take every statement that fits out of every policy document."""
+    dropped = 0
+    for resource in template.resources.values():
+        given = resource.get("Properties", {})
+        for name in ("PolicyDocument", "KeyPolicy"):
+            if "Statement" in given.get(name, {}):
+                statements: Statements = given[name]["Statement"]
+                given[name]["Statement"] = [s for s in statements if not fits(s)]
+                dropped += len(statements) - len(given[name]["Statement"])
+    assert dropped
+
+
+def _name_the_alias(template: Template) -> None:
+    alias = next(iter(template.all("AWS::StepFunctions::StateMachineAlias")))
+    for _, statement in template.statements():
+        if statement["Action"] == "states:StartSyncExecution":
+            statement["Resource"] = {"Ref": alias}
+
+
+def _services(statement: dict[str, Any]) -> str:
+    return json.dumps(statement.get("Principal", {}))
+
+
+DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {
+    "the right to start names the alias": (_name_the_alias, "states:StartSyncExecution"),
+    "no network interfaces": (
+        lambda t: _drop(t, lambda s: "ec2:CreateNetworkInterface" in s["Action"]),
+        "ec2:CreateNetworkInterface",
+    ),
+    "alarms may not publish": (
+        lambda t: _drop(t, lambda s: s["Action"] == "sns:Publish" and "cloudwatch" in _services(s)),
+        "sns:Publish",
+    ),
+    "alarms may not use the key": (
+        lambda t: _drop(t, lambda s: s.get("Sid") == "AlarmsPublishToTheEncryptedTopic"),
+        "kms:GenerateDataKey",
+    ),
+    "tables without their key": (
+        lambda t: _drop(t, lambda s: "dynamodb." in json.dumps(s.get("Condition", {}))),
+        "kms:Decrypt",
+    ),
+    "letters without their key": (
+        lambda t: _drop(t, lambda s: "sqs." in json.dumps(s.get("Condition", {}))),
+        "kms:GenerateDataKey",
+    ),
+    "snapshots without their role": (
+        lambda t: _drop(t, lambda s: s["Action"] == "iam:PassRole"),
+        "iam:PassRole",
+    ),
+}
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_each_missing_right_is_seen(prod: Template, defect: str) -> None:
+    """The defects a review found, put back one by one: the table must refuse each."""
+    broken = copy.copy(prod)
+    broken.resources = copy.deepcopy(prod.resources)
+    undo, action = DEFECTS[defect]
+    undo(broken)
+    policies = Policies(Deployed(broken))
+    refused = {r.call.action for r in rights(Deployed(broken)) if not policies.allows(r.call)}
+    assert action in refused
+
+
+def test_versions_can_be_deleted_and_functions_cannot(template: Template) -> None:
+    deployed = Deployed(template)
+    policies = Policies(deployed)
+    (role,) = (arn for arn, name in policies.roles.items() if name.startswith("Pruning"))
+    for name in deployed.all("AWS::Lambda::Function"):
+        arn = deployed.arn(name)
+        assert policies.allows(Call(role, "lambda:DeleteFunction", f"{arn}:7"))
+        assert not policies.allows(Call(role, "lambda:DeleteFunction", arn))
+
+
+def test_a_condition_without_a_rule_is_not_guessed(template: Template) -> None:
+    policies = Policies(Deployed(template))
+    role = next(iter(policies.of_roles))
+    policies.of_roles[role] = [
+        {
+            "Effect": "Allow",
+            "Action": "sqs:SendMessage",
+            "Resource": "*",
+            "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}},
+        }
+    ]
+    with pytest.raises(UnknownCondition, match="aws:SourceIp"):
+        policies.allows(Call(role, "sqs:SendMessage", "arn:aws:sqs:eu-central-1:1:q"))
+
+
+def test_an_explicit_denial_wins(template: Template) -> None:
+    """Queues and topic refuse plain HTTP whatever else is granted."""
+    deployed = Deployed(template)
+    policies = Policies(deployed)
+    topic = deployed.ref(deployed.only("AWS::SNS::Topic"))
+    plain = {"aws:SourceAccount": ACCOUNT, "aws:SecureTransport": "false"}
+    secure = {"aws:SourceAccount": ACCOUNT}
+    assert policies.allows(Call("cloudwatch.amazonaws.com", "sns:Publish", topic, secure))
+    assert not policies.allows(Call("cloudwatch.amazonaws.com", "sns:Publish", topic, plain))
+    assert "SecureTransport" in json.dumps(policies.of_resources[topic])

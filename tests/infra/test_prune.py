@@ -1,0 +1,126 @@
+"""Old versions go and nothing a rollback needs does: moto's Lambda, Step Functions by its model."""
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+from zipfile import ZipFile
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from infra.prune import Leftovers, leftovers, prune
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+REGION = "eu-central-1"
+MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:docstokg-prod"
+NAME = "docstokg-prod-ground"
+ROLE = "arn:aws:iam::123456789012:role/any"
+
+
+@pytest.fixture
+def functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """One function with six published versions; `live` names the fifth."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with mock_aws():
+        trust = {"Version": "2012-10-17", "Statement": []}
+        boto3.client("iam", region_name=REGION).create_role(
+            RoleName="any", AssumeRolePolicyDocument=json.dumps(trust)
+        )
+        client = boto3.client("lambda", region_name=REGION)
+        client.create_function(
+            FunctionName=NAME, Role=ROLE, Handler="a.b", Runtime="python3.13", Code=code(0)
+        )
+        for number in range(1, 7):
+            client.update_function_code(FunctionName=NAME, **code(number))
+            client.publish_version(FunctionName=NAME)
+        client.create_alias(FunctionName=NAME, Name="live", FunctionVersion="5")
+        yield client
+
+
+def code(number: int) -> dict[str, bytes]:
+    content = BytesIO()
+    with ZipFile(content, "w") as archive:
+        archive.writestr("a.py", f"b = {number}")
+    return {"ZipFile": content.getvalue()}
+
+
+def version_of(number: int) -> str:
+    return f"arn:aws:lambda:{REGION}:123456789012:function:{NAME}:{number}"
+
+
+@pytest.fixture
+def states() -> Iterator[Any]:
+    client = boto3.session.Session("x", "x", region_name=REGION).client("stepfunctions")
+    with Stubber(client) as stub:
+        client.stub = stub
+        yield client
+        stub.assert_no_pending_responses()
+
+
+def describe(states: Any, names: dict[int, str], routed: tuple[int, ...]) -> None:
+    """Machine versions by number, newest first, each naming one function version."""
+    listed = [
+        {"stateMachineVersionArn": f"{MACHINE}:{n}", "creationDate": 0} for n in sorted(names)[::-1]
+    ]
+    states.stub.add_response(
+        "list_state_machine_versions",
+        {"stateMachineVersions": listed},
+        {"stateMachineArn": MACHINE, "maxResults": 100},
+    )
+    shares = [{"stateMachineVersionArn": f"{MACHINE}:{n}", "weight": 50} for n in routed]
+    states.stub.add_response(
+        "describe_state_machine_alias",
+        {"routingConfiguration": shares},
+        {"stateMachineAliasArn": f"{MACHINE}:live"},
+    )
+    newest = sorted(names)[::-1][:3]
+    for number in sorted({*newest, *routed})[::-1]:
+        states.stub.add_response(
+            "describe_state_machine",
+            {
+                "stateMachineArn": f"{MACHINE}:{number}",
+                "name": "docstokg-prod",
+                "definition": json.dumps({"FunctionName": names[number]}),
+                "roleArn": ROLE,
+                "type": "EXPRESS",
+                "creationDate": 0,
+            },
+            {"stateMachineArn": f"{MACHINE}:{number}"},
+        )
+
+
+def test_the_last_three_what_traffic_goes_to_and_what_an_alias_names_stay(
+    states: Any, functions: Any
+) -> None:
+    named = {1: version_of(1), 2: version_of(2), 3: version_of(3), 4: version_of(4)}
+    named[5] = version_of(6)
+    describe(states, named, routed=(1, 5))
+    found = leftovers(MACHINE, [NAME], states, functions)
+    # 3, 4 and 6 by the last three machines, 1 by traffic, 5 by the alias.
+    assert found == Leftovers((f"{MACHINE}:2",), (version_of(2),))
+    states.stub.add_response(
+        "delete_state_machine_version", {}, {"stateMachineVersionArn": f"{MACHINE}:2"}
+    )
+    prune(found, states, functions)
+    left = functions.list_versions_by_function(FunctionName=NAME)["Versions"]
+    assert [v["Version"] for v in left] == ["$LATEST", "1", "3", "4", "5", "6"]
+
+
+def test_a_machine_that_names_nothing_is_no_reason_to_remove_everything(
+    states: Any, functions: Any
+) -> None:
+    describe(states, {1: "${GroundFunction}"}, routed=(1,))
+    with pytest.raises(ValueError, match="nothing is safe to remove"):
+        leftovers(MACHINE, [NAME], states, functions)
+
+
+def test_only_versions_are_removed(states: Any, functions: Any) -> None:
+    whole = f"arn:aws:lambda:{REGION}:123456789012:function:{NAME}"
+    for arn in (whole, f"{whole}:live", f"{whole}:$LATEST"):
+        with pytest.raises(ValueError, match="no version"):
+            prune(Leftovers((), (arn,)), states, functions)
+    assert len(functions.list_versions_by_function(FunctionName=NAME)["Versions"]) == 7
