@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,8 @@ from docstokg.adapters.opensearch import OpenSearchIndex
 from docstokg.adapters.opensearch_writer import OpenSearchWriter
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
-from docstokg.errors import DocsToKGError, Timeout, Unavailable, WrongAnswer
+from docstokg.domain.circuit import Circuit
+from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
 from docstokg_local import services
 from docstokg_local.services import Endpoint, Which
@@ -112,7 +114,8 @@ def test_without_hydration_it_is_503(through: TestClient, proxy: Proxy, mood: An
 
 
 def test_no_connection_is_left_behind(place: Place, proxy: Proxy) -> None:
-    index = OpenSearchIndex(url=place.seen_through(proxy).index_url)
+    never = Circuit(failures=1_000_000)
+    index = OpenSearchIndex(url=place.seen_through(proxy).index_url, circuit=never)
     try:
         for mood in ("drip", "slow", "cut"):
             proxy.mood = mood  # type: ignore[assignment]
@@ -135,6 +138,48 @@ def test_a_hung_server(place: Place) -> None:
             ask(opened, status=503)
         warm(opened)
         assert reasons(ask(opened)) == set()
+
+
+def test_a_hung_server_costs_five_requests_and_is_back_by_itself(place: Place) -> None:
+    index = OpenSearchIndex(url=place.at.url)
+    try:
+        assert index.search(WORDS, SPACE, 10.0)[0].hits
+        index.info(10.0)
+        with stopped(place.at.pid):
+            for _ in range(5):
+                with pytest.raises(Timeout):
+                    index.search(WORDS, SPACE, 0.3)
+            begun = time.monotonic()
+            for _ in range(20):
+                with pytest.raises(CircuitOpen):
+                    index.search(WORDS, SPACE, 0.3)
+            with pytest.raises(CircuitOpen):  # what was known of it is no longer said
+                index.info(1.0)
+            assert time.monotonic() - begun < 0.3
+
+        def answers() -> bool:
+            try:
+                return bool(index.search(WORDS, SPACE, 10.0)[0].hits)
+            except CircuitOpen:
+                return False
+
+        assert eventually(answers, 10.0)
+    finally:
+        index.close()
+
+
+def test_an_index_that_is_not_there_is_down_and_named(place: Place) -> None:
+    settings = place.settings.model_copy(update={"index_name": "misspelt"})
+    with client(settings, **place.models) as opened:
+        health = opened.get("/v1/health")
+        assert health.status_code == 503
+        assert health.json()["dependencies"]["index"]["state"] == "down"
+    index = OpenSearchIndex(url=place.at.url, name="misspelt")
+    try:
+        with pytest.raises(Unavailable, match=r"'misspelt'.*DOCSTOKG_INDEX_NAME"):
+            index.info(10.0)
+    finally:
+        index.close()
 
 
 def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:

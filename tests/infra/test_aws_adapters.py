@@ -14,14 +14,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from docstokg.adapters.appconfig_flags import AppConfigFlags
 from docstokg.adapters.aws import AwsService
+from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.dynamodb_cache import DynamoDbCache
 from docstokg.adapters.dynamodb_counter import DynamoDbCounter
 from docstokg.adapters.jwt_tokens import Claims, JwksTokens
 from docstokg.adapters.secrets import read_secrets
-from docstokg.adapters.shared_circuit import CircuitTable, GuardedGraph
+from docstokg.adapters.shared_circuit import CircuitTable
 from docstokg.adapters.sqs_trace import SqsTrace
-from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Caller, TraceMessage
+from docstokg.domain.circuit import Circuit
 from docstokg.errors import (
     CircuitOpen,
     DocsToKGError,
@@ -107,26 +108,8 @@ def test_nobody_listening_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> Non
         SqsTrace("http://127.0.0.1/1/q", service).send(TRACE, LONG_S)
 
 
-class Down:
-    """A graph whose own circuit is open."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def names(self, *_: object) -> dict[str, tuple[str, ...]]:
-        self.calls += 1
-        raise CircuitOpen("own")
-
-
-class Up(Down):
-    """A graph that answers."""
-
-    def names(self, *_: object) -> dict[str, tuple[str, ...]]:
-        self.calls += 1
-        return {}
-
-
-SCOPE = Scope(namespace="default")
+def refuse() -> None:
+    raise Unavailable("refused")
 
 
 def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: Any) -> None:
@@ -137,18 +120,17 @@ def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: A
         BillingMode="PAY_PER_REQUEST",
     )
     first, second = (CircuitTable("circuit", "graph", REGION, refresh_s=0) for _ in range(2))
-    down, up = Down(), Up()
-    here, there = GuardedGraph(down, first), GuardedGraph(up, second)  # type: ignore[arg-type]
-    assert there.names([], SCOPE, 1) == {}
-    with pytest.raises(CircuitOpen):
-        here.names([], SCOPE, 1)
+    once = Circuit(failures=1)
+    here, there = (Breaker("graph", circuit=once, shared=table) for table in (first, second))
+    assert there.call(lambda: 1, 1) == 1
+    with pytest.raises(Unavailable, match="refused"):
+        here.call(refuse, 1)
     first.settle()
     second.is_open()
     second.settle()
-    for graph in (here, there):
+    for breaker in (here, there):
         with pytest.raises(CircuitOpen, match="elsewhere"):
-            graph.names([], SCOPE, 1)
-    assert (down.calls, up.calls) == (1, 1)
+            breaker.call(lambda: 1, 1)
     third = CircuitTable("circuit", "model", REGION, refresh_s=0)
     assert not third.is_open()
     third.open(0)
@@ -158,9 +140,9 @@ def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: A
 
 def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
     table = CircuitTable("nowhere", "graph", REGION, refresh_s=0)
-    graph = GuardedGraph(Up(), table)  # type: ignore[arg-type]
+    breaker = Breaker("graph", shared=table)
     for _ in range(3):
-        assert graph.names([], SCOPE, 1) == {}
+        assert breaker.call(lambda: 1, 1) == 1
         table.settle()
 
 

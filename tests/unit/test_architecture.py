@@ -61,8 +61,8 @@ FREE = {
 }
 
 
-SHARED = {"bounded", "wordpieces"}
-"""What belongs to no vendor: a limit on a call, the vocabulary of two models."""
+SHARED = {"bounded", "breaker", "wordpieces"}
+"""What belongs to no vendor: a limit on a call, a circuit, the vocabulary of two models."""
 
 PREFIXES = {"cypher": "neo4j", "plan": "neo4j", "onnx": "onnx", "numpy": "onnx"}
 AWS = {

@@ -122,13 +122,16 @@ class Wiring:
             return SqliteGraph(path)
         from docstokg.adapters.neo4j import Neo4jGraph
 
-        graph = Neo4jGraph(**self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms)
-        graph.prepare()  # plans are looked at when the process starts, never in a request
-        if self.settings.circuit_table is None:
-            return graph
-        from docstokg.adapters.shared_circuit import CircuitTable, GuardedGraph
+        shared = None
+        if self.settings.circuit_table is not None:
+            from docstokg.adapters.shared_circuit import CircuitTable
 
-        return GuardedGraph(graph, CircuitTable(self.settings.circuit_table, "graph"))
+            shared = CircuitTable(self.settings.circuit_table, "graph")
+        graph = Neo4jGraph(
+            **self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms, shared=shared
+        )
+        graph.prepare()  # plans are looked at when the process starts, never in a request
+        return graph
 
     def graph_writer(self) -> GraphWriter:
         """Give the loading side of the graph."""
@@ -312,8 +315,7 @@ class Wiring:
             return SqliteTraces(path)
         from docstokg.adapters.neo4j_traces import Neo4jTraces
 
-        given = self._neo4j()
-        return Neo4jTraces(given["url"], given["user"], given["password"], given["database"])
+        return Neo4jTraces(**self._neo4j())
 
     def workflow(self) -> Workflow:
         """Give the state machine that `workflow_arn` names, for a function that starts it."""

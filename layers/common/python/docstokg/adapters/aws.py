@@ -2,8 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
 from typing import Any, TypeVar
 
 import boto3
@@ -16,6 +14,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from docstokg.adapters.bounded import within
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -26,7 +25,6 @@ from docstokg.errors import (
 )
 
 Answer = TypeVar("Answer")
-WORKERS = 4
 # The socket's own limits: they end a call that was already given up, so no thread stays behind.
 SOCKET = Config(
     connect_timeout=1,
@@ -80,16 +78,10 @@ class AwsService:
         self._endpoint = endpoint
         self._client: Any = None
         self._lock = threading.Lock()
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix=f"aws-{name}")
 
     def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
         """Run `ask(client)`; `Timeout` in time, any other failure as the tree names it."""
-        asked = self._workers.submit(self._translated, ask)
-        try:
-            return asked.result(timeout=timeout_s)
-        except NotYet as exc:
-            asked.cancel()
-            raise Timeout(f"{self.name} did not answer within {timeout_s:.3f} s") from exc
+        return within(lambda: self._translated(ask), timeout_s, self.name)
 
     def _translated(self, ask: Callable[[Any], Answer]) -> Answer:
         try:

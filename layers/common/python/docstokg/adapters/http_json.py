@@ -3,16 +3,14 @@
 import http.client
 import json
 import ssl
-import threading
 import time
 from collections.abc import Callable, Mapping
-from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import urlsplit
 
-from docstokg.domain.circuit import Circuit
+from docstokg.adapters.bounded import within
+from docstokg.adapters.breaker import Breaker
 from docstokg.errors import (
-    CircuitOpen,
     DocsToKGError,
     Misconfigured,
     QuotaExceeded,
@@ -39,9 +37,7 @@ class Endpoint:
             raise Misconfigured(f"{url!r} is no http(s) address")
         self.url = url
         self._api_key = api_key
-        self._clock = clock
-        self._circuit = Circuit()
-        self._lock = threading.Lock()
+        self._breaker = Breaker(self._host(), counts=(DocsToKGError,), clock=clock)
 
     def post(self, payload: Mapping[str, Any], timeout_s: float) -> Any:
         """Send and return parsed JSON within `timeout_s` in all.
@@ -49,48 +45,22 @@ class Endpoint:
         `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Unavailable` (refused, other statuses,
         broken off), `WrongAnswer` (no JSON). Messages never hold what was sent.
         """
-        with self._lock:
-            if not self._circuit.allows(self._clock()):
-                raise CircuitOpen(f"{self._host()} failed repeatedly; it is left alone for a while")
-            self._circuit = self._circuit.called(self._clock())
-        try:
-            answer = self._within(payload, timeout_s)
-        except DocsToKGError:
-            self.failed()
-            raise
-        with self._lock:
-            self._circuit = self._circuit.succeeded()
-        return answer
-
-    def failed(self) -> None:
-        """Count a failure, also one that only a look at the answer's content could find."""
-        with self._lock:
-            self._circuit = self._circuit.failed(self._clock())
-
-    def _within(self, payload: Mapping[str, Any], timeout_s: float) -> Any:
-        outcome: SimpleQueue[Any] = SimpleQueue()
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return self._breaker.call(lambda: self._within(body, timeout_s), timeout_s)
 
-        def run() -> None:
-            try:
-                outcome.put(self._sent(body, timeout_s))
-            except (OSError, http.client.HTTPException, ValueError, DocsToKGError) as exc:
-                outcome.put(exc)
+    def failed(self, exc: DocsToKGError) -> None:
+        """Count a failure that only a look at the answer's content could find."""
+        self._breaker.failed(exc)
 
-        threading.Thread(target=run, name="http-json", daemon=True).start()
+    def _within(self, body: bytes, timeout_s: float) -> Any:
         try:
-            result = outcome.get(timeout=max(0.0, timeout_s))
-        except Empty:
-            raise Timeout(f"{self._host()} did not answer in {timeout_s:.2f} s") from None
-        if isinstance(result, DocsToKGError):
-            raise result
-        if isinstance(result, TimeoutError):
-            raise Timeout(f"{self._host()} did not answer in {timeout_s:.2f} s") from result
-        if isinstance(result, OSError | http.client.HTTPException):
-            raise Unavailable(f"{self._host()}: {type(result).__name__}") from result
-        if isinstance(result, Exception):
-            raise WrongAnswer(f"{self._host()} answered something that is no JSON") from result
-        return result
+            return within(lambda: self._sent(body, timeout_s), timeout_s, self._host())
+        except TimeoutError as exc:
+            raise Timeout(f"{self._host()} did not answer in {timeout_s:.2f} s") from exc
+        except (OSError, http.client.HTTPException) as exc:
+            raise Unavailable(f"{self._host()}: {type(exc).__name__}") from exc
+        except ValueError as exc:
+            raise WrongAnswer(f"{self._host()} answered something that is no JSON") from exc
 
     def _sent(self, body: bytes, timeout_s: float) -> Any:
         parts = urlsplit(self.url)
@@ -154,6 +124,6 @@ def first_that_answers[Answer](
         try:
             return read(answer)
         except WrongAnswer as exc:
-            endpoint.failed()
+            endpoint.failed(exc)
             error = exc
     raise error

@@ -3,9 +3,9 @@
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from queue import Empty, SimpleQueue
 from typing import Any
 
+from docstokg.adapters.bounded import within
 from docstokg.contracts.completion import Completion
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, WrongAnswer
 
@@ -46,16 +46,15 @@ class LiteLlm:
     ) -> Completion:
         """Return one completion within `timeout_s` seconds in all, import and dripping included.
 
-        litellm's own timeout only bounds the wait between bytes, so the call runs in a daemon
-        thread that is abandoned when time is up. `Timeout`, `QuotaExceeded` (429), `Unavailable`
-        (refused, 4xx, 5xx, broken off) and `WrongAnswer` (no text where text should be).
+        litellm's own timeout only bounds the wait between bytes. `Timeout`, `QuotaExceeded` (429),
+        `Unavailable` (refused, 4xx, 5xx, broken off) and `WrongAnswer` (no text where text
+        should be).
         """
         if self._base_url is None and self._api_key is None:
             raise Unavailable(
                 f"no language model is configured for {model!r}: set DOCSTOKG_LLM_BASE_URL or "
                 "DOCSTOKG_LLM_API_KEY, or ask for the model 'extractive'"
             )
-        outcome: SimpleQueue[Any] = SimpleQueue()
         arguments = {
             "messages": [dict(message) for message in messages],
             "model": model,
@@ -64,27 +63,15 @@ class LiteLlm:
             # Whole seconds: litellm keeps one client per timeout value.
             "timeout": float(int(timeout_s) + 1),
         }
-        thread = threading.Thread(
-            target=self._call, args=(arguments, outcome), name="litellm", daemon=True
-        )
-        thread.start()
-        try:
-            result = outcome.get(timeout=timeout_s)
-        except Empty:
-            raise Timeout(f"model {model} did not answer in {timeout_s:.1f} s") from None
-        if isinstance(result, BaseException):
-            raise result
-        return self._completion(result, model)
+        answer = within(lambda: self._call(arguments), timeout_s, f"model {model}")
+        return self._completion(answer, model)
 
-    def _call(self, arguments: dict[str, Any], outcome: SimpleQueue[Any]) -> None:
+    def _call(self, arguments: dict[str, Any]) -> Any:
         model = arguments["model"]
         try:
-            vendor = self._vendor()
-            outcome.put(vendor.completion(**arguments | self._target(model)))
-        except BaseException as exc:  # noqa: BLE001 - handed to the caller's thread, never lost
-            translated = _translated(exc, model)
-            translated.__cause__ = exc
-            outcome.put(translated)
+            return self._vendor().completion(**arguments | self._target(model))
+        except Exception as exc:
+            raise _translated(exc, model) from exc
 
     def _target(self, model: str) -> dict[str, Any]:
         common = {"num_retries": 0, "max_retries": 0, "drop_params": True, "stream": False}
@@ -151,7 +138,7 @@ def _legible(text: str) -> str:
     return text.encode("utf-8", "ignore").decode("utf-8").replace("\x00", "")
 
 
-def _translated(error: BaseException, model: str) -> BaseException:
+def _translated(error: Exception, model: str) -> Exception:
     """Give our error for litellm's, the most specific first; their texts may quote the prompt."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     table: tuple[tuple[str, type[DocsToKGError], str], ...] = (

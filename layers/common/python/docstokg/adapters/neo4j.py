@@ -16,6 +16,7 @@ from neo4j import (
 from neo4j import exceptions as vendor
 
 from docstokg.adapters import cypher
+from docstokg.adapters.breaker import Breaker, SharedCircuit
 from docstokg.adapters.cypher import STORE, Template
 from docstokg.adapters.neo4j_server import Server
 from docstokg.adapters.plan_guard import Verdict, judge, refused
@@ -37,8 +38,6 @@ from docstokg.domain.identity import namespaced
 from docstokg.domain.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS, most_starts
 from docstokg.domain.visibility import required
 from docstokg.errors import (
-    CircuitOpen,
-    Misconfigured,
     PlanRejected,
     Timeout,
     Unavailable,
@@ -51,6 +50,7 @@ WARM_RUNS = 6
 QUICK_S = 0.1
 WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as a long question has
 CHECK_S = 180.0
+PROBE_S = 2.0
 Row = Sequence[Any]
 
 
@@ -67,11 +67,19 @@ class Neo4jGraph:
         telemetry: Telemetry | None = None,
         timeout_ms: int = 1500,
         circuit: Circuit | None = None,
+        shared: SharedCircuit | None = None,
     ) -> None:
         self._telemetry = telemetry or Telemetry()
         self._server = Server(url, user, password, database)
         self._cap_s = timeout_ms / 1000
-        self._circuit = circuit or Circuit()
+        self._shared = shared
+        self._breaker = Breaker(
+            "graph",
+            circuit=circuit,
+            probe=self._probe,
+            shared=shared,
+            telemetry=self._telemetry,
+        )
         self._lock = threading.Lock()
         self._admitted = committed_digests()
         self._verdicts: dict[str, Verdict] = {}
@@ -81,7 +89,9 @@ class Neo4jGraph:
         self._warm_for: str | None = None  # the finished load that was seen then
 
     def prepare(self) -> None:
-        """Begin to warm up, without waiting for it."""
+        """Begin to warm up and to learn what other processes know, without waiting for it."""
+        if self._shared is not None:
+            self._shared.is_open()
         self._check_behind()
 
     def warm(self, timeout_s: float = WARM_UP_S) -> tuple[Verdict, ...]:
@@ -198,6 +208,7 @@ class Neo4jGraph:
 
     def close(self) -> None:
         """Give the connections back and end the background loop."""
+        self._breaker.close()
         self._server.close()
 
     def _by_id(
@@ -233,35 +244,34 @@ class Neo4jGraph:
         self._require_admitted(template)
         if timeout_s <= 0:
             raise Timeout("no time left to ask Neo4j")
-        now = time.monotonic()
-        with self._lock:
-            if not self._circuit.allows(now):
-                raise CircuitOpen("Neo4j failed repeatedly; it is not called for a while")
-            self._circuit = self._circuit.called(now)
-        asked = template.checked(parameters)
-        try:
+        parameter_map = template.checked(parameters)
+
+        def ask() -> list[Record]:
             with self._telemetry.span(f"graph.{template.name}"):
-                rows = self._server.read(template.text, asked, timeout_s)
-        except (Unavailable, Timeout, Misconfigured) as exc:
-            if isinstance(exc, Timeout):
-                self._telemetry.count("cypher_timeout_total", template=template.name)
-                self._check_behind()  # perhaps it was the planning that took so long
-            with self._lock:
-                was = self._circuit.opened_at
-                self._circuit = self._circuit.failed(time.monotonic())
-                opened = was is None and self._circuit.opened_at is not None
-            if opened:
-                self._telemetry.count("circuit_open_total", dependency="graph")
+                return self._server.read(template.text, parameter_map, timeout_s)
+
+        try:
+            # Health asks the graph itself, whatever other processes say of it.
+            rows = self._breaker.call(ask, timeout_s, alone=template is cypher.INFO)
+        except Timeout:
+            self._telemetry.count("cypher_timeout_total", template=template.name)
+            self._check_behind()  # perhaps it was the planning that took so long
             raise
-        except WrongAnswer:
-            with self._lock:  # it is there and answers
-                self._circuit = self._circuit.succeeded()
-            raise
-        with self._lock:
-            self._circuit = self._circuit.succeeded()
         if not self._warm:
             self._check_behind()
         return rows
+
+    def _probe(self) -> None:
+        """Ask whether the graph is back, and wait until its queries are quick again.
+
+        The first runs after a restart take longer than a request may: as trials they would fail
+        one after the other, and the graph would stay off for minutes.
+        """
+        self._finished(PROBE_S)
+        self._check_behind()
+        self._checked.wait(CHECK_S)
+        if not self._warm:
+            raise Unavailable("Neo4j is there, but its queries could not be run")
 
     def _require_admitted(self, template: Template) -> None:
         verdict = self._verdicts.get(template.digest)

@@ -6,16 +6,18 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import Unpack
 
+from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.opensearch_layout import Json, facts_alias, feature_name, numbers
 from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
 from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.circuit import Circuit
 from docstokg.domain.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import may_see, required
-from docstokg.errors import DocsToKGError, WrongAnswer
+from docstokg.errors import DocsToKGError, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
 MAX_CLAUSES = 400  # the server allows 1,024 in all; the exact sub-field doubles the words
@@ -28,6 +30,7 @@ MAX_COUNTED = 60_000  # the server allows 65,535 buckets; the rarest tokens beyo
 WARM_UP_S = 20.0
 WARM_SIZE = 80
 INFO_TTL_S = 10.0
+PROBE_S = 2.0
 
 
 class OpenSearchIndex:
@@ -39,11 +42,18 @@ class OpenSearchIndex:
         name: str = "docstokg",
         telemetry: Telemetry | None = None,
         info_ttl_s: float = INFO_TTL_S,
+        circuit: Circuit | None = None,
         **connection: Unpack[Connection],
     ) -> None:
         self._name = name
         self._telemetry = telemetry or Telemetry()
         self._server = Server(**connection)
+        self._breaker = Breaker(
+            "index",
+            circuit=circuit,
+            probe=lambda: index_notes(self._server, name, PROBE_S),
+            telemetry=self._telemetry,
+        )
         self._info_ttl_s = info_ttl_s
         self._info: tuple[float, IndexInfo] | None = None
         self._rarity = Rarity()
@@ -79,9 +89,7 @@ class OpenSearchIndex:
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
             lines += [json.dumps(header), _child(query, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
-            answer = self._server.call(
-                "POST", "/_msearch", timeout_s=timeout_s, body="\n".join(lines) + "\n"
-            )
+            answer = self._post("/_msearch", "\n".join(lines) + "\n", timeout_s)
             with schema_checked("_msearch"):
                 children = answer["responses"]
                 if len(children) != len(queries):
@@ -133,18 +141,17 @@ class OpenSearchIndex:
                     vectors[found["_id"]] = base64.b64decode(fields["sentence_vectors"][0])
         return vectors
 
-    def _read(self, wanted: Sequence[str], fields: str, timeout_s: float) -> Any:
+    def _read(self, wanted: Sequence[str], fields: str, timeout_s: float) -> Json:
         with self._telemetry.span("index.get", chunks=len(wanted)):
-            return self._server.call(
-                "POST",
+            return self._post(
                 f"/{self._name}/_mget",
-                timeout_s=timeout_s,
-                params={"_source": "false", "stored_fields": fields},
-                body=json.dumps({"ids": list(wanted)}),
+                json.dumps({"ids": list(wanted)}),
+                timeout_s,
+                {"_source": "false", "stored_fields": fields},
             )
 
     def info(self, timeout_s: float) -> IndexInfo:
-        """Read the counts and what `open_load` noted; an index not made yet is an empty one.
+        """Read the counts and what `open_load` noted; `Unavailable` for an index not made yet.
 
         Every request asks for the model: an answer is kept `info_ttl_s` when it names one and no
         load is open, so that requests stay at one round trip. What tokens are worth is read anew
@@ -155,9 +162,14 @@ class OpenSearchIndex:
         if kept is not None and time.monotonic() - kept[0] < self._info_ttl_s:
             return kept[1]
         self._info = None
-        noted = index_notes(self._server, self._name, timeout_s)
+        noted = self._breaker.call(
+            lambda: index_notes(self._server, self._name, timeout_s), timeout_s
+        )
         if noted is None:
-            return IndexInfo()
+            raise Unavailable(
+                f"there is no index {self._name!r}: run `docstokg load SOURCE` first, or set "
+                "DOCSTOKG_INDEX_NAME"
+            )
         spaces = {"spaces": {"terms": {"field": "namespace", "size": MAX_NAMESPACES}}}
         count = {"size": 0, "track_total_hits": True, "aggs": spaces}
         body = "".join(
@@ -165,7 +177,7 @@ class OpenSearchIndex:
             for alias in (self._name, facts_alias(self._name))
         )
         left = max(0.001, until - time.monotonic())
-        answer = self._server.call("POST", "/_msearch", timeout_s=left, body=body)
+        answer = self._post("/_msearch", body, left)
         with schema_checked("_msearch"):
             chunks, facts = (child["hits"]["total"]["value"] for child in answer["responses"])
             buckets = answer["responses"][0]["aggregations"]["spaces"]["buckets"]
@@ -191,12 +203,11 @@ class OpenSearchIndex:
             return
         tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
         try:
-            answer = self._server.call(
-                "POST",
+            answer = self._post(
                 f"/{self._name}/_search",
-                timeout_s=timeout_s,
-                body=json.dumps({"size": 0, "aggs": {"tokens": tokens}}),
-                params={"filter_path": "aggregations.tokens.buckets"},
+                json.dumps({"size": 0, "aggs": {"tokens": tokens}}),
+                timeout_s,
+                {"filter_path": "aggregations.tokens.buckets"},
             )
             with schema_checked("_search"):
                 buckets = answer.get("aggregations", {}).get("tokens", {}).get("buckets", [])
@@ -208,7 +219,22 @@ class OpenSearchIndex:
 
     def close(self) -> None:
         """Give the connections back."""
+        self._breaker.close()
         self._server.close()
+
+    def _post(
+        self, path: str, body: str, timeout_s: float, params: Mapping[str, str] | None = None
+    ) -> Json:
+        """Ask inside the time, behind the circuit; after a failure nothing is taken for known."""
+
+        def ask() -> Json:
+            return self._server.call("POST", path, timeout_s=timeout_s, body=body, params=params)
+
+        try:
+            return self._breaker.call(ask, timeout_s)
+        except DocsToKGError:
+            self._info = None
+            raise
 
 
 @dataclass(frozen=True, slots=True)

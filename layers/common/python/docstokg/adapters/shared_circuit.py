@@ -6,24 +6,21 @@ counts, and without the table every sandbox has only its own circuit, as on a la
 
 import threading
 import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 from docstokg.adapters.aws import AwsService
-from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, SliceRequest
-from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.errors import CircuitOpen, DocsToKGError
-from docstokg.ports import KnowledgeGraph
+from docstokg.errors import DocsToKGError
 
-Answer = TypeVar("Answer")
 REFRESH_S = 5.0
 TABLE_TIME_S = 10.0
 RECOVERY_S = 30
 
 
 class CircuitTable:
-    """Until when (epoch seconds) a dependency is known to be down; key `name`, TTL `expires_at`."""
+    """A `SharedCircuit`: until when (epoch seconds) a dependency is known to be down.
+
+    Key `name`, TTL `expires_at`.
+    """
 
     def __init__(
         self,
@@ -83,66 +80,3 @@ class CircuitTable:
             )
         except DocsToKGError:
             return
-
-
-class GuardedGraph:
-    """The KnowledgeGraph port over another one, behind what all sandboxes know of it."""
-
-    def __init__(self, inner: KnowledgeGraph, table: CircuitTable) -> None:
-        self._inner, self._table = inner, table
-
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """See the port."""
-        return self._guard(lambda: self._inner.slice(request, scope, timeout_s))
-
-    def widen(
-        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
-    ) -> GraphSlice:
-        """See the port."""
-        return self._guard(lambda: self._inner.widen(frontier, request, scope, timeout_s))
-
-    def entities(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> tuple[SliceEntity, ...]:
-        """See the port."""
-        return self._guard(lambda: self._inner.entities(ids, scope, timeout_s))
-
-    def names(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> dict[str, tuple[str, ...]]:
-        """See the port."""
-        return self._guard(lambda: self._inner.names(ids, scope, timeout_s))
-
-    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
-        """See the port."""
-        return self._guard(lambda: self._inner.vectors(ids, scope, timeout_s))
-
-    def relations_of(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
-    ) -> tuple[SliceRelation, ...]:
-        """See the port."""
-        return self._guard(lambda: self._inner.relations_of(ids, scope, timeout_s))
-
-    def info(self, timeout_s: float) -> GraphInfo:
-        """See the port; health asks the graph itself, whatever the others say."""
-        return self._inner.info(timeout_s)
-
-    def warm(self) -> None:
-        """Connect, and learn what the others know."""
-        self._table.is_open()
-        if callable(warm := getattr(self._inner, "warm", None)):
-            warm()
-
-    def close(self) -> None:
-        """Give the connections back."""
-        if callable(close := getattr(self._inner, "close", None)):
-            close()
-
-    def _guard(self, ask: Callable[[], Answer]) -> Answer:
-        if self._table.is_open():
-            raise CircuitOpen("the graph failed repeatedly elsewhere; it is not called for a while")
-        try:
-            return ask()
-        except CircuitOpen:
-            self._table.open()
-            raise

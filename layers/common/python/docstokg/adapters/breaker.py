@@ -1,0 +1,153 @@
+"""The circuit of one dependency, asked and told from every thread of a process."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from docstokg.domain.circuit import Circuit
+from docstokg.errors import (
+    CircuitOpen,
+    DocsToKGError,
+    Misconfigured,
+    Permanent,
+    Timeout,
+    Unavailable,
+)
+from docstokg.observability import Telemetry
+
+SHORTEST_S = 0.25
+"""A call that was given less says nothing of the other side when it comes to its end."""
+
+PROBE_EVERY_S = 1.0
+SLOWEST_PROBE_S = 30.0
+
+
+class SharedCircuit(Protocol):
+    """What other processes know of the same dependency."""
+
+    def is_open(self) -> bool:
+        """Tell whether one of them has given it up for now, without waiting."""
+        ...
+
+    def open(self) -> None:
+        """Tell them, without waiting."""
+        ...
+
+
+class Breaker:
+    """A `Circuit` that is shared by threads, and perhaps by processes.
+
+    `counts`: the errors that speak against the dependency; any other, and any answer, speaks for
+    it. `probe`: asks the dependency in the background while the circuit is open, and alone closes
+    it again by returning; without one a request is the trial.
+    """
+
+    def __init__(
+        self,
+        dependency: str,
+        *,
+        circuit: Circuit | None = None,
+        counts: tuple[type[DocsToKGError], ...] = (Unavailable, Timeout, Misconfigured),
+        probe: Callable[[], object] | None = None,
+        shared: SharedCircuit | None = None,
+        telemetry: Telemetry | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._dependency = dependency
+        self._circuit = circuit or Circuit()
+        self._counts = counts
+        self._probe = probe
+        self._shared = shared
+        self._telemetry = telemetry or Telemetry()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._prober: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    def call[Answer](
+        self, ask: Callable[[], Answer], timeout_s: float, *, alone: bool = False
+    ) -> Answer:
+        """Give the answer of `ask`, which was given `timeout_s`; `CircuitOpen` without asking.
+
+        `alone`: whatever the other processes say.
+        """
+        self._begin(alone)
+        try:
+            answer = ask()
+        except self._counts as exc:
+            if not isinstance(exc, Timeout) or timeout_s >= SHORTEST_S:
+                self.failed(exc)
+            raise
+        except DocsToKGError:
+            self.succeeded()  # it is there and answers
+            raise
+        self.succeeded()
+        return answer
+
+    def _begin(self, alone: bool) -> None:
+        if self._shared is not None and not alone and self._shared.is_open():
+            raise CircuitOpen(
+                f"{self._dependency} failed repeatedly elsewhere; it is not called for a while"
+            )
+        with self._lock:
+            now = self._clock()
+            is_free = self._circuit.allows(now)
+            if self._probe is not None and self._circuit.opened_at is not None:
+                is_free = False
+                self._start_probing()
+            if not is_free:
+                raise CircuitOpen(
+                    f"{self._dependency} failed repeatedly; it is not called for a while"
+                )
+            self._circuit = self._circuit.called(now)
+
+    def succeeded(self) -> None:
+        """Close the circuit."""
+        with self._lock:
+            was_open = self._circuit.opened_at is not None
+            self._circuit = self._circuit.succeeded()
+        if was_open:
+            self._telemetry.log("INFO", "circuit_closed", dependency=self._dependency)
+
+    def failed(self, exc: DocsToKGError) -> None:
+        """Count a failure, also one that only a look at an answer's content could find."""
+        with self._lock:
+            was_open = self._circuit.opened_at is not None
+            self._circuit = self._circuit.failed(self._clock())
+            opened = self._circuit.opened_at is not None and not was_open
+            if opened and self._probe is not None:
+                self._start_probing()
+        if opened:
+            self._telemetry.count("circuit_open_total", dependency=self._dependency)
+            self._telemetry.log(
+                "WARNING", "circuit_open", dependency=self._dependency, error=str(exc)
+            )
+            if self._shared is not None:
+                self._shared.open()
+
+    def close(self) -> None:
+        """End the probing."""
+        self._closing.set()
+
+    def _start_probing(self) -> None:
+        """Begin to probe unless that is under way; the lock is held."""
+        if self._prober is None or not self._prober.is_alive():
+            self._prober = threading.Thread(
+                target=self._probing, name=f"probe {self._dependency}", daemon=True
+            )
+            self._prober.start()
+
+    def _probing(self) -> None:
+        assert self._probe is not None
+        pause = PROBE_EVERY_S
+        while not self._closing.wait(pause):
+            try:
+                self._probe()
+            except Permanent:  # a wrong password must not be tried every second
+                pause = SLOWEST_PROBE_S
+            except DocsToKGError:
+                pause = min(2 * pause, SLOWEST_PROBE_S / 10)
+            else:
+                self.succeeded()
+                return

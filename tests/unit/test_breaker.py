@@ -1,0 +1,145 @@
+"""A dependency that fails is left alone, is asked in the background, and comes back by itself."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from docstokg.adapters import breaker
+from docstokg.adapters.bounded import within
+from docstokg.adapters.breaker import Breaker
+from docstokg.domain.circuit import Circuit
+from docstokg.errors import CircuitOpen, Misconfigured, Timeout, Unavailable, WrongAnswer
+from docstokg.observability import Telemetry
+
+
+def raising(exc: Exception) -> Callable[[], None]:
+    def ask() -> None:
+        raise exc
+
+    return ask
+
+
+def fail(made: Breaker, exc: Exception | None = None, timeout_s: float = 1.0) -> None:
+    exc = exc or Unavailable("refused")
+    with pytest.raises(type(exc)):
+        made.call(raising(exc), timeout_s)
+
+
+def eventually(truth: Callable[[], bool], seconds: float = 5.0) -> bool:
+    until = time.monotonic() + seconds
+    while not truth() and time.monotonic() < until:
+        time.sleep(0.01)
+    return truth()
+
+
+class Others:
+    """What other processes know, as a table would tell it."""
+
+    def __init__(self) -> None:
+        self.known = False
+
+    def is_open(self) -> bool:
+        return self.known
+
+    def open(self) -> None:
+        self.known = True
+
+
+def test_a_request_is_the_trial_where_nothing_probes() -> None:
+    now = [0.0]
+    made = Breaker("model", circuit=Circuit(failures=2, recovery_s=10.0), clock=lambda: now[0])
+    fail(made)
+    fail(made)
+    with pytest.raises(CircuitOpen):
+        made.call(lambda: 1, 1.0)
+    now[0] = 11.0
+    assert made.call(lambda: 1, 1.0) == 1
+    assert made.call(lambda: 2, 1.0) == 2
+
+
+def test_what_speaks_for_a_dependency_closes_its_circuit() -> None:
+    made = Breaker("graph", circuit=Circuit(failures=2))
+    for exc in (WrongAnswer("no"), Timeout("late")):
+        fail(made)
+        fail(made, exc, timeout_s=0.1)  # too short to say anything of the other side
+        assert made.call(lambda: 1, 1.0) == 1
+    fail(made, Misconfigured("refused"))
+    fail(made, Timeout("late"), timeout_s=0.5)
+    with pytest.raises(CircuitOpen):
+        made.call(lambda: 1, 1.0)
+
+
+def test_it_is_probed_until_it_is_back_and_no_request_is_the_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(breaker, "PROBE_EVERY_S", 0.01)
+    back, probes, lines = threading.Event(), [0], list[str]()
+
+    def probe() -> None:
+        probes[0] += 1
+        if not back.is_set():
+            raise Unavailable("still down")
+
+    made = Breaker(
+        "graph",
+        circuit=Circuit(failures=2, recovery_s=0.0),
+        probe=probe,
+        telemetry=Telemetry(write=lines.append),
+    )
+    fail(made)
+    fail(made, Unavailable("connection refused"))
+    assert eventually(lambda: probes[0] >= 3)
+    with pytest.raises(CircuitOpen):
+        made.call(lambda: 1, 1.0)
+    assert "circuit_open" in lines[0] and "connection refused" in lines[0]
+    back.set()
+    assert eventually(lambda: len(lines) == 2)
+    assert "circuit_closed" in lines[1]
+    assert made.call(lambda: 1, 1.0) == 1
+    made.close()
+
+
+def test_a_wrong_password_is_not_tried_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(breaker, "PROBE_EVERY_S", 0.01)
+    probes = [0]
+
+    def probe() -> None:
+        probes[0] += 1
+        raise Misconfigured("refused the credentials")
+
+    made = Breaker("graph", circuit=Circuit(failures=1), probe=probe)
+    fail(made)
+    assert eventually(lambda: probes[0] == 1)
+    time.sleep(0.1)
+    assert probes[0] == 1
+    made.close()
+
+
+def test_what_one_process_learns_the_others_know() -> None:
+    others = Others()
+    here = Breaker("graph", circuit=Circuit(failures=1), shared=others)
+    there = Breaker("graph", shared=others)
+    fail(here)
+    assert others.known
+    with pytest.raises(CircuitOpen, match="elsewhere"):
+        there.call(lambda: 1, 1.0)
+    assert there.call(lambda: 1, 1.0, alone=True) == 1
+
+
+def test_a_call_that_does_not_end_is_left_behind() -> None:
+    ends = threading.Event()
+    begun = time.monotonic()
+    with pytest.raises(Timeout, match=r"the model did not answer in 0\.05 s"):
+        within(ends.wait, 0.05, "the model")
+    assert time.monotonic() - begun < 1.0
+    ends.set()
+    assert within(lambda: 3, 1.0, "it") == 3
+
+
+def test_what_a_call_raises_is_raised_even_when_it_is_a_timeout_of_its_own() -> None:
+    with pytest.raises(TimeoutError, match="between two bytes"):
+        within(raising(TimeoutError("between two bytes")), 5.0, "it")
+    with pytest.raises(KeyError):
+        within(raising(KeyError("x")), 5.0, "it")
