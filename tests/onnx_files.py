@@ -6,10 +6,11 @@ from pathlib import Path
 INT64, FLOAT = 7, 1
 
 
-def write_model(path: Path, columns: Sequence[str]) -> Path:
+def write_model(path: Path, columns: Sequence[str], takes: int = INT64) -> Path:
     """Write a model whose logits are made of s = the sum of `input_ids` of a row.
 
     `columns`: of `plus` (s), `minus` (-s), `zero` (0), one per class.
+    `takes`: the type of `input_ids`; with FLOAT every run fails.
     """
     nodes = [
         _node("Cast", ["input_ids"], ["floats"], [_attribute("to", 2, integer=FLOAT)]),
@@ -25,7 +26,7 @@ def write_model(path: Path, columns: Sequence[str]) -> Path:
     ]
     graph = b"".join(_field(1, node) for node in nodes)
     graph += _field(2, b"tiny")
-    graph += _field(11, _value("input_ids", INT64, ["batch", "length"]))
+    graph += _field(11, _value("input_ids", takes, ["batch", "length"]))
     graph += _field(12, _value("logits", FLOAT, ["batch", "classes"]))
     model = _number(1, 6) + _field(7, graph) + _field(8, _field(1, b"") + _number(2, 11))
     path.write_bytes(model)

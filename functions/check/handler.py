@@ -14,7 +14,6 @@ def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
     embedder = wiring.embedder()
-    entailment = wiring.entailment()
     consistency = _against_graph(wiring) if wiring.settings.kg_enabled else None
     begin = beginning(wiring.telemetry, min(TIME_S, wiring.settings.max_timeout_s))
 
@@ -24,7 +23,7 @@ def build(wiring: Wiring) -> Handler:
             begin=begin,
             index=index,
             embedder=embedder,
-            compare=lambda call, time_s: Comparison(call, embedder, time_s, entailment),
+            compare=lambda call, time_s: Comparison(call, embedder, time_s),
             consistency=consistency,
         )
         return reply.model_dump(mode="json")

@@ -13,7 +13,6 @@ def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
     embedder = wiring.embedder()
-    entailment = wiring.entailment()
     trace_sink = wiring.trace_sink()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -21,7 +20,7 @@ def build(wiring: Wiring) -> Handler:
             Run.of(event, wiring.telemetry),
             RespondInput.model_validate(event),
             index=index,
-            compare=lambda run, time_s: Comparison(run, embedder, time_s, entailment),
+            compare=lambda run, time_s: Comparison(run, embedder, time_s),
             response_cache=wiring.response_cache,
             trace_sink=trace_sink,
         )

@@ -1,24 +1,19 @@
-"""Operators' own ONNX files: what a reranker and an NLI model must be, and how they are refused."""
+"""An operator's own ONNX file: what a reranker must be, and how it is refused."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.onnx_nli import OnnxNli
 from docstokg.adapters.onnx_reranker import OnnxReranker
 from docstokg.adapters.wordpieces import cassette_model
-from docstokg.errors import Misconfigured, Timeout, WrongAnswer
-from tests.onnx_files import write_model
-
-LABELS = {"0": "CONTRADICTION", "1": "neutral", "2": "Entailment"}
+from docstokg.errors import Misconfigured, Timeout, Unavailable
+from tests.onnx_files import FLOAT, write_model
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copy(cassette_model() / "tokenizer.json", tmp_path / "tokenizer.json")
-    (tmp_path / "config.json").write_text(json.dumps({"id2label": LABELS}))
     return tmp_path
 
 
@@ -33,23 +28,15 @@ def test_a_reranker_scores_each_passage_on_its_own(folder: Path) -> None:
         reranker.rank("query", passages, 0.0)
 
 
-def test_classes_are_read_from_the_config(folder: Path) -> None:
-    entails = OnnxNli(str(write_model(folder / "a.onnx", ["minus", "zero", "plus"])))
-    assert entails.judge([("premise", "claim")] * 5, 10.0) == ((1.0, 0.0),) * 5
-    contradicts = OnnxNli(str(write_model(folder / "b.onnx", ["plus", "zero", "minus"])))
-    assert contradicts.judge([("premise", "claim")], 10.0) == ((0.0, 1.0),)
-    with pytest.raises(Timeout):
-        entails.judge([("premise", "claim")], 0.0)
-
-
 def test_what_is_no_such_model_is_refused(folder: Path) -> None:
-    with pytest.raises(WrongAnswer):
-        OnnxNli(str(write_model(folder / "two.onnx", ["plus", "minus"]))).judge([("a", "b")], 9.0)
     (folder / "torn.onnx").write_bytes(b"no model")
     with pytest.raises(Misconfigured, match="readable"):
-        OnnxNli(str(folder / "torn.onnx")).judge([("a", "b")], 9.0)
-    (folder / "config.json").write_text(json.dumps({"id2label": {"0": "x"}}))
-    with pytest.raises(Misconfigured, match="id2label"):
-        OnnxNli(str(write_model(folder / "c.onnx", ["plus"]))).judge([("a", "b")], 9.0)
+        OnnxReranker(str(folder / "torn.onnx")).rank("a", ["b"], 9.0)
     with pytest.raises(Misconfigured, match="missing"):
-        OnnxNli(str(folder / "absent.onnx")).judge([("a", "b")], 9.0)
+        OnnxReranker(str(folder / "absent.onnx")).rank("a", ["b"], 9.0)
+
+
+def test_a_model_that_fails_on_the_way_is_unavailable(folder: Path) -> None:
+    broken = OnnxReranker(str(write_model(folder / "float.onnx", ["plus"], takes=FLOAT)))
+    with pytest.raises(Unavailable, match="the reranker float failed"):
+        broken.rank("a", ["b"], 9.0)

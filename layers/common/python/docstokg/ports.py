@@ -241,16 +241,6 @@ class Reranker(Protocol):
         ...
 
 
-class Entailment(Protocol):
-    """A classifier of sentence pairs, as a second opinion on verdicts."""
-
-    def judge(
-        self, pairs: Sequence[tuple[str, str]], timeout_s: float
-    ) -> tuple[tuple[float, float], ...]:
-        """Return (entailment, contradiction) in [0, 1] per (premise, claim)."""
-        ...
-
-
 class LanguageModel(Protocol):
     """A model that writes."""
 

@@ -61,7 +61,6 @@ class Settings(Contract):
     rerank_model: str | None = None
     rerank_api_key: str | None = None
     rerank_model_path: str | None = Field(None, description="ONNX cross-encoder for `local`")
-    nli_model_path: str | None = Field(None, description="ONNX NLI model as a second opinion")
 
     cache_dir: str = Field("~/.cache/docstokg", description="vectors, responses, downloads")
     cache_ttl_s: int = Field(3600, ge=1)

@@ -13,7 +13,6 @@ from docstokg.ports import (
     CallCounter,
     Converter,
     Embedder,
-    Entailment,
     GraphWriter,
     IndexWriter,
     KnowledgeGraph,
@@ -248,17 +247,6 @@ class Wiring:
             model=chosen.rerank_model,
             api_key=chosen.rerank_api_key,
         )
-
-    def entailment(self) -> Entailment | None:
-        """Give the second opinion on verdicts, or None when no model file is named."""
-        return self._once("entailment", self._entailment)
-
-    def _entailment(self) -> Entailment | None:
-        if self.settings.nli_model_path is None:
-            return None
-        from docstokg.adapters.onnx_nli import OnnxNli
-
-        return OnnxNli(self.settings.nli_model_path)
 
     def language_model(self) -> LanguageModel:
         """Give the remote language models; `extractive` is a pure rule and needs none."""

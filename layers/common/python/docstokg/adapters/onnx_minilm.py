@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from docstokg.adapters.onnx_errors import vendor_errors
 from docstokg.adapters.wordpieces import (
     INSTALL,
     cassette_model,
@@ -126,21 +127,9 @@ class OnnxMiniLm:
             session = onnxruntime.InferenceSession(
                 str(model), options, providers=["CPUExecutionProvider"]
             )
-        except _vendor_errors() as broken:
+        except vendor_errors() as broken:
             raise Misconfigured(f"{model} is not a readable model: {INSTALL}") from broken
         return session, tokenizer
-
-
-def _vendor_errors() -> tuple[type[Exception], ...]:
-    """List what onnxruntime raises; its errors have no common class of their own."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    own = tuple(
-        thing
-        for thing in vars(state).values()
-        if isinstance(thing, type) and issubclass(thing, Exception)
-    )
-    return (*own, RuntimeError, ValueError)
 
 
 class _Reading(NamedTuple):
@@ -173,7 +162,7 @@ def _read(
     feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     try:
         hidden = session.run(["last_hidden_state"], feed)[0]
-    except _vendor_errors() as broken:
+    except vendor_errors() as broken:
         raise Unavailable(f"the local embedding model failed: {broken}") from broken
     return tuple(
         _Reading(rows[: len(item.ids)], item.offsets)

@@ -173,14 +173,11 @@ def decide(
     examination: Examination,
     fitted: Weights,
     cosines: Sequence[float] | None = None,
-    entailed: tuple[float, float] | None = None,
 ) -> Judgement:
     """Turn an examination into a verdict.
 
     `cosines`: of the claim with each sentence of `examination.evidence`, in its order; None
-    without an embedder. `entailed`: (entailment, contradiction) of the claim by its best
-    evidence, from a classifier that is not fitted with the rest: the support is the mean of both
-    opinions, and a contradiction above one half is suspected. A claim quoted word for word is
+    without an embedder. A claim quoted word for word is
     supported with 1.0. A number, id or id/label pair that no cited passage holds makes it
     unsupported whatever its score; a foreign name, a changed negation or a suspected
     contradiction makes it weak at best.
@@ -197,10 +194,6 @@ def decide(
         scorer = fitted.dense
     value = support(features, scorer)
     reasons = examination.reasons
-    if entailed is not None:
-        value = (value + entailed[0]) / 2
-        if entailed[1] > _LIKELY and "contradiction_suspected" not in reasons:
-            reasons = (*reasons, "contradiction_suspected")
     if value < scorer.weak_from or _FATAL.intersection(reasons):
         verdict: Verdict = "unsupported"
     elif value < scorer.supported_from or reasons:
@@ -374,7 +367,6 @@ def dense_features(cosines: Sequence[float]) -> dict[str, float]:
 DENSE_NAMES: Final = tuple(dense_features([0.0]))
 _FATAL: Final = frozenset[Reason]({"number_not_in_source", "id_not_in_source", "id_label_mismatch"})
 _BRACKETS: Final = str.maketrans("[]{}`\u2018\u2019", "()()'''")
-_LIKELY: Final = 0.5
 _CLOSE_COVERAGE: Final = 0.6
 
 

@@ -21,7 +21,7 @@ from docstokg.domain.confidence import (
     confidence,
     level,
 )
-from docstokg.usecases.comparison import Comparison, Entailed
+from docstokg.usecases.comparison import Comparison
 
 _MOST_COMPARED = 12
 
@@ -152,8 +152,8 @@ def _judged_statements(
 ) -> tuple[SentenceVerdict, ...]:
     """Judge each statement by the passages it cites, each alone and all together.
 
-    Words choose the passages; vectors and a second opinion are asked about the chosen ones only,
-    and not where a rule has settled the verdict.
+    Words choose the passages; vectors are asked about the chosen ones only, and not where a rule
+    has settled the verdict.
     """
     fitted = verdicts.weights()
     chosen = [
@@ -176,15 +176,9 @@ def _judged_statements(
         )
     )
     compared = compare is not None and len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
-    pairs = [(one.evidence[0].text, one.claim) for one in unsettled]
-    entailed = compare.entailed(list(dict.fromkeys(pairs))) if compare is not None else {}
     judged: list[SentenceVerdict] = []
     for statement, one in zip(factual, chosen, strict=True):
-        decided = (
-            _decided(one, fitted, compare if compared else None, entailed)
-            if one is not None
-            else None
-        )
+        decided = _decided(one, fitted, compare if compared else None) if one is not None else None
         ranks = tuple(rank for rank in statement.ranks if rank in given)
         judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), decided))
     return tuple(judged)
@@ -214,13 +208,11 @@ def _decided(
     one: verdicts.Examination,
     fitted: verdicts.Weights,
     compare: Comparison | None,
-    entailed: Mapping[tuple[str, str], Entailed],
 ) -> verdicts.Judgement:
     cosines = None
     if compare is not None and not one.quoted:
         cosines = compare.cosines(one.claim, [evidence.text for evidence in one.evidence])
-    opinion = entailed.get((one.evidence[0].text, one.claim)) if one.evidence else None
-    return verdicts.decide(one, fitted, cosines, opinion)
+    return verdicts.decide(one, fitted, cosines)
 
 
 def _verdict(

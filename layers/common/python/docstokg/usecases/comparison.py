@@ -7,27 +7,19 @@ from collections.abc import Sequence
 from docstokg.domain import citations as markers
 from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
-from docstokg.ports import Embedder, Entailment
+from docstokg.ports import Embedder
 from docstokg.usecases.run import Call
 
 _LONGEST_COMPARED = 1000
 _AT_ONCE = 4
 
-Entailed = tuple[float, float]
-
 
 class Comparison:
     """Vectors while time and embedder last; texts are embedded once, what fails is logged once."""
 
-    def __init__(
-        self,
-        call: Call,
-        embedder: Embedder | None,
-        time_s: float,
-        entailment: Entailment | None = None,
-    ) -> None:
+    def __init__(self, call: Call, embedder: Embedder | None, time_s: float) -> None:
         """`time_s`: seconds that all comparisons together may take."""
-        self._call, self._embedder, self._entailment = call, embedder, entailment
+        self._call, self._embedder = call, embedder
         self._until = time.monotonic() + time_s
         self._known: dict[str, bytes] = {}
 
@@ -68,23 +60,6 @@ class Comparison:
         given = base64.b64decode(vector)
         if len(given) == 4 * self._embedder.dimension:
             self._known[text[:_LONGEST_COMPARED]] = given
-
-    def entailed(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Entailed]:
-        """Ask the classifier about (premise, claim) pairs; nothing when it is not there in time."""
-        wanted = [
-            (premise[:_LONGEST_COMPARED], claim[:_LONGEST_COMPARED]) for premise, claim in pairs
-        ]
-        left = self._until - time.monotonic()
-        if self._entailment is None or not pairs or left <= 0:
-            return {}
-        try:
-            found = self._entailment.judge(wanted, left)
-        except DocsToKGError as error:
-            # A second opinion: without it the first one stands.
-            self._call.log("entailment", error)
-            self._entailment = None
-            return {}
-        return dict(zip(pairs, found, strict=True))
 
     def similarity(self, query: str, answer: str) -> float | None:
         """Return cosine(query, answer without markers)."""
