@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi synth sam-validate package promote prune bench-verbosity clean
+.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune bench-verbosity clean
 # The laptop alone needs few packages; another store or a remote model needs its client too.
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
@@ -35,6 +35,9 @@ lock: ## rewrite every lock file from pyproject.toml
 
 openapi: ## rewrite docs/openapi.json from the contracts
 	@.venv/bin/python -c 'from docstokg_local.server import document_text; print(document_text(), end="")' > docs/openapi.json
+
+settings-page: ## rewrite docs/settings.md from the settings
+	@.venv/bin/python -m docstokg_local.settings_page > docs/settings.md
 
 synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.app $(ENV)

@@ -10,18 +10,15 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from docstokg.settings import UNPREFIXED, Settings
 from infra.nag import acknowledge
 from infra.removal import KEPT
 
 PORT = 2772
 DEFAULTS: dict[str, bool | float] = {
-    "KG_ENABLED": True,
-    "KG_BOOST_ENABLED": True,
-    "KG_BOOST_VALUE": 0.1,
-    "KG_2HOP_ENABLED": True,
-    "FEATURE_VERBOSITY_GRAPH": True,
-    "FEATURE_TRAVERSAL_TOOL": True,
-    "PROVIDER_JINA_ENABLED": True,
+    name: Settings.model_fields[name.lower()].default
+    for name in UNPREFIXED
+    if name != "RAG_LOG_SNIPPETS"  # what is written to the log is decided by a deploy
 }
 _SCHEMA = {
     "$schema": "http://json-schema.org/draft-04/schema#",

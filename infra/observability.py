@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -14,31 +15,14 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from docstokg.contracts.response import DegradedReason
 from infra.api import Api
 from infra.functions import METRICS_NAMESPACE, Function
 from infra.nag import acknowledge
 from infra.workflow import Workflow
 
 FIVE_MINUTES = cdk.Duration.minutes(5)
-REASONS = (
-    "bm25_unavailable",
-    "splade_unavailable",
-    "dense_unavailable",
-    "embedding_unavailable",
-    "facts_unavailable",
-    "retrieval_timeout",
-    "retrieval_unavailable",
-    "hydration_incomplete",
-    "kg_unavailable",
-    "kg_timeout",
-    "kg_plan_rejected",
-    "reranker_unavailable",
-    "deadline_exceeded",
-    "llm_timeout",
-    "llm_quota_exceeded",
-    "llm_unavailable",
-    "payload_trimmed",
-)
+REASONS: tuple[str, ...] = get_args(DegradedReason)
 MODES = ("snippet", "full", "graph")
 OVER = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 

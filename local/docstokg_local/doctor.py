@@ -9,7 +9,7 @@ from pathlib import Path
 
 from docstokg import __version__
 from docstokg.errors import DocsToKGError
-from docstokg.settings import SECRETS, Settings, variable
+from docstokg.settings import PARTS, SECRETS, Settings, variable
 from docstokg.wiring import EXTRACTIVE, Wiring, sqlite_path
 
 REACH_S = 5.0
@@ -178,14 +178,15 @@ def show(wiring: Wiring) -> bool:
 
 def show_settings(settings: Settings) -> None:
     """Print every setting as the variable that sets it; secrets only as set or not."""
-    for field, description in type(settings).model_fields.items():
-        value = getattr(settings, field)
-        if field in SECRETS:
-            value = SECRET_SHOWN if value else None
-        elif isinstance(value, tuple):
-            value = ",".join(map(str, value))
-        note = f"  # {description.description}" if description.description else ""
-        print(f"{variable(field)}={'' if value is None else value}{note}")
+    for part in PARTS:
+        print(f"# {part.__doc__}")
+        for field, about in part.model_fields.items():
+            value = getattr(settings, field)
+            if field in SECRETS:
+                value = SECRET_SHOWN if value else None
+            elif isinstance(value, tuple):
+                value = ",".join(map(str, value))
+            print(f"{variable(field)}={'' if value is None else value}  # {about.description}")
 
 
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:

@@ -25,62 +25,121 @@ CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "fac
 DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 
 
-class Settings(Contract):
-    """One deployment's settings; the field `index_url` is the variable `DOCSTOKG_INDEX_URL`."""
+class IndexSettings(Contract):
+    """Where chunks and facts are searched."""
 
     index_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH or http(s):// OpenSearch")
-    index_auth: Literal["basic", "sigv4-es", "sigv4-aoss"] = "basic"
-    index_user: str | None = None
-    index_password: str | None = None
+    index_auth: Literal["basic", "sigv4-es", "sigv4-aoss"] = Field(
+        "basic", description="how OpenSearch is signed in to: a password, or IAM"
+    )
+    index_user: str | None = Field(None, description="user of OpenSearch with `basic`")
+    index_password: str | None = Field(None, description="its password")
     index_name: str = Field("docstokg", description="alias of the chunk index; facts add -facts")
     index_ca_file: str | None = Field(None, description="PEM file of a private certificate maker")
     aws_region: str | None = Field(None, description="region for SigV4; default: the session's")
 
+
+class GraphSettings(Contract):
+    """Where entities and relations are."""
+
     graph_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH, neo4j(+s):// or bolt://")
-    graph_user: str = "neo4j"
-    graph_password: str | None = None
-    graph_database: str = "neo4j"
+    graph_user: str = Field("neo4j", description="user of Neo4j")
+    graph_password: str | None = Field(None, description="its password")
+    graph_database: str = Field("neo4j", description="name of the database in Neo4j")
     graph_budget_per_minute: int = Field(60, ge=1, description="graph walks per caller")
+    cypher_timeout_ms: int = Field(1500, ge=50, description="longest a graph query may take")
+
+
+class ModelSettings(Contract):
+    """Who writes answers, and by which rules."""
 
     llm_base_url: str | None = Field(None, description="any OpenAI-compatible address")
-    llm_api_key: str | None = None
-    llm_fallback_model: str | None = None
-    models: tuple[str, ...] = ("gpt-4o-mini", "gpt-4o", "claude-3-haiku", "extractive")
+    llm_api_key: str | None = Field(None, description="key of that address or of the provider")
+    llm_fallback_model: str | None = Field(None, description="asked when the first one fails")
+    models: tuple[str, ...] = Field(
+        ("gpt-4o-mini", "gpt-4o", "claude-3-haiku", "extractive"),
+        description="what a request may choose",
+    )
     allow_system_prompt: bool = Field(True, description="pass the client's style hint on")
+    repair: Literal["drop", "report"] = Field(
+        "report", description="drop removes unsupported sentences from an answer"
+    )
+    max_blocks: int = Field(5, ge=1, le=20, description="passages given to the model")
 
-    embed_provider: Literal["local", "jina", "openai", "hf", "none"] = "local"
-    embed_base_url: str | None = None
-    embed_fallback_url: str | None = None
-    embed_model: str | None = None
-    embed_dimension: int | None = None
-    embed_api_key: str | None = None
-    sparse: Literal["local", "none"] = "local"
 
-    rerank_provider: Literal["jina", "cohere", "local", "none"] = "none"
-    rerank_base_url: str | None = None
-    rerank_model: str | None = None
-    rerank_api_key: str | None = None
+class EncoderSettings(Contract):
+    """What texts are turned into vectors and weights by."""
+
+    embed_provider: Literal["local", "jina", "openai", "hf", "none"] = Field(
+        "local", description="who makes vectors; none: words and weights only"
+    )
+    embed_base_url: str | None = Field(None, description="another address of that provider's API")
+    embed_fallback_url: str | None = Field(None, description="a second one, of the same model")
+    embed_model: str | None = Field(None, description="default: the provider's")
+    embed_dimension: int | None = Field(None, description="needed for models not known here")
+    embed_api_key: str | None = Field(None, description="key of the embedding provider")
+    sparse: Literal["local", "none"] = Field("local", description="learned sparse weights")
+    provider_jina_enabled: bool = Field(True, description="flag: use Jina for embeddings")
+
+
+class RerankSettings(Contract):
+    """Who reads question and passage together, if anybody."""
+
+    rerank_provider: Literal["jina", "cohere", "local", "none"] = Field(
+        "none", description="who reorders what is found"
+    )
+    rerank_base_url: str | None = Field(None, description="another address of that provider's API")
+    rerank_model: str | None = Field(None, description="default: the provider's")
+    rerank_api_key: str | None = Field(None, description="key of the rerank provider")
     rerank_model_path: str | None = Field(None, description="ONNX cross-encoder for `local`")
 
-    cache_dir: str = Field("~/.cache/docstokg", description="vectors, responses, downloads")
-    cache_ttl_s: int = Field(3600, ge=1)
-    max_timeout_s: float = Field(25.0, ge=1, le=60)
-    auth: Literal["off", "keys"] = "off"
-    keys_file: str | None = None
 
-    fusion: Literal["minmax", "rrf"] = "minmax"
+class RankingSettings(Contract):
+    """What is found, in which order, and how much of it is shown."""
+
+    fusion: Literal["minmax", "rrf"] = Field("minmax", description="how channels are summed")
     mmr: bool = Field(True, description="internal; `eval --ablate mmr`")
     channels: tuple[Channel, ...] = Field(
         ("bm25", "splade", "dense", "facts"), description="internal; `eval --ablate bm25,...`"
     )
-    repair: Literal["drop", "report"] = "report"
     min_score: float = Field(0.3, ge=0, le=1, description="below it nothing counts as relevant")
-    max_blocks: int = Field(5, ge=1, le=20, description="passages given to the model")
-    max_full_text_bytes: int = Field(16384, ge=256)
-    cypher_timeout_ms: int = Field(1500, ge=50)
-    traces: Literal["off", "local", "sqs"] = "off"
-    trace_queue_url: str | None = None
+    max_full_text_bytes: int = Field(16384, ge=256, description="of each chunk, verbosity full")
+    max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
+    kg_enabled: bool = Field(True, description="flag: the graph takes part")
+    kg_boost_enabled: bool = Field(True, description="flag: reported scores get the boost")
+    kg_boost_value: float = Field(0.1, ge=0, le=1, description="flag: how much")
+    kg_2hop_enabled: bool = Field(True, description="flag: a second hop where it may help")
+    feature_verbosity_graph: bool = Field(True, description="flag: verbosity graph")
+    feature_traversal_tool: bool = Field(True, description="flag: /v1/traverse and its tool")
+
+
+class CacheSettings(Contract):
+    """What is kept of work done."""
+
+    cache_dir: str = Field("~/.cache/docstokg", description="vectors, responses, downloads")
+    cache_ttl_s: int = Field(3600, ge=1, description="how long a response is kept")
     cache_table: str | None = Field(None, description="DynamoDB table of cached responses")
+
+
+class AccessSettings(Contract):
+    """Who may ask."""
+
+    auth: Literal["off", "keys"] = Field("off", description="keys: X-Api-Key is asked for")
+    keys_file: str | None = Field(None, description="JSON of keys and what each may see")
+    jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
+    jwt_audience: str | None = Field(None, description="whom tokens are made for")
+    jwt_jwks_url: str | None = Field(None, description="the issuer's public keys")
+    jwt_audience_claim: str = Field("aud", description="Cognito's access tokens: client_id")
+    jwt_namespaces_claim: str = Field("namespaces", description="claim of the namespaces granted")
+    jwt_groups_claim: str = Field("groups", description="claim of the caller's groups")
+
+
+class OperationSettings(Contract):
+    """Logs, metrics, traces and what a deployment is connected to."""
+
+    traces: Literal["off", "local", "sqs"] = Field("off", description="where traces are sent")
+    trace_queue_url: str | None = Field(None, description="the queue, with sqs")
+    trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
     circuit_table: str | None = Field(None, description="DynamoDB table of circuit states")
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
     secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
@@ -89,23 +148,38 @@ class Settings(Contract):
     workflow_arn: str | None = Field(None, description="the state machine; for the MCP function")
     check_function_arn: str | None = Field(None, description="/v1/check; for the MCP function")
     traverse_function_arn: str | None = Field(None, description="/v1/traverse; likewise")
-    trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
-    jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
-    jwt_audience: str | None = None
-    jwt_jwks_url: str | None = Field(None, description="the issuer's public keys")
-    jwt_audience_claim: str = Field("aud", description="Cognito's access tokens: client_id")
-    jwt_namespaces_claim: str = "namespaces"
-    jwt_groups_claim: str = "groups"
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="the least a line must be to be written"
+    )
+    rag_log_snippets: bool = Field(False, description="show query text and snippets in the log")
 
-    kg_enabled: bool = True
-    kg_boost_enabled: bool = True
-    kg_boost_value: float = Field(0.1, ge=0, le=1)
-    kg_2hop_enabled: bool = True
-    feature_verbosity_graph: bool = True
-    feature_traversal_tool: bool = True
-    provider_jina_enabled: bool = True
-    rag_log_snippets: bool = False
+
+PARTS: tuple[type[Contract], ...] = (
+    IndexSettings,
+    GraphSettings,
+    EncoderSettings,
+    RerankSettings,
+    RankingSettings,
+    ModelSettings,
+    CacheSettings,
+    AccessSettings,
+    OperationSettings,
+)
+"""Every setting belongs to one of these; what needs one part only asks for that."""
+
+
+class Settings(
+    IndexSettings,
+    GraphSettings,
+    EncoderSettings,
+    RerankSettings,
+    RankingSettings,
+    ModelSettings,
+    CacheSettings,
+    AccessSettings,
+    OperationSettings,
+):
+    """One deployment's settings; the field `index_url` is the variable `DOCSTOKG_INDEX_URL`."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":

@@ -1,11 +1,12 @@
 """The one place where ports meet adapters; vendors are imported inside the factories only."""
 
+import functools
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.observability import MetricSink, Telemetry
@@ -31,12 +32,21 @@ from docstokg.ports import (
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
-Made = TypeVar("Made")
 EXTRACTIVE = "extractive"
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
+
+
+def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
+    """Make a port at the first call and keep it under the name of its factory."""
+
+    @functools.wraps(make)
+    def port(self: "Wiring") -> Port:
+        return self._once(make.__name__, lambda: make(self))
+
+    return port
 
 
 class Wiring:
@@ -55,23 +65,24 @@ class Wiring:
         )
         self._made: dict[str, object] = dict(made or {})
         self._lock = threading.RLock()
+        self._flags: Mapping[str, object] = {}
+        self._flagged = settings
 
-    def _once(self, name: str, make: Callable[[], Made]) -> Made:
+    def _once[Port](self, name: str, make: Callable[[], Port]) -> Port:
+        """Give what is kept under a name, made now if it is not there yet."""
         with self._lock:
             if name not in self._made:
                 self._made[name] = make()
-            return cast(Made, self._made[name])
+            return cast(Port, self._made[name])
 
     def give(self, name: str, port: object) -> None:
         """Use a port made elsewhere, by factory name: a laptop's own workflow and functions."""
         with self._lock:
             self._made[name] = port
 
+    @once
     def search_index(self) -> SearchIndex:
         """Give the index that `index_url` names."""
-        return self._once("search_index", self._search_index)
-
-    def _search_index(self) -> SearchIndex:
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite_index import SqliteIndex
 
@@ -80,11 +91,9 @@ class Wiring:
 
         return OpenSearchIndex(**self._opensearch())
 
+    @once
     def index_writer(self) -> IndexWriter:
         """Give the loading side of the index."""
-        return self._once("index_writer", self._index_writer)
-
-    def _index_writer(self) -> IndexWriter:
         if (path := sqlite_path(self.settings.index_url)) is not None:
             from docstokg.adapters.sqlite_index import SqliteIndexWriter
 
@@ -110,11 +119,9 @@ class Wiring:
             "telemetry": self.telemetry,
         }
 
+    @once
     def knowledge_graph(self) -> KnowledgeGraph:
         """Give the graph that `graph_url` names."""
-        return self._once("knowledge_graph", self._knowledge_graph)
-
-    def _knowledge_graph(self) -> KnowledgeGraph:
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite_graph import SqliteGraph
 
@@ -132,11 +139,9 @@ class Wiring:
         graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
+    @once
     def graph_writer(self) -> GraphWriter:
         """Give the loading side of the graph."""
-        return self._once("graph_writer", self._graph_writer)
-
-    def _graph_writer(self) -> GraphWriter:
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite_graph import SqliteGraphWriter
 
@@ -167,11 +172,9 @@ class Wiring:
             "telemetry": self.telemetry,
         }
 
+    @once
     def embedder(self) -> Embedder | None:
         """Give the configured embedder, cached on disk, or None when there is none."""
-        return self._once("embedder", self._embedder)
-
-    def _embedder(self) -> Embedder | None:
         chosen = self.settings
         if chosen.embed_provider == "none":
             return None
@@ -197,11 +200,9 @@ class Wiring:
         )
         return CachedEmbedder(remote, self.cache_folder())
 
+    @once
     def sparse_encoder(self) -> SparseEncoder | None:
         """Give the learned sparse encoder, or None when its weights are not installed."""
-        return self._once("sparse_encoder", self._sparse_encoder)
-
-    def _sparse_encoder(self) -> SparseEncoder | None:
         if self.settings.sparse == "none":
             return None
         from docstokg.adapters.numpy_splade import NumpySplade
@@ -212,11 +213,9 @@ class Wiring:
 
         return CachedSparseEncoder(NumpySplade(), self.cache_folder())
 
+    @once
     def piece_counter(self) -> PieceCounter:
         """Give the encoder's word pieces, or a safe estimate where no vocabulary is installed."""
-        return self._once("piece_counter", self._piece_counter)
-
-    def _piece_counter(self) -> PieceCounter:
         from docstokg.adapters.wordpieces import EstimatedPieces, WordPieces
 
         return WordPieces() if WordPieces.installed() else EstimatedPieces()
@@ -227,11 +226,9 @@ class Wiring:
 
         return {".md": MarkdownConverter()}
 
+    @once
     def reranker(self) -> Reranker | None:
         """Give the configured cross-encoder, or None."""
-        return self._once("reranker", self._reranker)
-
-    def _reranker(self) -> Reranker | None:
         chosen = self.settings
         if chosen.rerank_provider == "none":
             return None
@@ -248,20 +245,16 @@ class Wiring:
             api_key=chosen.rerank_api_key,
         )
 
+    @once
     def language_model(self) -> LanguageModel:
         """Give the remote language models; `extractive` is a pure rule and needs none."""
-        return self._once("language_model", self._language_model)
-
-    def _language_model(self) -> LanguageModel:
         from docstokg.adapters.litellm import LiteLlm
 
         return LiteLlm(base_url=self.settings.llm_base_url, api_key=self.settings.llm_api_key)
 
+    @once
     def response_cache(self) -> ResponseCache:
         """Give the store of finished responses."""
-        return self._once("response_cache", self._response_cache)
-
-    def _response_cache(self) -> ResponseCache:
         if self.settings.cache_table:
             from docstokg.adapters.dynamodb_cache import DynamoDbCache
 
@@ -270,33 +263,27 @@ class Wiring:
 
         return SqliteCache(self.cache_folder() / "responses.sqlite")
 
+    @once
     def call_counter(self) -> CallCounter | None:
         """Give the counts all processes share, or None: each process counts for itself."""
-        return self._once("call_counter", self._call_counter)
-
-    def _call_counter(self) -> CallCounter | None:
         if self.settings.circuit_table is None:
             return None
         from docstokg.adapters.dynamodb_counter import DynamoDbCounter
 
         return DynamoDbCounter(self.settings.circuit_table)
 
+    @once
     def trace_sink(self) -> TraceSink | None:
         """Give the queue of retrieval traces, or None when they are off; a laptop gives its own."""
-        return self._once("trace_sink", self._trace_sink)
-
-    def _trace_sink(self) -> TraceSink | None:
         if self.settings.traces != "sqs" or self.settings.trace_queue_url is None:
             return None
         from docstokg.adapters.sqs_trace import SqsTrace
 
         return SqsTrace(self.settings.trace_queue_url)
 
+    @once
     def trace_store(self) -> TraceStore:
         """Give where recorded traces live."""
-        return self._once("trace_store", self._trace_store)
-
-    def _trace_store(self) -> TraceStore:
         if (path := sqlite_path(self.settings.graph_url)) is not None:
             from docstokg.adapters.sqlite_traces import SqliteTraces
 
@@ -305,28 +292,24 @@ class Wiring:
 
         return Neo4jTraces(**self._neo4j())
 
+    @once
     def workflow(self) -> Workflow:
         """Give the state machine that `workflow_arn` names, for a function that starts it."""
-        return self._once("workflow", self._workflow)
-
-    def _workflow(self) -> Workflow:
         if self.settings.workflow_arn is None:
             raise Misconfigured("DOCSTOKG_WORKFLOW_ARN is needed")
         from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
 
         return StepFunctionsWorkflow(self.settings.workflow_arn, self._call_time_s())
 
+    @once
     def check_function(self) -> RouteFunction | None:
         """Give the function of `/v1/check`, or None where it is not deployed."""
-        return self._once(
-            "check_function", lambda: self._route_function(self.settings.check_function_arn)
-        )
+        return self._route_function(self.settings.check_function_arn)
 
+    @once
     def traverse_function(self) -> RouteFunction | None:
         """Give the function of `/v1/traverse`, or None where it is not deployed."""
-        return self._once(
-            "traverse_function", lambda: self._route_function(self.settings.traverse_function_arn)
-        )
+        return self._route_function(self.settings.traverse_function_arn)
 
     def _route_function(self, arn: str | None) -> RouteFunction | None:
         if arn is None:
@@ -349,16 +332,17 @@ class Wiring:
         try:
             flags = source.current(FLAGS_TIME_S)
             known = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
-            self._made["flagged"] = Settings.model_validate(self.settings.model_dump() | known)
+            with self._lock:
+                if known != self._flags:
+                    self._flagged = Settings.model_validate(self.settings.model_dump() | known)
+                    self._flags = known
         except (DocsToKGError, ValueError) as exc:
             self.telemetry.log("WARNING", "flags_unavailable", error=type(exc).__name__)
-        return cast(Settings, self._made.get("flagged", self.settings))
+        return self._flagged
 
+    @once
     def token_verifier(self) -> TokenVerifier:
         """Give who checks bearer tokens."""
-        return self._once("token_verifier", self._token_verifier)
-
-    def _token_verifier(self) -> TokenVerifier:
         chosen = self.settings
         if not (chosen.jwt_issuer and chosen.jwt_audience and chosen.jwt_jwks_url):
             raise Misconfigured(

@@ -1,0 +1,48 @@
+"""Writes docs/settings.md: every setting, so that none has to be read out of the code."""
+
+import sys
+from typing import get_args
+
+from docstokg.settings import PARTS, SECRETS, variable
+
+HEAD = """# Settings
+
+Environment variables, read once when a process starts; `--index` and `--graph` of a command
+override `DOCSTOKG_INDEX_URL` and `DOCSTOKG_GRAPH_URL`. `docstokg doctor --settings` prints those in
+force. A wrong value is an error that names its variable. Passwords and keys may come from Secrets
+Manager (`DOCSTOKG_SECRETS`). Flags can be changed without a deploy. This page is written by
+`make settings-page`.
+"""
+
+
+def page() -> str:
+    """Give the page as Markdown."""
+    parts = []
+    for part in PARTS:
+        rows = [
+            f"| `{variable(field)}` | {_default(field, about.default)} | "
+            f"{_choices(about.annotation)}{about.description} |"
+            for field, about in part.model_fields.items()
+        ]
+        head = f"## {(part.__doc__ or '').rstrip('.')}\n\n| variable | default | |\n|---|---|---|\n"
+        parts.append(head + "\n".join(rows) + "\n")
+    return "\n".join([HEAD, *parts])
+
+
+def _default(field: str, default: object) -> str:
+    if field in SECRETS:
+        return "secret"
+    if default is None:
+        return ""
+    if isinstance(default, tuple):
+        default = ",".join(map(str, default))
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def _choices(annotation: object) -> str:
+    names = [choice for choice in get_args(annotation) if isinstance(choice, str)]
+    return f"{', '.join(names)}: " if names else ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,43 @@
+"""Each setting has one variable, one part, one sentence, and is read from the environment."""
+
+from pathlib import Path
+
+import pytest
+
+from docstokg.errors import Misconfigured
+from docstokg.settings import PARTS, Settings, variable
+from docstokg_local.settings_page import page
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FIELDS = Settings.model_fields
+
+
+def test_every_setting_belongs_to_one_part() -> None:
+    fields = [field for part in PARTS for field in part.model_fields]
+    assert sorted(fields) == sorted(FIELDS)
+    assert len(fields) == len(set(fields))
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_setting_says_what_it_is_for(field: str) -> None:
+    assert FIELDS[field].description
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_setting_is_read_from_its_variable(field: str) -> None:
+    default = FIELDS[field].default
+    texts = {bool: str(not default), int: "17", float: "1.0", tuple: "bm25"}
+    text = "768" if field == "embed_dimension" else texts.get(type(default), "x")
+    try:
+        value = getattr(Settings.from_environment({variable(field): text}), field)
+    except Misconfigured as wrong:  # one of a few words: the message names the variable
+        assert variable(field) in str(wrong)
+        assert "Input should be '" in str(wrong) or "greater" in str(wrong)
+    else:
+        assert value != default
+    assert getattr(Settings.from_environment({field.upper() + "_X": text}), field) == default
+
+
+def test_the_page_of_settings_is_the_one_published() -> None:
+    published = (DOCS / "settings.md").read_text("utf-8")
+    assert published == page(), "run `make settings-page`"
