@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.adapters.sqlite_index import best_rows, match_expression
-from docstokg.domain.query_terms import MAX_WORDS, STOP_WORDS, content_words
+from docstokg.domain.query_terms import MAX_WORDS, content_words
+from docstokg.domain.words import QUERY_STOP_WORDS
 
 
 @given(st.text(max_size=400))
@@ -16,7 +17,7 @@ def test_every_question_is_a_legal_expression_of_quoted_words(text: str) -> None
     words = content_words(text)
     assert (expression is None) == (not words)
     assert len(words) == len(set(words)) <= MAX_WORDS
-    assert not STOP_WORDS & set(words)
+    assert not QUERY_STOP_WORDS & set(words)
     if expression is not None:
         db = sqlite3.connect(":memory:")
         db.execute("CREATE VIRTUAL TABLE t USING fts5(a, b)")

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from docstokg.domain.folding import variant
+from docstokg.domain.words import CURIE_IN_TEXT
 
 IssueCode = Literal["unknown_id", "obsolete_id", "id_label_mismatch", "relation_not_found"]
 
-CURIE: Final = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{3,12})(?![\w:])")
 _LABEL_AFTER: Final = re.compile(
     r"\s*[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]"
 )
@@ -77,7 +77,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
     """Return every CURIE in `text`, in order; addresses such as `host:8080` have letters only."""
     return tuple(
         Mention(f"{match[1].upper()}:{match[2]}", match.start(), match.end())
-        for match in CURIE.finditer(text)
+        for match in CURIE_IN_TEXT.finditer(text)
     )
 
 
@@ -163,7 +163,7 @@ def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int]
     all words back to the last punctuation, at most 12.
     """
     after = _LABEL_AFTER.match(text, mention.end)
-    if after is not None and not CURIE.search(after[1]) and _NO_LABEL.match(after[1]) is None:
+    if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):
         return after.span(1)
     opened = text[: mention.start].rstrip()
     if not opened.endswith(("(", "[")) or not text[mention.end :].lstrip().startswith((")", "]")):

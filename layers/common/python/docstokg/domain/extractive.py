@@ -11,7 +11,8 @@ from docstokg.domain.citations import strip_markers
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.verdicts import Weights, sentence_scores
-from docstokg.domain.wording import content_stems, fold, read, visible
+from docstokg.domain.wording import content_stems, read
+from docstokg.domain.words import normalise, visible
 
 MOST_SENTENCES: Final = 3
 _LONGEST_SENTENCE: Final = 600
@@ -117,7 +118,7 @@ def _is_statement(text: str) -> bool:
         len(plain) <= _LONGEST_SENTENCE
         and len(plain.split()) >= _SHORTEST_WORDS
         and not plain.endswith(("?", ":"))
-        and not _TO_THE_READER.search(fold(plain))
+        and not _TO_THE_READER.search(normalise(plain))
     )
 
 

@@ -7,22 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from docstokg.domain.identity import is_curie
-from docstokg.domain.words import WORD, fold
+from docstokg.domain.words import NAME_STOP_WORDS, WORD, fold
 
 LONGEST_NAME = 8
 """Words of the longest n-gram looked up in a question; longer names link through the automaton."""
 
 MAX_QUESTION_KEYS = 4000
-
-_STOP = (
-    "a about after all also an and any are as at be because been before being between both but by"
-    " can could did do does during each for from had has have he her his how i if in into is it"
-    " its may me might more most must my no nor not of off on one only or other our out over own"
-    " per same shall she should so some such than that the their them then there these they this"
-    " those through to too two under until up use used very was we were what when where which"
-    " while who whom whose why will with within without would you your"
-)
-STOP_WORDS = frozenset(_STOP.split())
 
 _POSSESSIVE = re.compile(r"(?<=[^\W_])['\u2019\u02bc\u2032]s(?![^\W_])", re.IGNORECASE)
 _APOSTROPHES = "'\u2019\u02bc\u2032"
@@ -153,4 +143,4 @@ def question_keys(question: str, longest: int = LONGEST_NAME) -> tuple[str, ...]
 
 def is_function_word(surface: str) -> bool:
     """Tell whether a word as written is a stop word and not an acronym spelt like one."""
-    return surface.casefold() in STOP_WORDS and not (len(surface) > 1 and surface.isupper())
+    return surface.casefold() in NAME_STOP_WORDS and not (len(surface) > 1 and surface.isupper())

@@ -9,10 +9,10 @@ from docstokg.contracts.response import Grounding, SentenceVerdict
 from docstokg.domain.citations import Marker, find_markers, ranks_within, strip_markers
 from docstokg.domain.notices import is_abstention
 from docstokg.domain.sentences import Span, sentence_spans
+from docstokg.domain.words import WORD
 
 MIN_COVERAGE: Final = 0.7
 _SHORTEST_CLAIM: Final = 2
-_WORD: Final = re.compile(r"[^\W_]+")
 _FRAMING: Final = re.compile(
     r"^(?:(?:here (?:is|are)|below (?:is|are)|the following|in summary:?$|sources?:|references?:"
     r"|note:?$|i hope|let me know|based on the (?:provided|given|available)[^,]*[,:]?$"
@@ -50,7 +50,7 @@ def _statement(answer: str, span: Span, markers: Sequence[Marker]) -> Statement:
 
 def _is_factual(claim: str, *, cited: bool) -> bool:
     plain = claim.strip(" \t\r\n*_-\u2022>")
-    words = _WORD.findall(plain)
+    words = WORD.findall(plain)
     if not words or plain.endswith(("?", ":")) or _FRAMING.match(plain) or is_abstention(plain):
         return False
     return cited or len(words) >= _SHORTEST_CLAIM or any(map(str.isdigit, plain))

@@ -1,18 +1,16 @@
 """What chunks, entities and relations are called, said once: both stores must agree on it."""
 
 import hashlib
-import re
 import uuid as uuids
 from typing import Final
 
-from docstokg.domain.words import fold
+from docstokg.domain.words import CURIE, fold
 
 REDIRECT_DEPTH: Final = 4
 """How many `replaced_by` an obsolete term is followed through."""
 
 _OWN: Final = "ent:"
 _OWN_LENGTH: Final = len(_OWN) + 16
-_CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
 
 
 def chunk_uuid(namespace: str, chunk_id: str) -> str:
@@ -32,7 +30,7 @@ def is_own_id(identity: str) -> bool:
 
 def is_curie(text: str) -> bool:
     """Tell `HP:0001250` from a name; the product's own `ent:` ids are not CURIEs."""
-    return _CURIE.fullmatch(text) is not None and not is_own_id(text)
+    return CURIE.fullmatch(text) is not None and not is_own_id(text)
 
 
 def is_id(text: str) -> bool:

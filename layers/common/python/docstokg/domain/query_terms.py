@@ -3,23 +3,11 @@
 import math
 import re
 
+from docstokg.domain.words import QUERY_STOP_WORDS, WORD
+
 MAX_WORDS = 64
 MAX_WORD_CHARACTERS = 64
-STOP_WORDS = frozenset(
-    """
-    a about above after again against all also am an and any are aren as at be because been before
-    being below between both but by can cannot could couldn did didn do does doesn doing don down
-    during each few for from further had hadn has hasn have haven having he her here hers herself
-    him himself his how i if in into is isn it its itself just ll m me might more most must my
-    myself no nor not now of off on once only or other our ours ourselves out over own re s same
-    shall shan she should shouldn so some such t than that the their theirs them themselves then
-    there these they this those through to too under until up ve very was wasn we were weren what
-    when where which while who whom why will with won would wouldn you your yours yourself
-    yourselves
-    """.split()  # noqa: SIM905  # a list of 150 quoted words would be harder to read
-)
 
-_WORD = re.compile(r"[^\W_]+")
 _OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*)(?![\w])")
 
 
@@ -30,8 +18,8 @@ def content_words(text: str) -> tuple[str, ...]:
     """
     words = dict.fromkeys(
         word[:MAX_WORD_CHARACTERS]
-        for word in (found.group().casefold() for found in _WORD.finditer(text))
-        if word not in STOP_WORDS
+        for word in (found.group().casefold() for found in WORD.finditer(text))
+        if word not in QUERY_STOP_WORDS
     )
     if len(words) <= MAX_WORDS:
         return tuple(words)

@@ -15,7 +15,8 @@ from docstokg.domain import consistency
 from docstokg.domain.citations import strip_markers
 from docstokg.domain.folding import variant
 from docstokg.domain.sentences import Span, sentence_spans
-from docstokg.domain.wording import OPPOSITES, Quantity, Wording, fold, read
+from docstokg.domain.wording import OPPOSITES, Quantity, Wording, read
+from docstokg.domain.words import normalise
 
 Reason = Literal[
     "number_not_in_source",
@@ -388,7 +389,7 @@ def _reasons(
     numbers = [number for source in sources for number in source.quantities]
     if any(number.exact and not _stated(number, numbers) for number in wanted.quantities):
         found.append("number_not_in_source")
-    folded = fold("\n".join(headed))
+    folded = normalise("\n".join(headed))
     if any(name not in folded for name in wanted.names if name.upper() not in wanted.ids):
         found.append("name_not_in_source")
     if wanted.ids - held_ids:
@@ -437,7 +438,7 @@ def _is_quoted(claim: str, passages: Sequence[Passage]) -> bool:
 
 def _quotable(text: str) -> str:
     """Return text as quotations are compared: no markers, one kind of bracket and of quote."""
-    folded = fold(strip_markers(text)).translate(_BRACKETS)
+    folded = normalise(strip_markers(text)).translate(_BRACKETS)
     return " ".join(folded.split())
 
 

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-_INVISIBLE: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
-_WORD: Final = re.compile(r"[^\W_]+")
-_ID: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
+from docstokg.domain.words import CLAIM_STOP_WORDS, ID_IN_CLAIM, WORD, normalise
+
 _NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
 _QUANTITY: Final = re.compile(
     r"(?<![\w.])(?<![^\W\d_]-)(?P<number>\d{1,3}(?:[,\u2009\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
@@ -40,17 +36,6 @@ _UNITS: Final = {
     "usd": "usd", "eur": "eur", "dollars": "usd", "euros": "eur", "patient": "patient",
 }  # fmt: skip
 
-_STOP_WORDS_TEXT: Final = (
-    "a about above after again all also although am an and any are as at be because been before "
-    "being below between both but by can could did do does doing during each either few for from "
-    "further had has have having he her here hers him his how however i if in into is it its "
-    "itself just may me might more most much must my nor now of off on once only or other our out "
-    "over own per rather same she should since so some such than that the their theirs them then "
-    "there these they this those through thus to too toward under until up upon us use used using "
-    "very via was we were what when where whether which while who whom why will with within would "
-    "yet you your"
-)
-STOP_WORDS: Final = frozenset(_STOP_WORDS_TEXT.split())
 _NEGATIONS_TEXT: Final = (
     "no not never neither nor none cannot without lack lacks lacking lacked absence absent fail "
     "fails failed failing unable nothing unlikely unrelated unaffected unchanged rarely hardly "
@@ -106,10 +91,10 @@ _OPPOSITES: Final = _OPPOSITES_TEXT.split()
 
 
 _ENDINGS: Final = (
-    "ivities", "ivity", "izations",
-    "isations", "ization", "isation", "fulness", "ousness", "iveness", "ational",
-    "ations", "ically", "ities", "ation", "ments", "ating", "ators", "ement", "ingly", "edly",
-    "ators", "ator", "ates", "ated", "ness", "ment", "ible", "able", "ical", "ance", "ence",
+    "ivities", "ivity", "izations", "isations", "ization", "isation", "fulness", "ousness",
+    "iveness", "ational", "ations", "ically", "ities", "ation", "ments", "ating", "ators", "ement",
+    "ingly", "edly",
+    "ator", "ates", "ated", "ness", "ment", "ible", "able", "ical", "ance", "ence",
     "ency", "ancy",
     "ives", "ions", "ings", "ally", "ity", "ize", "ise", "ied", "ies", "ive", "ion", "ing",
     "ant", "ent", "ous", "ate", "ers", "est", "ed", "es", "ly", "al", "er", "ic", "or", "iv", "s",
@@ -152,6 +137,8 @@ class Wording:
 def stem(word: str) -> str:
     """Return a crude English stem of a folded word; equal for most inflections, never empty.
 
+    Cruder than `folding.singular`, which only undoes plurals: a name must stay one.
+
     Longest suffix first, at least three letters stay; applied twice, so that `activations`,
     `activated` and `active` meet. Words with digits are left as they are.
     """
@@ -185,34 +172,26 @@ _UP_STEMS: Final = frozenset(map(stem, _UP_WORDS))
 _DOWN_STEMS: Final = frozenset(map(stem, _DOWN_WORDS))
 
 
-def visible(text: str) -> str:
-    """Return `text` without characters nobody sees: zero width, direction, tags, controls."""
-    return _INVISIBLE.sub("", text)
-
-
-def fold(text: str) -> str:
-    """Return `text` in NFKC, case folded, without invisible characters."""
-    return unicodedata.normalize("NFKC", visible(text)).casefold()
-
-
 def content_stems(text: str) -> tuple[str, ...]:
     """Return the stems of all words that are no stop words, in order."""
-    return tuple(stem(word) for word in _WORD.findall(fold(text)) if word not in STOP_WORDS)
+    return tuple(
+        stem(word) for word in WORD.findall(normalise(text)) if word not in CLAIM_STOP_WORDS
+    )
 
 
 @lru_cache(maxsize=32_768)
 def read(text: str) -> Wording:
     """Read one sentence."""
-    folded = fold(text)
-    words = _WORD.findall(folded)
-    stems = tuple(stem(word) for word in words if word not in STOP_WORDS)
+    folded = normalise(text)
+    words = WORD.findall(folded)
+    stems = tuple(stem(word) for word in words if word not in CLAIM_STOP_WORDS)
     negations = sum(word in _NEGATIONS for word in words)
     negations += len(_CONTRACTED_NOT.findall(folded))
     return Wording(
         stems=stems,
         quantities=quantities(text),
         names=names(text),
-        ids=frozenset(found.upper().replace("_", ":") for found in _ID.findall(text)),
+        ids=frozenset(found.upper().replace("_", ":") for found in ID_IN_CLAIM.findall(text)),
         negations=negations,
         ups=sum(found in _UP_STEMS for found in stems),
         downs=sum(found in _DOWN_STEMS for found in stems),
@@ -225,7 +204,7 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     Digits glued to letters (p53, CO2, HP:0001250) are names, not numbers.
     """
     found: list[Quantity] = []
-    plain = _ID.sub(" ", unicodedata.normalize("NFKC", text))
+    plain = ID_IN_CLAIM.sub(" ", unicodedata.normalize("NFKC", text))
     for match in _QUANTITY.finditer(plain):
         number = re.sub(r"[^\d.]", "", match["number"])
         unit = (match["unit"] or "").casefold()
@@ -234,7 +213,7 @@ def quantities(text: str) -> tuple[Quantity, ...]:
             value *= _SCALES[unit]
         digits = len(number.partition(".")[2]) if unit not in _SCALES else 0
         found.append(Quantity(value, _UNITS.get(unit, ""), digits))
-    words = _WORD.findall(plain.casefold())
+    words = WORD.findall(plain.casefold())
     for index, word in enumerate(words):
         if word in _SPELLED and word not in _SCALES:
             following = words[index + 1] if index + 1 < len(words) else ""
@@ -256,8 +235,8 @@ def names(text: str) -> frozenset[str]:
         word = match[0]
         inner = any(char.isupper() or char.isdigit() for char in word[1:])
         if len(word) > 1 and (inner or (word[0].isupper() and not first)):
-            folded = fold(word)
-            if folded not in STOP_WORDS:
+            folded = normalise(word)
+            if folded not in CLAIM_STOP_WORDS:
                 found.add(folded)
         first = False
     return frozenset(found)

@@ -1,4 +1,8 @@
-"""Words, and the one form in which names are compared."""
+"""What a word is, in which forms texts are compared, and which words count for nothing where.
+
+Three jobs leave words out, each its own: the lists differ on purpose, and the measured numbers of
+linking, search and verdicts depend on them.
+"""
 
 import re
 import unicodedata
@@ -7,10 +11,77 @@ from typing import Final
 WORD: Final = re.compile(r"[^\W_]+")
 """A run of letters and digits of any script."""
 
+CURIE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*:[^\s:/][^\s]*")
+"""A whole id in a file: any prefix, anything behind it but an address."""
+
+CURIE_IN_TEXT: Final = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{3,12})(?![\w:])")
+"""An id within a text: digits only, so that `host:8080/x`, times and words are none."""
+
+ID_IN_CLAIM: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
+"""An id that claim and passage must share: also as models and file names write it, HP_0001250."""
+
 _NOT_WORD: Final = re.compile(r"[\W_]+")
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+_FUNCTION_WORDS: Final = frozenset(
+    """
+    a about after all also an and any are as at be because been before being between both but by
+    can could did do does during each for from had has have he her his how i if in into is it its
+    me might more most must my nor of off on only or other our out over own same she should so
+    some such than that the their them then there these they this those through to too under
+    until up very was we were what when where which while who whom why will with would you your
+    """.split()  # noqa: SIM905  # a list of quoted words would be harder to read
+)
+
+NAME_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
+    "may no not one per shall two use used whose within without".split()  # noqa: SIM905
+)
+"""No name by themselves. Kept short: `against` or `down` may begin a name that a list brings."""
+
+QUERY_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
+    """
+    above again against am aren below cannot couldn didn doesn doing don down few further hadn
+    hasn haven having here hers herself him himself isn itself just ll m myself no not now once
+    ours ourselves re s shall shan shouldn t theirs themselves ve wasn weren won wouldn yours
+    yourself yourselves
+    """.split()  # noqa: SIM905
+)
+"""Never searched for: every match of a word costs time, and these match everywhere.
+
+With the halves of contractions, which a word index splits at the apostrophe; without `may`,
+`one`, `two` and `use`, which questions do ask about.
+"""
+
+CLAIM_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
+    """
+    above again although am below doing either few further having here hers him however itself
+    just may much now once per rather since theirs thus toward upon us use used using via whether
+    within yet
+    """.split()  # noqa: SIM905
+)
+"""Say nothing that a source could support. `no`, `not` and `without` do: they are counted."""
 
 
 def fold(text: str) -> str:
-    """NFKC, casefold, every run of non-alphanumerics one space, trimmed; else the trimmed text."""
+    """NFKC, casefold, every run of non-alphanumerics one space, trimmed; else the trimmed text.
+
+    The form in which names are compared, where `IL-6` is `il 6`.
+    """
     folded = _NOT_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
     return folded or text.strip()
+
+
+def normalise(text: str) -> str:
+    """Give `text` in NFKC, casefolded, without invisible characters; punctuation stays.
+
+    The form in which sentences are compared, where a point ends a number or a sentence.
+    """
+    return unicodedata.normalize("NFKC", visible(text)).casefold()
+
+
+def visible(text: str) -> str:
+    """Give `text` without characters nobody sees: zero width, direction, tags, controls."""
+    return _INVISIBLE.sub("", text)
