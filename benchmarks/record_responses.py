@@ -1,4 +1,4 @@
-"""What about seventy requests are answered, well and with every failure of SPEC 2.1 in turn.
+"""What about seventy requests are answered, well and with one failure after the other.
 
 usage: python -m benchmarks.record_responses record OUT.json --demo STORE --musique STORE
        python -m benchmarks.record_responses compare BEFORE.json AFTER.json
@@ -46,7 +46,7 @@ Break = Callable[[Path], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class Case:
-    """One request to one server; `row` names the line of SPEC 2.1 when something is broken.
+    """One request to one server; `row` names what is broken.
 
     `settings` may hold callables of the broken store's path. `broken` breaks the copied store
     after the server has started and answered once, or, when `early`, before it starts. `given`
@@ -143,7 +143,7 @@ def musique_cases(questions: Sequence[str]) -> Iterator[Case]:
 
 
 def failure_cases() -> Iterator[Case]:
-    """Every row of SPEC 2.1 that one machine can bring about."""
+    """Every failure that must cost only a part, as far as one machine can bring it about."""
     yield from _store_failures()
     yield from _model_failures()
     invalid = {"query": "x", "top_k": 0, "budget": {"max_chunks": 0}, "unknown": 1}
