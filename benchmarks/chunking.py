@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docstokg.adapters.convert_markdown import MarkdownConverter
+from docstokg.adapters.conversion import ChildConverter
 from docstokg.adapters.wordpieces import WordPieces
 from docstokg.domain.query_terms import content_words
 from docstokg.domain.sentences import sentence_spans
@@ -22,7 +22,7 @@ from docstokg.loading import chunking
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.pipeline import load
-from docstokg.loading.readers.documents import document_chunks, read_document
+from docstokg.loading.readers.documents import document_chunks, read_documents
 from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
@@ -34,7 +34,7 @@ from docstokg_local.workflow import LocalWorkflow
 BUDGET_TOKENS = 1000
 SEEDS = (1, 2, 3)
 SAMPLE = 150
-CONVERTERS = {".md": MarkdownConverter()}
+CONVERTER = ChildConverter()
 Cutter = Callable[[Path, str], Iterator[tuple[str, str]]]
 
 
@@ -44,7 +44,7 @@ def by_outline(pieces: int) -> Cutter:
     def cut(path: Path, doc_id: str) -> Iterator[tuple[str, str]]:
         chunking.ENCODER_PIECES, before = pieces, chunking.ENCODER_PIECES
         try:
-            document = read_document(path, doc_id, CONVERTERS)
+            (document,) = read_documents(path, doc_id, CONVERTER)
             chunks: list[GivenChunk] = list(document_chunks(document, path.name, WordPieces()))
         finally:
             chunking.ENCODER_PIECES = before
@@ -59,7 +59,7 @@ def by_sentences(characters: int) -> Cutter:
     """Pack sentences up to `characters`, blind to headings and blocks."""
 
     def cut(path: Path, doc_id: str) -> Iterator[tuple[str, str]]:
-        text = read_document(path, doc_id, CONVERTERS).text
+        text = read_documents(path, doc_id, CONVERTER)[0].text
         start = end = -1
         for span in sentence_spans(text):
             if start >= 0 and span.end - start > characters:
@@ -76,7 +76,7 @@ def by_windows(words: int, overlap: int) -> Cutter:
     """Cut windows of words that overlap, the usual default elsewhere."""
 
     def cut(path: Path, doc_id: str) -> Iterator[tuple[str, str]]:
-        text = read_document(path, doc_id, CONVERTERS).text
+        text = read_documents(path, doc_id, CONVERTER)[0].text
         places = [match.span() for match in re.finditer(r"\S+", text)]
         for first in range(0, max(1, len(places) - overlap), words - overlap):
             window = places[first : first + words]

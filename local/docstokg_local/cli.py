@@ -69,10 +69,16 @@ def load(
             "--replace-docs", help="Remove what the loaded documents held before and no longer do."
         ),
     ] = False,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix", metavar="NAME/", help="Put NAME/ before ids that are made from paths."
+        ),
+    ] = "",
     rejects: Annotated[
         Path | None,
         typer.Option(
-            "--rejects", metavar="FILE", help="Write rejected lines there, as JSON lines."
+            "--rejects", metavar="FILE", help="Write what is not read there, as JSON lines."
         ),
     ] = None,
     index: Index = None,
@@ -81,8 +87,10 @@ def load(
     """Load files into the index and the graph.
 
     Read by name: chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl,
-    triples*.jsonl, *.obo, *.md, *.txt. Loading again changes nothing; a killed load is simply
-    run again. Exit code 1 when lines were rejected (the good ones are loaded).
+    triples*.jsonl, *.obo; documents: *.md, *.txt, *.html, *.rst, *.docx, *.pdf with a text layer,
+    *.csv, *.ipynb, *.json. Loading again changes nothing; a killed load is simply run again.
+    Every file that is not read is named with its reason, and the exit code is 1 (the good ones
+    are loaded).
     """
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load as run_load
@@ -92,11 +100,12 @@ def load(
 
     _check_namespace(namespace)
     wiring = _wiring(index, graph)
+    options = LoadOptions(namespace, embed=not no_embed, replace_docs=replace_docs, prefix=prefix)
     try:
         with RejectLog(rejects) as log:
             report = run_load(
                 sources,
-                LoadOptions(namespace, embed=not no_embed, replace_docs=replace_docs),
+                options,
                 stores_of(wiring, embed=not no_embed),
                 log,
                 TerminalProgress(),

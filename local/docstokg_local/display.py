@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -37,6 +38,9 @@ STEPS = (
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
 INDENT = 5
+NOTES = 20
+LINE_EVERY_S = 10.0
+"""Between two lines of progress where there is no terminal."""
 
 
 def screen() -> Console:
@@ -62,16 +66,20 @@ def _console(stream: Any) -> Console:
 
 
 class TerminalProgress:
-    """Progress bars on standard error; silent when that is no terminal."""
+    """Progress on standard error: bars on a terminal, else a line every ten seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, every_s: float = LINE_EVERY_S) -> None:
         self._console = notes()
+        self._every_s = every_s
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         """Show one bar until the stage ends; without a total, a count."""
-        if not self._console.is_terminal or total == 0:
+        if total == 0:
             yield lambda steps: None
+            return
+        if not self._console.is_terminal:
+            yield _Lines(title, total, self._every_s).advance
             return
         columns = (
             SpinnerColumn(),
@@ -84,6 +92,29 @@ class TerminalProgress:
         with Bars(*columns, console=self._console, transient=True) as bars:
             task = bars.add_task(title, total=total)
             yield lambda steps: bars.advance(task, steps)
+
+
+class _Lines:
+    """Plain lines for logs: what is done, how fast, how long it still takes."""
+
+    def __init__(self, title: str, total: int | None, every_s: float) -> None:
+        self._title, self._total, self._every_s = title, total, every_s
+        self._begun = self._last = time.monotonic()
+        self._done = 0
+
+    def advance(self, steps: int) -> None:
+        """Count; print when the last line is old enough."""
+        self._done += steps
+        now = time.monotonic()
+        if now - self._last < self._every_s:
+            return
+        self._last = now
+        rate = self._done / (now - self._begun)
+        line = f"{self._title}: {self._done:,}"
+        if self._total is not None:
+            left = max(0, self._total - self._done) / rate if rate else 0.0
+            line += f" of {self._total:,}, {rate:,.1f}/s, {left:,.0f} s left"
+        print(line, file=sys.stderr, flush=True)
 
 
 def show_load(report: LoadReport, rejects: RejectLog) -> None:
@@ -104,7 +135,16 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
     )
     if report.relinked:
         out.print(f"{report.relinked:,} earlier chunks mention what is new", style="dim")
+    if len(report.types) > 1 or any(count.rejected for count in report.types.values()):
+        for type_, count in sorted(report.types.items()):
+            line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
+            line += f" {count.rejected:>6,} files with rejects" if count.rejected else ""
+            out.print(escape(line), style="dim", highlight=False)
     err = notes()
+    for note in rejects.notes[:NOTES]:
+        err.print(escape(note), style="dim")
+    if len(rejects.notes) > NOTES:
+        err.print(f"... and {len(rejects.notes) - NOTES:,} more notes", style="dim")
     for warning in report.warnings:
         err.print(f"[yellow]warning:[/] {escape(warning)}")
     if rejects.count:

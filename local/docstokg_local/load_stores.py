@@ -19,4 +19,4 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
 
 def readers_of(wiring: Wiring) -> Readers:
     """Give what reads documents."""
-    return Readers(converters=wiring.converters(), pieces=wiring.piece_counter())
+    return Readers(converter=wiring.converter(), pieces=wiring.piece_counter())

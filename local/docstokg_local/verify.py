@@ -17,7 +17,7 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import Span as Place
 from docstokg.errors import LoadError
 from docstokg.loading.context import Readers
-from docstokg.loading.readers.documents import read_document
+from docstokg.loading.readers.documents import read_documents
 from docstokg.loading.reading import stage
 from docstokg.loading.records import text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
@@ -99,17 +99,21 @@ class FileSources:
     def __init__(self, folder: Path, namespace: str, readers: Readers) -> None:
         self._chunks: dict[str, SourceChunk] = {}
         documents: dict[str, str] = {}
-        files = [file for file in find_files([folder]) if file.kind in ("chunks", "document")]
+        files = [
+            file
+            for file in find_files([folder], RejectLog())
+            if file.kind in ("chunks", "document")
+        ]
         staging = Staging()
         try:
             for file in files:
-                stage(file, staging, RejectLog(), None, lambda steps: None, readers)
+                stage(file, staging, RejectLog(), None, readers)
                 if file.kind == "document":
                     try:
-                        document = read_document(file.path, file.doc_id, readers.converters)
+                        read = read_documents(file.path, file.doc_id, readers.converter)
                     except Rejected:
                         continue
-                    documents[document.doc_id] = document.text
+                    documents |= {document.doc_id: document.text for document in read}
             for chunk in staging.chunks():
                 self._chunks[chunk_uuid(namespace, chunk.id)] = SourceChunk(
                     chunk_id=chunk.id,

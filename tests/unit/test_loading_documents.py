@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docstokg.adapters.conversion_formats import converter_of, installed_versions
 from docstokg.adapters.convert_markdown import MarkdownConverter
 from docstokg.adapters.wordpieces import EstimatedPieces, WordPieces
 from docstokg.contracts.outline import Outline
@@ -16,7 +17,7 @@ from docstokg.loading.readers.documents import (
     Document,
     document_chunks,
     heading_anchors,
-    read_document,
+    read_documents,
     slugify,
 )
 from docstokg.loading.readers.plain_text import outline_text
@@ -24,17 +25,34 @@ from docstokg.loading.records import encoder_text
 from docstokg.loading.rejects import Rejected
 
 PIECES = WordPieces()
-MARKDOWN = {".md": MarkdownConverter()}
+MARKDOWN = MarkdownConverter()
+
+
+class HereConverter:
+    """The converters in this process: the child that runs them otherwise has its own tests."""
+
+    versions = installed_versions()
+
+    def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
+        return converter_of(suffix)(raw)
+
+
+HERE = HereConverter()
+
+
+def read(path: Path, doc_id: str) -> Document:
+    (document,) = read_documents(path, doc_id, HERE)
+    return document
 
 
 def chunks_of(path: Path, raw: bytes, doc_id: str = "guide.md") -> tuple[str, list[GivenChunk]]:
     path.write_bytes(raw)
-    document = read_document(path, doc_id, MARKDOWN)
+    document = read(path, doc_id)
     return raw.decode(), list(document_chunks(document, path.name, PIECES))
 
 
 def cut(text: str, name: str = "d.md") -> list[GivenChunk]:
-    outline = MARKDOWN[".md"].outline(text) if name.endswith(".md") else outline_text(text)
+    outline = MARKDOWN.outline(text) if name.endswith(".md") else outline_text(text)
     return list(document_chunks(Document("d", outline, 0, {}, {}), name, PIECES))
 
 
@@ -110,7 +128,7 @@ def test_a_heading_over_nothing_makes_no_chunk(tmp_path):
 
 
 def test_equal_headings_get_anchors_of_their_own():
-    outline = MARKDOWN[".md"].outline("# Use\n\na\n\n# Use\n\nb\n")
+    outline = MARKDOWN.outline("# Use\n\na\n\n# Use\n\nb\n")
     assert list(heading_anchors(outline.blocks).values()) == ["use", "use-1"]
     assert slugify("What's `new` in 2.0?") == "whats-new-in-20"
 
@@ -193,7 +211,8 @@ def test_one_line_in_capitals_is_no_heading():
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"one\ntwo\n\xff\n", "line 3"),
+        (b"one\n\xff\0", "NUL"),
+        (bytes(range(1, 256)) * 9, "control characters"),
         (b"a\n\0b", "NUL character in line 2"),
         (b"---\na: [1\n---\nx\n", "front matter is no YAML"),
         (b"---\n- 1\n---\nx\n", "no mapping"),
@@ -206,7 +225,15 @@ def test_documents_that_are_not_understood_are_refused(tmp_path, raw: bytes, rea
     path = tmp_path / "bad.md"
     path.write_bytes(raw)
     with pytest.raises(Rejected, match=reason):
-        read_document(path, "bad.md", MARKDOWN)
+        read(path, "bad.md")
+
+
+def test_the_year_and_the_accents_of_an_old_text_are_kept(tmp_path):
+    path = tmp_path / "old.txt"
+    path.write_bytes("Der Bär schläft. Café, 1998.".encode("latin-1"))
+    document = read(path, "old.txt")
+    assert document.text == "Der Bär schläft. Café, 1998."
+    assert document.outline.encoding == "cp1252"
 
 
 def test_a_rule_at_the_top_is_no_front_matter(tmp_path):
@@ -289,6 +316,6 @@ def test_the_estimate_counts_no_less_than_the_vocabulary():
 
 
 def test_converted_blocks_keep_their_text():
-    outline = MARKDOWN[".md"].outline("# A\r\rb\r\n\r\nc")
+    outline = MARKDOWN.outline("# A\r\rb\r\n\r\nc")
     assert isinstance(outline, Outline)
     assert [outline.text[b.start : b.end].strip() for b in outline.blocks] == ["# A", "b", "c"]

@@ -330,8 +330,16 @@ class PieceCounter(Protocol):
 
 
 class Converter(Protocol):
-    """One document format, made text with its headings, paragraphs, lists, tables and pages."""
+    """Document formats, made text with headings, paragraphs, lists, tables and pages."""
 
-    def outline(self, text: str) -> Outline:
-        """Find the parts of a decoded text, which stays as it is; linear in its length."""
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Map each suffix it reads to the name and version of what reads it."""
+        ...
+
+    def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
+        """Read one file, mostly one document; `LoadError` says why it cannot be read.
+
+        The text of `.md`, `.txt` and `.rst` is the decoded file; of others, what was made of it.
+        """
         ...

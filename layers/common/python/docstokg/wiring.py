@@ -220,11 +220,14 @@ class Wiring:
 
         return WordPieces() if WordPieces.installed() else EstimatedPieces()
 
-    def converters(self) -> dict[str, Converter]:
-        """Give the converters of document formats, by suffix; plain text needs none."""
-        from docstokg.adapters.convert_markdown import MarkdownConverter
+    def converter(self) -> Converter:
+        """Give the converter of document formats: those whose packages are installed."""
+        return self._once("converter", self._converter)
 
-        return {".md": MarkdownConverter()}
+    def _converter(self) -> Converter:
+        from docstokg.adapters.conversion import ChildConverter
+
+        return ChildConverter()
 
     @once
     def reranker(self) -> Reranker | None:

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
+from docstokg.adapters.convert_encoding import decode
 from docstokg.contracts.outline import Block, BlockKind, Outline
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _KINDS: dict[str, BlockKind] = {
 
 
 class MarkdownConverter:
-    """A `Converter` of CommonMark with tables; every block is a run of whole lines."""
+    """CommonMark with tables; every block is a run of whole lines."""
 
     def __init__(self) -> None:
         self._blocks: MarkdownIt | None = None
@@ -78,7 +79,7 @@ class MarkdownConverter:
         elif kind in ("table", "code"):
             rows = begins[bisect_left(begins, start) : bisect_left(begins, end) + 1]
             children = tuple(Block("item", a, b) for a, b in pairwise(rows))
-        return Block(kind, start, end, level, label, children)
+        return Block(kind, start, end, level, label, children=children)
 
     def _plain(self, marked: str) -> str:
         """Give a heading's words without marks and link targets."""
@@ -90,6 +91,13 @@ class MarkdownConverter:
             if token.type in ("text", "code_inline", "image", "text_special")
         ]
         return " ".join("".join(words).split())
+
+
+def convert(raw: bytes) -> tuple[Outline, ...]:
+    """Find the blocks of a text, which stays as it is."""
+    text, encoding = decode(raw)
+    found = MarkdownConverter().outline(text)
+    return (Outline(text, found.blocks, found.title, encoding),)
 
 
 def _is_marks(html: str) -> bool:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-BlockKind = Literal["heading", "text", "list", "item", "table", "code", "page", "gap"]
-"""`item`: a list's entry, an option with its description, a row. `gap`: a rule, a comment."""
+BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "page", "gap"]
+"""`item`: a list's entry, an option with its description. `row`: a passage of its own, never put
+together with others. `gap`: a rule, a comment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,8 @@ class Block:
     """A stretch `text[start:end]` of a document, in whole lines; code points.
 
     `level`: of a heading, 1 to 6. `label`: a heading's words without marks, a page's number, or
-    what an item is about (`-k, --insecure`); else "". `children`: where a long block may be cut.
+    what an item is about (`-k, --insecure`); else "". `anchor`: a heading's own, where it has
+    one. `children`: where a long block may be cut.
     """
 
     kind: BlockKind
@@ -20,6 +22,7 @@ class Block:
     end: int
     level: int = 0
     label: str = ""
+    anchor: str = ""
     children: tuple["Block", ...] = ()
 
 
@@ -27,10 +30,14 @@ class Block:
 class Outline:
     """A document's text with its top-level blocks, in order and without overlap.
 
-    What stands between blocks belongs to the one before. `title`: what the document calls itself.
+    What stands between blocks belongs to the one before. `title`, `doc_id`, `acl`, `metadata`:
+    what the document says of itself. `encoding`: of a text that is not UTF-8.
     """
 
     text: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...] = ()
     title: str = ""
+    encoding: str = ""
+    doc_id: str = ""
+    acl: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)

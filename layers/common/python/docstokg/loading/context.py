@@ -1,6 +1,6 @@
 """What every step of a load shares: ports, the staging area, and where it reports to."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -43,11 +43,24 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How to load: `embed` false runs no encoder, `replace_docs` replaces whole documents."""
+    """How to load: `embed` false runs no encoder, `replace_docs` replaces whole documents.
+
+    `prefix`: before every doc_id that is made from a path.
+    """
 
     namespace: str = "default"
     embed: bool = True
     replace_docs: bool = False
+    prefix: str = ""
+
+
+@dataclass(slots=True)
+class TypeCount:
+    """How a type of files fared: files found, those with a reject, chunks read from them."""
+
+    files: int = 0
+    rejected: int = 0
+    chunks: int = 0
 
 
 @dataclass(slots=True)
@@ -68,14 +81,15 @@ class LoadReport:
     embedding_model: str | None = None
     sparse_model: str | None = None
     seconds: float = 0.0
+    types: dict[str, TypeCount] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """What reads documents: converters by suffix, and the pieces the encoder cuts texts into."""
+    """What reads documents: the converter, and the pieces the encoder cuts texts into."""
 
-    converters: Mapping[str, Converter]
+    converter: Converter
     pieces: PieceCounter
 
 

@@ -90,9 +90,14 @@ class GivenTriple:
 
 @dataclass(frozen=True, slots=True)
 class GivenDocument:
-    """A document that was read whole, even when nothing of it is left."""
+    """A document that was read whole, even when nothing of it is left.
+
+    `digest`: of its text. `note`: what its owner should know.
+    """
 
     doc_id: str
+    digest: str = ""
+    note: str = ""
 
 
 Given = GivenChunk | GivenEntity | GivenRelation | GivenTriple | GivenDocument

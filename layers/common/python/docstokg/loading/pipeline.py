@@ -8,6 +8,7 @@ then counts as unfinished.
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ulid import ULID
@@ -24,6 +25,7 @@ from docstokg.loading.context import (
     Progress,
     Silent,
     Stores,
+    TypeCount,
 )
 from docstokg.loading.edges import resolve_edges, write_edges
 from docstokg.loading.entity_book import EntityBook
@@ -53,7 +55,9 @@ def load(
     Running it again, also after it was killed, ends in the same content.
     """
     started = time.monotonic()
-    files = find_files(sources)
+    files = [
+        replace(file, doc_id=options.prefix + file.doc_id) for file in find_files(sources, rejects)
+    ]
     report = LoadReport(run_id=str(ULID()), files=len(files))
     if options.embed and stores.embedder is None:
         report.warnings.append(NO_EMBEDDER)
@@ -93,9 +97,17 @@ def _read(
     dense = stores.embedder if options.embed else None
     sparse = stores.sparse_encoder if options.embed else None
     dimension = dense.dimension if dense else before.dimension
-    with progress.stage("reading", None) as advance:
+    for type_, unread in rejects.unread.items():
+        report.types[type_] = TypeCount(files=unread, rejected=unread)
+    with progress.stage("reading", len(files)) as advance:
         for file in files:
-            dimension = stage(file, staging, rejects, dimension, advance, stores.readers)
+            count = report.types.setdefault(file.type, TypeCount())
+            rejected, chunks = rejects.count, staging.count("chunk")
+            dimension = stage(file, staging, rejects, dimension, stores.readers)
+            count.files += 1
+            count.rejected += rejects.count > rejected
+            count.chunks += staging.count("chunk") - chunks
+            advance(1)
     model = before.embedding_model or (UPSTREAM if staging.given_dimensions() else None)
     if dense is not None:
         model = dense.model

@@ -14,7 +14,7 @@ from docstokg.loading.given import (
     GivenRelation,
 )
 from docstokg.loading.readers.chunks import read_chunk
-from docstokg.loading.readers.documents import document_chunks, read_document
+from docstokg.loading.readers.documents import document_chunks, read_documents
 from docstokg.loading.readers.entities import read_entity
 from docstokg.loading.readers.lines import json_lines
 from docstokg.loading.readers.obo import read_obo
@@ -41,7 +41,6 @@ def stage(
     staging: Staging,
     rejects: RejectLog,
     dimension: int | None,
-    advance: Callable[[int], None],
     readers: Readers,
 ) -> int | None:
     """Read one file into `staging`; give the dimension of vectors, fixed by the first one given.
@@ -49,8 +48,21 @@ def stage(
     `dimension`: what vectors must have already, or None.
     """
     name = str(file.path)
+    skipped: str | None = None
     for line, given in _read(file, readers):
+        if isinstance(given, GivenChunk) and given.whole and given.doc_id == skipped:
+            continue
         try:
+            if isinstance(given, GivenDocument) and not staging.add_document(
+                given.doc_id, given.digest
+            ):
+                skipped = given.doc_id
+                raise Rejected(
+                    f"doc_id {given.doc_id!r} is that of another file of this load, with other"
+                    " text: load one of them with --prefix NAME/"
+                )
+            if isinstance(given, GivenDocument) and given.note:
+                rejects.notes.append(f"{name}: {given.note}")
             if isinstance(given, Rejected):
                 raise given
             if isinstance(given, GivenChunk | GivenEntity) and given.embedding is not None:
@@ -61,7 +73,6 @@ def stage(
             _keep(given, staging, name, line)
         except Rejected as rejected:
             rejects.add(name, line, str(rejected))
-        advance(1)
     return dimension
 
 
@@ -69,14 +80,7 @@ def _read(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rej
     if file.kind == "obo":
         yield from read_obo(file.path)
     elif file.kind == "document":
-        try:
-            document = read_document(file.path, file.doc_id, readers.converters)
-        except Rejected as rejected:
-            yield 1, rejected
-            return
-        yield 1, GivenDocument(document.doc_id)
-        for chunk in document_chunks(document, file.path.name, readers.pieces):
-            yield document.text.count("\n", 0, chunk.char_start) + 1, chunk
+        yield from _documents(file, readers)
     else:
         read = READERS[file.kind]
         for line, value in json_lines(file.path):
@@ -87,6 +91,25 @@ def _read(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rej
                 yield line, read(value)
             except Rejected as rejected:
                 yield line, rejected
+
+
+def _documents(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rejected]]:
+    try:
+        documents = read_documents(file.path, file.doc_id, readers.converter)
+    except Rejected as rejected:
+        yield 1, rejected
+        return
+    for document in documents:
+        chunks = list(document_chunks(document, file.path.name, readers.pieces))
+        encoding = document.outline.encoding
+        note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
+        yield 1, GivenDocument(document.doc_id, text_sha256(document.text), note)
+        line, place = 1, 0
+        for chunk in chunks:
+            start = chunk.char_start or 0
+            line += document.text.count("\n", place, start)
+            place = max(place, start)
+            yield line, chunk
 
 
 def _keep(given: Given, staging: Staging, file: str, line: int) -> None:
@@ -101,7 +124,7 @@ def _keep(given: Given, staging: Staging, file: str, line: int) -> None:
             if not is_id(end):
                 staging.add_name(end)
     elif isinstance(given, GivenDocument):
-        staging.add_document(given.doc_id)
+        return
     else:
         staging.add_triple(given, file, line)
         staging.add_name(given.subject)

@@ -36,6 +36,8 @@ class RejectLog:
         self.count = 0
         self.first: list[Rejection] = []
         self.by_file: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
+        self.notes: list[str] = []
         self._path = path
         self._file: IO[str] | None = None
 
@@ -55,6 +57,11 @@ class RejectLog:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def add_file(self, path: Path, reason: str) -> None:
+        """Record a whole file that is not read; counted by type."""
+        self.unread[path.suffix.lower() or "without suffix"] += 1
+        self.add(str(path), 1, reason)
 
     def add(self, file: str, line: int, reason: str) -> None:
         """Record one rejection."""

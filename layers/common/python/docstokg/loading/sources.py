@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from docstokg.errors import LoadError
+from docstokg.loading.rejects import RejectLog
 
-Kind = Literal["chunks", "entities", "relations", "triples", "obo", "document", "questions"]
+Kind = Literal[
+    "chunks", "entities", "relations", "triples", "obo", "document", "questions", "answers"
+]
 
 PREFIXES: tuple[tuple[str, Kind], ...] = (
     ("chunks", "chunks"),
@@ -16,20 +19,32 @@ PREFIXES: tuple[tuple[str, Kind], ...] = (
     ("relations", "relations"),
     ("triples", "triples"),
     ("questions", "questions"),
+    ("answers", "answers"),
 )
+DOCUMENTS = (".md", ".markdown", ".txt", ".html", ".htm", ".rst", ".docx", ".pdf", ".csv",
+             ".ipynb", ".json")  # fmt: skip
+EVALUATION = ("questions", "answers")
+"""What `docstokg eval` reads and `load` passes over."""
+
 EXPECTED = (
-    "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, "
-    "*.obo, *.md, *.txt"
+    "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, *.obo, "
+    f"{', '.join(f'*{suffix}' for suffix in DOCUMENTS)}"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to load; `doc_id` is its path relative to the given folder, or its name."""
+    """A file to load; `doc_id` is its path relative to the given folder `root`, or its name."""
 
     path: Path
     kind: Kind
     doc_id: str
+    root: Path
+
+    @property
+    def type(self) -> str:
+        """Name its type in a summary: its suffix."""
+        return self.path.suffix.lower() or "without suffix"
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -39,32 +54,52 @@ def kind_of(path: Path) -> Kind | None:
         return next((kind for prefix, kind in PREFIXES if name.startswith(prefix)), None)
     if suffix == ".obo":
         return "obo"
-    return "document" if suffix in (".md", ".txt") else None
+    return "document" if suffix in DOCUMENTS else None
 
 
-def find_files(sources: Iterable[Path]) -> tuple[SourceFile, ...]:
+def find_files(sources: Iterable[Path], rejects: RejectLog) -> tuple[SourceFile, ...]:
     """List the loadable files of files and folders, folders whole, each once, in path order.
 
-    `questions*.jsonl` and hidden files are passed over. `LoadError` when a source is not there,
-    a named file is of no known kind, or nothing is left.
+    What cannot be loaded is rejected by name: a file of no known kind, and a link that leads out
+    of its folder, for whoever made the folder need not be allowed to read what it names. Hidden
+    files and those of `docstokg eval` are passed over. `LoadError` when a source is not there, a
+    named file is of no known kind, or nothing is left.
     """
     found: dict[Path, SourceFile] = {}
     for source in sources:
         if source.is_dir():
             for path in sorted(source.rglob("*"), key=lambda path: path.as_posix()):
                 inner = path.relative_to(source)
+                if any(part.startswith(".") for part in inner.parts) or path.is_dir():
+                    continue
                 kind = kind_of(path)
-                hidden = any(part.startswith(".") for part in inner.parts)
-                if kind not in (None, "questions") and not hidden and path.is_file():
-                    found.setdefault(path.resolve(), SourceFile(path, kind, inner.as_posix()))
+                if kind not in EVALUATION and (real := _readable(path, kind, source, rejects)):
+                    assert kind is not None
+                    found.setdefault(real, SourceFile(path, kind, inner.as_posix(), source))
             continue
         if not source.is_file():
             raise LoadError(f"{source} is not there")
         kind = kind_of(source)
         if kind is None:
             raise LoadError(f"{source} is of no known kind; expected {EXPECTED}")
-        if kind != "questions":
-            found.setdefault(source.resolve(), SourceFile(source, kind, source.name))
+        if kind not in EVALUATION:
+            file = SourceFile(source, kind, source.name, source.parent)
+            found.setdefault(source.resolve(), file)
     if not found:
         raise LoadError(f"nothing to load: expected {EXPECTED}")
     return tuple(found.values())
+
+
+def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
+    """Give the file's real place, or reject it with the reason."""
+    real = path.resolve()
+    if not path.is_file():
+        reason = "a link that leads nowhere" if path.is_symlink() else "no regular file"
+    elif not real.is_relative_to(source.resolve()):
+        reason = "a link that leads out of the folder"
+    elif kind is None:
+        reason = f"no reader for {path.suffix.lower() or 'a file without a suffix'}"
+    else:
+        return real
+    rejects.add_file(path, reason)
+    return None

@@ -28,7 +28,7 @@ CREATE TABLE relation (seq INTEGER PRIMARY KEY, file TEXT, line INTEGER, evidenc
 CREATE TABLE triple (seq INTEGER PRIMARY KEY, file TEXT, line INTEGER, payload TEXT);
 CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload TEXT, fact TEXT,
     PRIMARY KEY (evidence, source, type, target)) WITHOUT ROWID;
-CREATE TABLE document (doc_id TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE document (doc_id TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID;
 """
 
 
@@ -85,9 +85,11 @@ class Staging:
             self.add_document(chunk.doc_id)
         return True
 
-    def add_document(self, doc_id: str) -> None:
-        """Mark a document as replaced entirely by this load."""
-        self._db.execute("INSERT OR IGNORE INTO document VALUES (?)", (doc_id,))
+    def add_document(self, doc_id: str, digest: str = "") -> bool:
+        """Mark a document as replaced entirely by this load; False when other text has its id."""
+        self._db.execute("INSERT OR IGNORE INTO document VALUES (?, ?)", (doc_id, digest))
+        row = self._db.execute("SELECT digest FROM document WHERE doc_id = ?", (doc_id,))
+        return bool(not digest or row.fetchone()[0] == digest)
 
     def add_name(self, surface: str, type_: str = "", synonym: str = "") -> None:
         """Keep a name that becomes an entity, and another form of it."""

@@ -1,17 +1,18 @@
 """Documents: read as they are, cut by their outline, every chunk an exact stretch."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from docstokg.contracts.outline import Block, Outline
-from docstokg.errors import LoadError
+from docstokg.errors import LoadError, Timeout, Unavailable
 from docstokg.loading.chunking import Cut, Section, cut_document
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
-from docstokg.loading.readers.plain_text import outline_text
+from docstokg.loading.readers.lines import check_depth, check_text
+from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.loading.rejects import Rejected
 from docstokg.ports import Converter, PieceCounter
 
@@ -29,6 +30,11 @@ GENERIC_HEADINGS = frozenset(_GENERIC.split()) | {
     "table of contents",
     "materials and methods",
 }
+SOURCE_TEXTS = frozenset((".md", ".markdown", ".txt", ".rst"))
+"""Formats whose text is the decoded file itself."""
+
+LARGEST_FILE = 200 * 1024 * 1024
+LONGEST_ID = 512
 LONGEST_TITLE = 200
 """Characters of a title that are kept."""
 
@@ -37,7 +43,8 @@ LONGEST_TITLE = 200
 class Document:
     """A document's own words about itself; `body` is where the text after them begins.
 
-    `summary`: where its front matter tells what it is about.
+    `summary`: where its front matter tells what it is about. `named`: its id is its own, not made
+    from its path. `converter`: what made its text, "" where that is the decoded file.
     """
 
     doc_id: str
@@ -46,6 +53,8 @@ class Document:
     fields: dict[str, Any]
     metadata: dict[str, Any]
     summary: tuple[int, int] | None = None
+    named: bool = False
+    converter: str = ""
 
     @property
     def text(self) -> str:
@@ -53,38 +62,91 @@ class Document:
         return self.outline.text
 
 
-def read_document(path: Path, doc_id: str, converters: Mapping[str, Converter]) -> Document:
-    """Decode a file as it is (line ends and front matter kept, they count in offsets).
+def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Document, ...]:
+    """Read a file, mostly one document; a list of JSON documents is several.
 
-    `converters`: by suffix. `Rejected` for what is not UTF-8 or holds NUL, and for front matter
-    that is not understood.
+    Texts stay as they are (line ends and front matter kept, they count in offsets); of other
+    formats the text that `converter` makes counts. `Rejected` says why a file is not read.
     """
     try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise Rejected(f"{size:,} bytes are more than {LARGEST_FILE:,}")
         raw = path.read_bytes()
     except OSError as broken:
         raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
+    suffix = path.suffix.lower()
+    made_by = converter.versions.get(suffix, "")
+    if not made_by and suffix not in SOURCE_TEXTS:
+        raise Rejected(f"the package that reads {suffix} is not installed")
+    try:
+        if suffix in SOURCE_TEXTS:
+            return (_text_document(raw, suffix, doc_id, converter),)
+        outlines = converter.convert(suffix, raw)
+    except (Timeout, Unavailable) as ended:
+        raise Rejected(str(ended)) from ended
+    except Rejected:
+        raise
+    except LoadError as refused:
+        raise Rejected(str(refused)) from refused
+    found = []
+    for number, outline in enumerate(outlines):
+        own = outline.doc_id or (doc_id if len(outlines) == 1 else f"{doc_id}/{number}")
+        if len(own.encode("utf-8", "replace")) > LONGEST_ID:
+            raise Rejected(f"doc_id is longer than {LONGEST_ID} bytes")
+        check_text([own, outline.title, outline.metadata, list(outline.acl)])
+        check_depth(outline.metadata)
+        fields = {"acl": outline.acl, "title": outline.title}
+        given = bool(outline.doc_id)
+        document = Document(own, outline, 0, fields, outline.metadata, None, given, made_by)
+        found.append(document)
+    return tuple(found)
+
+
+def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> Document:
+    """Read a text whose offsets count in the decoded file."""
+    encoding = ""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as broken:
-        line = raw.count(b"\n", 0, broken.start) + 1
-        raise Rejected(f"not UTF-8 in line {line}") from broken
+        if ".txt" not in converter.versions:
+            line = raw.count(b"\n", 0, broken.start) + 1
+            raise Rejected(f"not UTF-8 in line {line}") from broken
+        (decoded,) = converter.convert(".txt", raw)
+        text, encoding = decoded.text, decoded.encoding
     if "\0" in text:
         raise Rejected(f"NUL character in line {text.count(chr(10), 0, text.index(chr(0))) + 1}")
     front, body = front_matter(text)
     fields, metadata = understood(front)
-    converter = converters.get(path.suffix.lower())
     # Blank lines in place of the front matter, so that places count in the whole file.
-    hidden = "".join(c if c in "\r\n" else " " for c in text[:body])
-    shown = hidden + text[body:]
-    outline = converter.outline(shown) if converter is not None else outline_text(shown)
+    shown = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
+    if suffix == ".txt":
+        outline = outline_text(shown)
+    elif suffix in converter.versions:
+        (outline,) = converter.convert(suffix, shown.encode())
+    else:
+        raise Rejected(f"the package that reads {suffix} is not installed")
+    blocks = _filled(shown, outline.blocks, body) if suffix == ".rst" else outline.blocks
     return Document(
         doc_id=fields.get("doc_id") or doc_id,
-        outline=Outline(text, outline.blocks, outline.title, outline.metadata),
+        outline=Outline(text, blocks, outline.title, encoding),
         body=body,
         fields=fields,
         metadata=metadata,
         summary=summary_span(text),
+        named="doc_id" in fields,
     )
+
+
+def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, ...]:
+    """Put the paragraphs between headings."""
+    blocks: list[Block] = []
+    begin = body
+    for heading in headings:
+        blocks += paragraph_blocks(text, begin, heading.start)
+        blocks.append(heading)
+        begin = heading.end
+    return (*blocks, *paragraph_blocks(text, begin, len(text)))
 
 
 def document_chunks(document: Document, name: str, counter: PieceCounter) -> Iterator[GivenChunk]:
@@ -112,6 +174,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
             section=heading or None,
             uri=fields.get("uri"),
             anchor=section.anchor or None,
+            page=int(section.page) if section.page.isdigit() else section.page or None,
             char_start=cut.start,
             metadata=document.metadata,
             topics=fields.get("topics", ()),
@@ -128,11 +191,14 @@ def _all_cuts(document: Document, cuts: Iterator[Cut]) -> Iterator[Cut]:
 
 
 def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
-    """Give each heading the anchor that Markdown readers make; equal ones are numbered."""
+    """Give each heading its anchor, or the one Markdown readers make; equal ones are numbered."""
     anchors: dict[int, str] = {}
     slugs: dict[str, int] = {}
     for block in blocks:
         if block.kind == "heading":
+            if block.anchor:
+                anchors[block.start] = block.anchor
+                continue
             slug = slugify(block.label)
             seen = slugs.get(slug, 0)
             slugs[slug] = seen + 1

@@ -32,14 +32,7 @@ def outline_text(text: str, begin: int = 0) -> Outline:
     A heading is a line without small letters above deeper lines, as in manual pages (at least
     two of them, or it is a shout), or a line above a rule of `===` or `---`.
     """
-    groups = _groups(text, begin)
-    roots: list[_Group] = []
-    stack: list[_Group] = []
-    for group in groups:
-        while stack and (stack[-1].indent >= group.indent or len(stack) >= DEEPEST):
-            stack.pop()
-        (stack[-1].below if stack else roots).append(group)
-        stack.append(group)
+    roots = _nested(_groups(text, begin, len(text)))
     shouts = [root for root in roots if _is_shout(root)]
     headings = {id(root) for root in shouts} if len(shouts) >= 2 else set()
     blocks: list[Block] = []
@@ -64,11 +57,28 @@ def outline_text(text: str, begin: int = 0) -> Outline:
     return Outline(text=text, blocks=tuple(blocks), title=title)
 
 
-def _groups(text: str, begin: int) -> list[_Group]:
+def paragraph_blocks(text: str, begin: int, end: int) -> tuple[Block, ...]:
+    """Find paragraphs, and terms with their descriptions, in `text[begin:end]`."""
+    return tuple(map(_block, _nested(_groups(text, begin, end))))
+
+
+def _nested(groups: list[_Group]) -> list[_Group]:
+    """Put every group below the last one that is less deep; give those on top."""
+    roots: list[_Group] = []
+    stack: list[_Group] = []
+    for group in groups:
+        while stack and (stack[-1].indent >= group.indent or len(stack) >= DEEPEST):
+            stack.pop()
+        (stack[-1].below if stack else roots).append(group)
+        stack.append(group)
+    return roots
+
+
+def _groups(text: str, begin: int, end: int) -> list[_Group]:
     """Join lines of one paragraph; a line that goes deeper begins the description of the last."""
     groups: list[_Group] = []
     blank = True
-    for match in _LINE.finditer(text, begin):
+    for match in _LINE.finditer(text, begin, end):
         line = match[0]
         words = line.strip()
         if not words:

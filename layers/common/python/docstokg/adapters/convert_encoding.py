@@ -1,0 +1,76 @@
+"""Which encoding a text is in: what it declares, UTF-8, or the likeliest by its letters."""
+
+import codecs
+import re
+import unicodedata
+
+from docstokg.contracts.outline import Outline
+from docstokg.errors import LoadError
+
+_HIGH = re.compile(rb"[\x80-\xff]")
+_RUN = re.compile(rb"[\x80-\xff]+")
+SAMPLE = 200_000
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DECLARED = re.compile(rb"(?:charset|encoding|coding)\s*[=:]\s*[\"']?([A-Za-z0-9_.:-]{2,40})")
+WESTERN = "cp1252"
+"""What Latin-1 files are in fact; any byte but five is a letter or sign in it."""
+
+
+def decode(raw: bytes) -> tuple[str, str]:
+    """Give the text and its encoding, "" for UTF-8; `LoadError` for what is no text."""
+    for mark, name in _BOMS:
+        if raw.startswith(mark):
+            return _checked(raw, name)
+    try:
+        return _no_nul(raw.decode("utf-8")), ""
+    except UnicodeDecodeError:
+        pass
+    if b"\0" in raw[:SAMPLE]:
+        raise LoadError("it is no text: it holds NUL bytes")
+    declared = _DECLARED.search(raw[:1024])
+    for name in (*([declared[1].decode()] if declared else []), _likely(raw)):
+        try:
+            codecs.lookup(name)
+            return _checked(raw, name)
+        except (LookupError, UnicodeDecodeError, ValueError):
+            continue
+    raise LoadError("it is in no encoding that is known")
+
+
+def _likely(raw: bytes) -> str:
+    """Tell apart Western texts, whose accents stand among plain letters, and others."""
+    from charset_normalizer import from_bytes
+
+    sample = raw[:SAMPLE]
+    high = len(_HIGH.findall(sample))
+    # Statistics need more than a few words, and take one Latin code page for another.
+    if 2 * sum(len(run) == 1 for run in _RUN.findall(sample)) > high:
+        return WESTERN
+    best = from_bytes(sample).best()
+    return best.encoding if best is not None else WESTERN
+
+
+def _checked(raw: bytes, name: str) -> tuple[str, str]:
+    text = _no_nul(raw.decode(name))
+    odd = sum(unicodedata.category(c) == "Cc" and c not in "\t\n\r\f\v" for c in text[:SAMPLE])
+    if odd * 50 > min(len(text), SAMPLE):
+        raise LoadError("it is no text: it is full of control characters")
+    return text, codecs.lookup(name).name
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise LoadError(f"NUL character in line {line}")
+    return text
+
+
+def convert(raw: bytes) -> tuple[Outline, ...]:
+    """Decode a plain text; its paragraphs are found by the loader."""
+    text, encoding = decode(raw)
+    return (Outline(text, encoding=encoding),)

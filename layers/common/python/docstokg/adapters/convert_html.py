@@ -1,0 +1,159 @@
+"""HTML by selectolax: the main text with its headings, lists, tables and code."""
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from docstokg.adapters.convert_encoding import decode
+from docstokg.adapters.convert_lines import TextMaker, one_line
+from docstokg.contracts.outline import Outline
+from docstokg.errors import LoadError
+
+DEEPEST = 200
+_LEFT_OUT = (
+    "script style noscript template nav aside header footer form button select option iframe"
+    " object embed svg canvas math head link meta dialog"
+)
+LEFT_OUT = frozenset(_LEFT_OUT.split())
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = (
+    "p div section article main body html ul ol dl li dt dd table pre blockquote figure"
+    " figcaption address details summary hr h1 h2 h3 h4 h5 h6 center fieldset tr td th tbody thead"
+)
+BLOCKS = frozenset(_BLOCKS.split())
+MAIN = ("main", "[role=main]", "article", "#content", "#main")
+LEAST_SHARE = 0.3
+"""A `main` with less of the page's text than this is none."""
+
+
+def convert(raw: bytes) -> tuple[Outline, ...]:
+    """Take what a reader sees of a page without its navigation; nothing it links to is read."""
+    text, encoding = decode(raw)
+    tree = LexborHTMLParser(text)
+    found = tree.css_first("title")
+    title = one_line(found.text()) if found is not None else ""
+    body = tree.body
+    if body is None:
+        raise LoadError("it holds no HTML")
+    maker = TextMaker()
+    _walk(_main(body), maker, 0)
+    made = maker.outline()
+    return (Outline(made.text, made.blocks, made.title or title, encoding),)
+
+
+def _main(body: LexborNode) -> LexborNode:
+    whole = len(body.text(deep=True))
+    for selector in MAIN:
+        found = body.css(selector)
+        if len(found) == 1 and len(found[0].text(deep=True)) >= LEAST_SHARE * whole:
+            return found[0]
+    return body
+
+
+def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
+    """Write the blocks below a node; what stands between blocks is a paragraph of its own."""
+    if depth > DEEPEST:
+        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+    loose: list[str] = []
+    for child in node.iter(include_text=True):
+        tag = child.tag or ""
+        if tag in LEFT_OUT or tag == "-comment":
+            continue
+        if tag not in BLOCKS:
+            if _holds_blocks(child):
+                _flush(loose, maker)
+                _walk(child, maker, depth + 1)
+            else:
+                loose.append(_inline(child, depth + 1))
+            continue
+        _flush(loose, maker)
+        _block(child, tag, maker, depth)
+    _flush(loose, maker)
+
+
+def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
+    if tag in HEADINGS:
+        words = one_line(_inline(node, depth + 1)).rstrip("¶#").rstrip()
+        inner = node.css_first("[id]")
+        holder = node.parent
+        anchor = node.id or (inner.id if inner is not None else None)
+        if not anchor and holder is not None and holder.tag in ("section", "div"):
+            anchor = holder.id
+        maker.add("heading", words, HEADINGS[tag], words, anchor or "")
+    elif tag == "pre":
+        maker.add("code", node.text(deep=True).strip("\n"))
+    elif tag == "table":
+        rows = (_row(row, depth + 1) for row in node.css("tr"))
+        maker.add("table", "\n".join(row for row in rows if row))
+    elif tag in ("ul", "ol"):
+        lines = _list_lines(node, depth + 1, "")
+        maker.add("list", "\n".join(lines))
+    elif tag == "dt":
+        # A term goes with its description, as an option of a manual page does.
+        words = one_line(_inline(node, depth + 1))
+        description = node.next
+        while description is not None and description.tag in ("-text", "-comment"):
+            description = description.next
+        if description is not None and description.tag == "dd":
+            said = one_line(_inline(description, depth + 1))
+            maker.add("item", f"{words}\n    {said}", label=words)
+        else:
+            maker.add("text", words)
+    elif tag == "dd":
+        before = node.prev
+        while before is not None and before.tag in ("-text", "-comment"):
+            before = before.prev
+        if before is None or before.tag != "dt":
+            maker.add("text", one_line(_inline(node, depth + 1)))
+    elif _holds_blocks(node):
+        _walk(node, maker, depth + 1)
+    else:
+        maker.add("text", one_line(_inline(node, depth + 1)))
+
+
+def _list_lines(node: LexborNode, depth: int, indent: str) -> list[str]:
+    if depth > DEEPEST:
+        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+    lines: list[str] = []
+    for number, item in enumerate((i for i in node.iter() if i.tag == "li"), 1):
+        mark = f"{number}." if node.tag == "ol" else "-"
+        own: list[str] = []
+        below: list[str] = []
+        for child in item.iter(include_text=True):
+            if child.tag in ("ul", "ol"):
+                below += _list_lines(child, depth + 1, indent + "  ")
+            elif child.tag not in LEFT_OUT:
+                own.append(_inline(child, depth + 1))
+                own.append(" " if child.tag in BLOCKS else "")
+        if words := one_line("".join(own)):
+            lines.append(f"{indent}{mark} {words}")
+        lines += below
+    return lines
+
+
+def _row(row: LexborNode, depth: int) -> str:
+    cells = [one_line(_inline(c, depth)) for c in row.iter() if c.tag in ("td", "th")]
+    return " | ".join(cells) if any(cells) else ""
+
+
+def _holds_blocks(node: LexborNode) -> bool:
+    return any((inner.tag or "") in BLOCKS for inner in node.css("*") if inner != node)
+
+
+def _inline(node: LexborNode, depth: int) -> str:
+    """Give the text of a node without what is left out; blocks and breaks become spaces."""
+    if depth > DEEPEST:
+        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+    if node.tag == "-text":
+        return node.text(deep=False) or ""
+    if node.tag in LEFT_OUT or node.tag == "-comment":
+        return ""
+    if node.tag == "br":
+        return " "
+    if node.tag == "img":
+        return f" {node.attributes.get('alt') or ''} "
+    inner = "".join(_inline(child, depth + 1) for child in node.iter(include_text=True))
+    return f" {inner} " if node.tag in BLOCKS else inner
+
+
+def _flush(loose: list[str], maker: TextMaker) -> None:
+    maker.add("text", one_line("".join(loose)))
+    loose.clear()

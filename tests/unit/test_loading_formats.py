@@ -1,0 +1,269 @@
+"""Formats: what is read of them, what they cannot do, and what is said of files not read."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import docx
+import pytest
+from pypdf import PdfWriter
+
+from docstokg.adapters import conversion_child
+from docstokg.adapters.conversion import ChildConverter
+from docstokg.adapters.wordpieces import WordPieces
+from docstokg.contracts.outline import Block, Outline
+from docstokg.errors import LoadError
+from docstokg.loading.given import GivenChunk
+from docstokg.loading.readers.documents import document_chunks, read_documents
+from docstokg.loading.rejects import Rejected, RejectLog
+from docstokg.loading.sources import find_files
+
+PIECES = WordPieces()
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[ChildConverter]:
+    converter = ChildConverter()
+    yield converter
+    converter.close()
+
+
+def read(child: ChildConverter, path: Path, raw: bytes) -> tuple[str, list[GivenChunk]]:
+    path.write_bytes(raw)
+    (document,) = read_documents(path, path.name, child)
+    chunks = list(document_chunks(document, path.name, PIECES))
+    for chunk in chunks:
+        assert chunk.char_start is not None
+        end = chunk.char_start + len(chunk.text)
+        assert document.text[chunk.char_start : end] == chunk.text
+    return document.text, chunks
+
+
+def pdf(pages: list[str], title: str = "") -> bytes:
+    """A PDF with a text layer, written by hand: one line of text a page."""
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b""]
+    kids = []
+    for page in pages:
+        stream = f"BT /F1 12 Tf 72 720 Td ({page}) Tj ET".encode()
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources "
+            b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>"
+            % len(objects)
+        )
+        kids.append(b"%d 0 R" % len(objects))
+    objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
+    objects.append(b"<< /Title (%s) >>" % title.encode())
+    out, places = io.BytesIO(b"%PDF-1.4\n"), []
+    out.seek(0, io.SEEK_END)
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    start = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    out.writelines(b"%010d 00000 n \n" % place for place in places)
+    out.write(
+        b"trailer << /Size %d /Root 1 0 R /Info %d 0 R >>\nstartxref\n%d\n%%%%EOF"
+        % (len(objects) + 1, len(objects), start)
+    )
+    return out.getvalue()
+
+
+def docx_file() -> bytes:
+    document = docx.Document()
+    document.add_heading("Handbook", 1)
+    document.add_paragraph("Everyone has 28 days.")
+    document.add_heading("Leave", 2)
+    document.add_paragraph("one", style="List Bullet")
+    document.add_paragraph("two", style="List Bullet")
+    table = document.add_table(rows=2, cols=2)
+    for place, words in enumerate(("who", "days", "all", "28")):
+        table.rows[place // 2].cells[place % 2].text = words
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def test_html_is_its_main_text_with_headings_lists_options_and_tables(child, tmp_path):
+    text, chunks = read(
+        child,
+        tmp_path / "a.html",
+        b"<title>Page</title><nav>Home</nav><main><h1>tar</h1><p>An <b>ar</b>chiver.</p>"
+        b"<h2 id=opts>Options</h2><dl><dt>-x<dd>Extract files.</dl><ul><li>a<ul><li>b</ul></ul>"
+        b"<table><tr><th>n<th>v<tr><td>1<td>2</table><pre>tar -x\n  -f</pre></main>"
+        b"<script>alert(1)</script><footer>End</footer>",
+    )
+    assert "An archiver." in text
+    assert "-x\n    Extract files." in text
+    assert "- a\n  - b" in text
+    assert "n | v\n1 | 2" in text
+    assert "tar -x\n  -f" in text
+    assert not {"Home", "alert", "End"} & set(text.replace("(", " ").split())
+    assert [(c.section, c.anchor, c.title) for c in chunks] == [
+        ("tar", "tar", "tar"),
+        ("Options", "opts", "tar"),
+    ]
+
+
+def test_rst_keeps_its_text_and_inserts_nothing(child, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret", "utf-8")
+    source = (
+        "=====\nCMake\n=====\n\nIt builds.\n\nSub *one*\n---------\n\n-k\n   Goes on.\n\n"
+        f".. include:: {secret}\n\n.. raw:: html\n   :file: {secret}\n\n.. toctree::\n\n   x\n"
+    )
+    text, chunks = read(child, tmp_path / "a.rst", source.encode())
+    assert text == source
+    assert [(c.section, c.headings) for c in chunks] == [("CMake", ()), ("Sub one", ())]
+    assert "the secret" not in "".join(c.text for c in chunks)
+    assert chunks[0].text.startswith("=====\nCMake\n=====")
+
+
+def test_docx_headings_lists_and_tables(child, tmp_path):
+    text, chunks = read(child, tmp_path / "a.docx", docx_file())
+    assert [c.section for c in chunks] == ["Handbook", "Leave"]
+    assert "- one\n- two" in text
+    assert "who | days\nall | 28" in text
+    assert {c.title for c in chunks} == {"Handbook"}
+
+
+def test_pdf_pages_are_kept(child, tmp_path):
+    _, chunks = read(child, tmp_path / "a.pdf", pdf(["First page.", "Second page."], "Guide"))
+    assert [(c.page, c.text, c.title) for c in chunks] == [
+        (1, "First page.", "Guide"),
+        (2, "Second page.", "Guide"),
+    ]
+
+
+def test_a_csv_row_is_a_passage_with_its_columns_names(child, tmp_path):
+    _, chunks = read(child, tmp_path / "a.csv", "Stadt;Höhe\nUlm;478\nBonn;60\n".encode("cp1252"))
+    assert [c.text for c in chunks] == ["Stadt: Ulm\nHöhe: 478", "Stadt: Bonn\nHöhe: 60"]
+
+
+def test_a_notebook_is_its_cells(child, tmp_path):
+    book = {
+        "cells": [
+            {"cell_type": "markdown", "source": ["# Fit\n", "\n", "Why it fits."]},
+            {"cell_type": "code", "source": "1 + 1", "outputs": [{"data": {"text/plain": "2"}}]},
+        ]
+    }
+    text, chunks = read(child, tmp_path / "a.ipynb", json.dumps(book).encode())
+    assert text == "# Fit\n\nWhy it fits.\n\n1 + 1\n\n2\n\n"
+    assert [(c.section, c.title) for c in chunks] == [("Fit", "Fit")]
+
+
+def test_json_documents_and_other_json(child, tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(
+        json.dumps([{"text": "One.", "doc_id": "x", "acl": ["hr"], "by": "me"}, {"text": "Two."}])
+    )
+    one, two = read_documents(path, "a.json", child)
+    assert (one.doc_id, one.fields["acl"], one.metadata) == ("x", ("hr",), {"by": "me"})
+    assert (two.doc_id, two.text) == ("a.json/1", "Two.")
+    text, _ = read(child, path, b'{"menu": {"items": ["tea", "milk"], "open": true}}')
+    assert text == "menu.items: tea, milk\n\nmenu.open: true\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "reason"),
+    [
+        ("a.pdf", b"%PDF-1.7 nothing", "no PDF"),
+        ("a.pdf", pdf([""]), "no text layer"),
+        ("a.docx", b"PK\x03\x04 broken", "no DOCX"),
+        ("a.ipynb", b"[]", "no cells"),
+        ("a.json", b"{", "no JSON"),
+        ("a.json", b"[" * 100_000, "no JSON"),
+        ("a.json", b'{"a":' * 250 + b"1" + b"}" * 250, "nested deeper"),
+        ("a.json", b'{"text": "x", "acl": "all"}', "acl"),
+        ("a.html", b"<div>" * 5_000 + b"x", "nested deeper"),
+        ("a.csv", b"", "no rows"),
+        ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0", "NUL"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_says_why(child, tmp_path, name: str, raw: bytes, reason: str):
+    path = tmp_path / name
+    path.write_bytes(raw)
+    with pytest.raises(Rejected, match=reason):
+        read_documents(path, name, child)
+
+
+def test_a_bomb_is_not_unpacked(child, tmp_path):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("[Content_Types].xml", b"<x/>")
+        package.writestr("word/document.xml", b" " * (201 * 1024 * 1024))
+    with pytest.raises(LoadError, match="unpacks to"):
+        child.convert(".docx", out.getvalue())
+
+
+def test_an_encrypted_pdf_is_said_to_be(child):
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.encrypt("secret", algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    with pytest.raises(LoadError, match="encrypted"):
+        child.convert(".pdf", out.getvalue())
+
+
+def _opens_a_file(raw: bytes) -> tuple[Outline, ...]:
+    return (Outline(Path(raw.decode()).read_text("utf-8")),)
+
+
+def _opens_a_socket(raw: bytes) -> tuple[Outline, ...]:
+    import socket
+
+    socket.create_connection(("127.0.0.1", int(raw)), 1)
+    return ()
+
+
+def _never_ends(raw: bytes) -> tuple[Outline, ...]:
+    while True:
+        pass
+
+
+def _eats_memory(raw: bytes) -> tuple[Outline, ...]:
+    return (Outline("x" * int(raw)),)
+
+
+def _loses_its_place(raw: bytes) -> tuple[Outline, ...]:
+    return (Outline("ab", (Block("text", 0, 9),)),)
+
+
+@pytest.mark.parametrize(
+    ("convert", "raw", "reason"),
+    [
+        (_opens_a_file, b"/etc/hostname", "wanted to open"),
+        (_opens_a_socket, b"9", "wanted to open"),
+        (_never_ends, b"", "longer than 1 s"),
+        (_eats_memory, b"900000000", "more than 512 MB"),
+    ],
+)
+def test_a_conversion_can_do_nothing_but_answer(monkeypatch, convert, raw: bytes, reason: str):
+    monkeypatch.setattr(conversion_child, "converter_of", lambda suffix: convert)
+    monkeypatch.setattr(conversion_child, "CPU_S", 1)
+    answer = json.loads(conversion_child._forked(".txt", raw))
+    assert reason in answer["refused"]
+
+
+def test_files_that_are_not_read_are_named(tmp_path):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("private")
+    folder = tmp_path / "folder"
+    (folder / ".git").mkdir(parents=True)
+    for name in ("a.md", "logo.png", "Makefile", "questions.jsonl", "odd.jsonl", ".git/config.txt"):
+        (folder / name).write_text("words")
+    (folder / "link.txt").symlink_to(outside)
+    (folder / "gone.txt").symlink_to(tmp_path / "nowhere")
+    log = RejectLog()
+    assert [file.doc_id for file in find_files([folder], log)] == ["a.md"]
+    assert {(Path(r.file).name, r.reason) for r in log.first} == {
+        ("logo.png", "no reader for .png"),
+        ("Makefile", "no reader for a file without a suffix"),
+        ("odd.jsonl", "no reader for .jsonl"),
+        ("link.txt", "a link that leads out of the folder"),
+        ("gone.txt", "a link that leads nowhere"),
+    }
+    assert log.unread.total() == 5
