@@ -39,6 +39,8 @@ _SAMPLES = {
     ".html": b"<title>t</title><h1>a</h1><ul><li>b</li></ul><table><tr><td>c</table>",
     ".rst": b"A\n=\n\n- b\n\n.. note:: c\n\n.. csv-table::\n\n   a,b\n\n`x`_ *y* |z| [1]_\n",
     ".csv": b"a,b\n1,2\n",
+    ".json": b'{"text": "# a"}',
+    ".ipynb": b'{"cells": [{"cell_type": "markdown", "source": "# a"}]}',
     ".pdf": (
         b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
         b"2 0 obj<</Type/Pages/Kids[4 0 R]/Count 1>>endobj\n"
@@ -71,7 +73,7 @@ def _prepare(suffix: str) -> None:
     sample = _docx_sample() if suffix == ".docx" else _SAMPLES.get(suffix, b"# a\n\n- b\n")
     with contextlib.suppress(LoadError):
         converter_of(suffix)(sample)
-        converter_of(".txt")("Привет, мир. Как дела сегодня?".encode("cp1251"))
+    converter_of(".txt")("Привет, мир. Как дела сегодня?".encode("cp1251"))
     for name in _ENCODINGS:
         codecs.lookup(name)
 
