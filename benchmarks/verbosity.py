@@ -32,12 +32,13 @@ from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
+from docstokg.usecases.run import beginning
 from docstokg.wiring import Wiring
 from docstokg_local.display import TerminalProgress
 from docstokg_local.evaluation import Question, percentile, read_questions
 from docstokg_local.load_stores import stores_of
 from docstokg_local.workflow import LocalWorkflow
-from functions.traverse.walk import Walk, Walked, walk_graph
+from functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 
 MODES = ("snippet", "full", "graph")
 CALLER = Caller(sub="bench", namespaces=("*",), groups=("*",))
@@ -209,13 +210,12 @@ def walks(
     ]
     spent: dict[str, float] = {}
     for label, (gated, frontier) in WALKS.items():
-        found: list[Walked] = []
+        found: list[WalkResult] = []
         gold: list[float] = []
         times: list[float] = []
         for item in progress.track(items, description=f"walk {label}"):
-            asked = Walk(
+            request = WalkRequest(
                 query=item.question,
-                scope=SCOPE,
                 seeds=seeds[item.id],
                 direction="both",
                 max_depth=3,
@@ -226,12 +226,12 @@ def walks(
             )
             started = time.perf_counter()
             walked = walk_graph(
-                asked,
+                beginning(wiring.telemetry, 60.0)("benchmark", SCOPE),
+                request,
+                60.0,
                 graph=wiring.knowledge_graph(),
                 index=wiring.search_index(),
                 embedder=wiring.embedder(),
-                telemetry=wiring.telemetry,
-                time_s=60.0,
             )
             times.append((time.perf_counter() - started) * 1000)
             found.append(walked)
@@ -256,7 +256,7 @@ def walks(
     ]
 
 
-def best(walked: Walked, size: int | None) -> float:
+def best(walked: WalkResult, size: int | None) -> float:
     """Give the mean score of the best nodes that were not given as seeds."""
     scores = sorted((node.score for node in walked.nodes.values() if node.depth), reverse=True)
     return statistics.mean(scores[:size]) if scores else 0.0

@@ -185,7 +185,25 @@ def _sources(
     texts = [
         statement.claim if not query else f"{statement.claim} {query}" for statement in factual
     ]
-    vectors = _vectors(call, texts, index, embedder)
+    found = _searched(call, texts, _vectors(call, texts, index, embedder), index)
+    uuids = list(dict.fromkeys(uuid for hits in found for uuid in hits))
+    hydrated = index.get(uuids, call.scope, call.left_s(TIME_S)) if uuids else None
+    chunks = hydrated.chunks if hydrated is not None else {}
+    ranks = {uuid: rank for rank, uuid in enumerate((u for u in uuids if u in chunks), start=1)}
+    return [
+        [
+            _block(ranks[uuid], chunks[uuid], 0, len(chunks[uuid].text))
+            for uuid in hits
+            if uuid in chunks
+        ]
+        for hits in found
+    ]
+
+
+def _searched(
+    call: Call, texts: Sequence[str], vectors: tuple[bytes, ...] | None, index: SearchIndex
+) -> list[list[str]]:
+    """Give for each text the uuids its channels found; `Timeout` when time runs out."""
     found: list[list[str]] = []
     for place, text in enumerate(texts):
         queries = [ChannelQuery(channel="bm25", size=SOURCES_PER_SENTENCE, text=text)]
@@ -202,18 +220,7 @@ def _sources(
                 call.lose(LOST.get(result.channel, "retrieval_unavailable"))
             hits.update(dict.fromkeys(hit.uuid for hit in result.hits))
         found.append(list(hits))
-    uuids = list(dict.fromkeys(uuid for hits in found for uuid in hits))
-    hydrated = index.get(uuids, call.scope, call.left_s(TIME_S)) if uuids else None
-    chunks = hydrated.chunks if hydrated is not None else {}
-    ranks = {uuid: rank for rank, uuid in enumerate((u for u in uuids if u in chunks), start=1)}
-    return [
-        [
-            _block(ranks[uuid], chunks[uuid], 0, len(chunks[uuid].text))
-            for uuid in hits
-            if uuid in chunks
-        ]
-        for hits in found
-    ]
+    return found
 
 
 def _vectors(

@@ -1,6 +1,6 @@
 """Citations and blocks must fit the state between steps; what goes first is written here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
@@ -24,32 +24,41 @@ def fitted(
     citations go from the lowest rank, then blocks shrink. Snippets stay exact: only their end
     moves. A citation in a block counts as cited and stays.
     """
-    kept = list(citations)
-    given = list(blocks)
+    blocks = list(blocks)
+    block_bytes = sum(_bytes(block) for block in blocks)
+    if sum(_bytes(citation) for citation in citations) + block_bytes <= limit:
+        return list(citations), blocks, False
     texts = {chunk.uuid: chunk for chunk in chunks}
-    sizes = [_bytes(citation) for citation in kept]
-    block_bytes = sum(_bytes(block) for block in given)
-    if sum(sizes) + block_bytes <= limit:
-        return kept, given, False
-    in_blocks = {block.rank for block in given}
-    for step in SNIPPET_STEPS:
-        for position in range(len(kept) - 1, -1, -1):
-            if sum(sizes) + block_bytes <= limit:
-                return kept, given, True
-            if kept[position].rank not in in_blocks:
-                kept[position] = shorter(kept[position], texts[kept[position].uuid], step)
-                sizes[position] = _bytes(kept[position])
-    for position in range(len(kept) - 1, -1, -1):
-        if sum(sizes) + block_bytes <= limit:
-            return kept, given, True
-        if kept[position].rank not in in_blocks:
-            del kept[position], sizes[position]
+    in_blocks = frozenset(block.rank for block in blocks)
+    fewer, citation_bytes = _trimmed(citations, texts, in_blocks, limit - block_bytes)
     for step in BLOCK_STEPS:
-        if sum(sizes) + block_bytes <= limit:
+        if citation_bytes + block_bytes <= limit:
             break
-        given = [_shorter_block(block, texts[block.uuid], step) for block in given]
-        block_bytes = sum(_bytes(block) for block in given)
-    return kept, given, True
+        blocks = [_shorter_block(block, texts[block.uuid], step) for block in blocks]
+        block_bytes = sum(_bytes(block) for block in blocks)
+    return fewer, blocks, True
+
+
+def _trimmed(
+    citations: Sequence[Citation],
+    texts: Mapping[str, StoredChunk],
+    in_blocks: frozenset[int],
+    limit: int,
+) -> tuple[list[Citation], int]:
+    """Shrink and then drop what is in no block, from the lowest rank; what stays and its bytes."""
+    citations = list(citations)
+    sizes = [_bytes(citation) for citation in citations]
+    for step in SNIPPET_STEPS:
+        for place in range(len(citations) - 1, -1, -1):
+            if sum(sizes) <= limit:
+                return citations, sum(sizes)
+            if citations[place].rank not in in_blocks:
+                citations[place] = shorter(citations[place], texts[citations[place].uuid], step)
+                sizes[place] = _bytes(citations[place])
+    for place in range(len(citations) - 1, -1, -1):
+        if sum(sizes) > limit and citations[place].rank not in in_blocks:
+            del citations[place], sizes[place]
+    return citations, sum(sizes)
 
 
 def shorter(citation: Citation, chunk: StoredChunk, limit: int) -> Citation:

@@ -65,10 +65,7 @@ def ground(
     if hydrated.failed:
         run.lose("hydration_incomplete")
     started = time.perf_counter()
-    order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
-    chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
-    unique = duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
-    order, chunks = [order[i] for i in unique], [chunks[i] for i in unique]
+    order, chunks = _unique(ranking, hydrated)
     reranker_name, places = _reranked(run, chunks, reranker)
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
@@ -97,6 +94,16 @@ def ground(
 
 def _unexpanded(retrieval: Retrieval) -> tuple[Ranked, ...]:
     return tuple(Ranked(uuid=uuid, source="hybrid") for uuid in retrieval.selected)
+
+
+def _unique(
+    ranking: Sequence[Ranked], hydrated: Hydrated
+) -> tuple[list[Ranked], list[StoredChunk]]:
+    """Give what was read in its order, without repeats and near-repeats."""
+    order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
+    chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
+    places = duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
+    return [order[i] for i in places], [chunks[i] for i in places]
 
 
 def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrated:

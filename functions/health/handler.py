@@ -17,7 +17,7 @@ def build(wiring: Wiring) -> Handler:
     }
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return health(checks, workers).model_dump(mode="json")
+        return health(checks, workers, wiring.telemetry).model_dump(mode="json")
 
     return handler
 

@@ -9,7 +9,8 @@ from typing import Literal
 from docstokg import __version__
 from docstokg.contracts.response import DependencyHealth, Health
 from docstokg.contracts.state import Reply
-from docstokg.errors import CircuitOpen, DocsToKGError
+from docstokg.errors import CircuitOpen, DocsToKGError, cause
+from docstokg.observability import Telemetry
 
 CHECK_TIME_S = 1.0
 ESSENTIAL = "index"
@@ -17,24 +18,29 @@ ESSENTIAL = "index"
 Check = Callable[[float], object]
 
 
-def health(checks: Mapping[str, Check | None], workers: ThreadPoolExecutor) -> Reply:
+def health(
+    checks: Mapping[str, Check | None], workers: ThreadPoolExecutor, telemetry: Telemetry
+) -> Reply:
     """Give 200 ok or degraded, 503 down (nothing can be retrieved without the index).
 
     `checks`: dependency -> a call with a time limit in seconds, or None where it is off.
     """
     started = time.perf_counter()
-    asked = {
-        name: workers.submit(_ask, check) for name, check in checks.items() if check is not None
+    answers = {
+        name: workers.submit(_ask, name, check, telemetry)
+        for name, check in checks.items()
+        if check is not None
     }
     states = {}
     for name in checks:
-        if name not in asked:
+        if name not in answers:
             states[name] = DependencyHealth(state="off")
             continue
         left = CHECK_TIME_S + 0.2 - (time.perf_counter() - started)
         try:
-            states[name] = asked[name].result(timeout=max(0.0, left))
+            states[name] = answers[name].result(timeout=max(0.0, left))
         except NotYet:
+            telemetry.log("WARNING", "health_check_late", dependency=name)
             states[name] = DependencyHealth(state="down", ms=CHECK_TIME_S * 1000)
     status: Literal["ok", "degraded", "down"] = "ok"
     if any(state.state in ("down", "open") for state in states.values()):
@@ -47,13 +53,12 @@ def health(checks: Mapping[str, Check | None], workers: ThreadPoolExecutor) -> R
     )
 
 
-def _ask(check: Check) -> DependencyHealth:
+def _ask(name: str, check: Check, telemetry: Telemetry) -> DependencyHealth:
     started = time.perf_counter()
     state: Literal["up", "down", "open"] = "up"
     try:
         check(CHECK_TIME_S)
-    except CircuitOpen:
-        state = "open"
-    except DocsToKGError:
-        state = "down"
+    except DocsToKGError as error:
+        state = "open" if isinstance(error, CircuitOpen) else "down"
+        telemetry.log("WARNING", "health_check_failed", dependency=name, **cause(error))
     return DependencyHealth(state=state, ms=round((time.perf_counter() - started) * 1000, 2))

@@ -48,10 +48,7 @@ def page_of(
     and only a text too big for a page within itself, between code points. `PageTooSmall` when not
     even one code point fits.
     """
-    rest = list(leaves(document))[start.leaf :]
-    if start.character and rest:
-        path, text = rest[0]
-        rest[0] = (path, text[start.character :])
+    rest = _rest(document, start)
     pointer = json_pointer(rest[0][0]) if start != START and rest else None
 
     def written(pieces: Sequence[Leaf], after: Position | None) -> str:
@@ -72,14 +69,21 @@ def page_of(
         if fits(whole):
             return Page(whole)
     ends = _unit_ends(rest)
-    most = bisect_left(ends, True, key=lambda end: end == len(rest) or not fits(first(end)))
-    if most == 0:
-        ends = list(range(1, ends[0] + 1))
-        most = bisect_left(ends, True, key=lambda end: end == len(rest) or not fits(first(end)))
-    if most:
-        count = ends[most - 1]
-        return Page(first(count), Position(start.leaf + count))
+    for choice in (ends, range(1, ends[0] + 1)):
+        most = bisect_left(choice, True, key=lambda end: end == len(rest) or not fits(first(end)))
+        if most:
+            count = choice[most - 1]
+            return Page(first(count), Position(start.leaf + count))
     return _cut(rest[0], start, fits, written)
+
+
+def _rest(document: dict[str, Any], start: Position) -> list[Leaf]:
+    """Give the leaves from a position on, the first without what was shown of it."""
+    rest = list(leaves(document))[start.leaf :]
+    if start.character and rest:
+        path, text = rest[0]
+        rest[0] = (path, text[start.character :])
+    return rest
 
 
 def _cut(

@@ -138,21 +138,19 @@ def call_tool(
 
     The text never has more than `max_response_tokens` tokens of four bytes, problems included.
     """
-    paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
-    asked = {name: value for name, value in arguments.items() if name not in paged}
+    paged, asked = _split(arguments)
     max_bytes = _max_bytes(paged.get("max_response_tokens"))
     paging, errors = parse(_bytes(paged), Paging)
     if paging is None:
         errors += parse(_bytes(asked), tool.request)[1]
         return _failed(invalid(errors, request_id), max_bytes)
     request = request_digest(tool.name, asked, caller.sub)
-    cursor = None
-    if paging.response_cursor is not None:
-        try:
-            cursor = cursor_from(paging.response_cursor, request)
-        except InvalidCursor as exc:
-            where = FieldProblem(path="$.response_cursor", code="invalid_cursor", message=str(exc))
-            return _failed(invalid([where], request_id), max_bytes)
+    try:
+        text = paging.response_cursor
+        cursor = cursor_from(text, request) if text is not None else None
+    except InvalidCursor as exc:
+        where = FieldProblem(path="$.response_cursor", code="invalid_cursor", message=str(exc))
+        return _failed(invalid([where], request_id), max_bytes)
     run = run_name(request_id) if cursor is None else cursor.run
     if tool.stored and asked.get("cache_key") is None and max_bytes is not None:
         # The pages of one response are cut from one run, where the cache can keep it.
@@ -176,6 +174,12 @@ def call_tool(
         detail = f"max_response_tokens has no room for {exc}."
         return _failed(problem_reply(400, "page_too_small", detail, request_id), max_bytes)
     return Outcome(page.text, failed=False)
+
+
+def _split(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Part what says how to page from what the route is asked."""
+    paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
+    return paged, {name: value for name, value in arguments.items() if name not in paged}
 
 
 def _max_bytes(limit: object) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from docstokg.contracts.state import TraceMessage
-from docstokg.errors import DocsToKGError, Permanent
+from docstokg.errors import DocsToKGError, Permanent, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import TraceStore
 
@@ -35,11 +35,13 @@ def record(
     try:
         if messages:
             store.write(tuple(messages.values()), WRITE_TIME_S)
-    except Permanent:
-        failed += _one_by_one(messages, store)
-    except DocsToKGError as exc:
+    except Permanent as error:
+        telemetry.log("WARNING", "traces_refused", count=len(messages), **cause(error))
+        failed += _one_by_one(messages, store, telemetry)
+    except DocsToKGError as error:
         failed += list(messages)
-        telemetry.log("WARNING", "traces_not_written", count=len(messages), error=str(exc))
+        requests = [message.request_id for message in messages.values()]
+        telemetry.log("WARNING", "traces_not_written", request_ids=requests, **cause(error))
     telemetry.log("INFO", "traces", written=len(records) - len(failed), failed=len(failed))
     return {"batchItemFailures": [{"itemIdentifier": item} for item in failed]}
 
@@ -52,11 +54,16 @@ def remove_expired(days: int, store: TraceStore, telemetry: Telemetry) -> dict[s
     return {"removed": removed}
 
 
-def _one_by_one(messages: Mapping[str, TraceMessage], store: TraceStore) -> list[str]:
+def _one_by_one(
+    messages: Mapping[str, TraceMessage], store: TraceStore, telemetry: Telemetry
+) -> list[str]:
     failed = []
     for message_id, message in messages.items():
         try:
             store.write((message,), WRITE_TIME_S)
-        except DocsToKGError:
+        except DocsToKGError as error:
             failed.append(message_id)
+            telemetry.log(
+                "WARNING", "trace_not_written", request_id=message.request_id, **cause(error)
+            )
     return failed

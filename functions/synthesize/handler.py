@@ -3,8 +3,8 @@
 from typing import Any
 
 from docstokg.contracts.state import Block
-from docstokg.errors import Unavailable
-from docstokg.usecases.run import Run, cause
+from docstokg.errors import Unavailable, cause
+from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.synthesize.synthesize import synthesize
 

@@ -4,7 +4,7 @@ import hashlib
 import threading
 from collections import OrderedDict, deque
 
-from docstokg.errors import DocsToKGError
+from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import CallCounter
 
@@ -33,9 +33,9 @@ class CallBudget:
         self._lock = threading.Lock()
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
-    def spend(self, caller: str, now_s: float) -> float:
+    def spend(self, caller: str, now_s: float, request_id: str) -> float:
         """Take one call; give 0.0, or the seconds to wait when none is left."""
-        return self._spend_here(caller, now_s) or self._spend_everywhere(caller, now_s)
+        return self._spend_here(caller, now_s) or self._spend_everywhere(caller, now_s, request_id)
 
     def _spend_here(self, caller: str, now_s: float) -> float:
         with self._lock:
@@ -50,7 +50,7 @@ class CallBudget:
                 self._calls.popitem(last=False)
             return 0.0
 
-    def _spend_everywhere(self, caller: str, now_s: float) -> float:
+    def _spend_everywhere(self, caller: str, now_s: float, request_id: str) -> float:
         if self._shared is None:
             return 0.0
         window = int(now_s // WINDOW_S)
@@ -59,6 +59,8 @@ class CallBudget:
             taken = self._shared.add(key, 2 * WINDOW_S, COUNTER_TIME_S)
         except DocsToKGError as exc:
             if self._telemetry is not None:
-                self._telemetry.log("WARNING", "call_counter_lost", error=str(exc))
+                self._telemetry.log(
+                    "WARNING", "call_counter_lost", request_id=request_id, **cause(exc)
+                )
             return 0.0
         return 0.0 if taken <= self._limit else (window + 1) * WINDOW_S - now_s

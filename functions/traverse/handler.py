@@ -1,49 +1,47 @@
 """Entry point of `POST /v1/traverse`, and of verbosity graph inside the workflow (mode graph)."""
 
-import time
+from functools import partial
 from typing import Any
 
 from docstokg.contracts.state import Grounded, Reply
 from docstokg.contracts.traverse import TraverseEnvelope
-from docstokg.usecases.run import Run
+from docstokg.usecases.run import Run, beginning
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.traverse.call_budget import CallBudget
-from functions.traverse.traverse import traverse, view_of_citations
+from functions.traverse.traverse import TIME_S, traverse, view_of_citations
+from functions.traverse.walk import walk_graph
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients; both modes share one budget per caller."""
-    graph = wiring.knowledge_graph()
-    index = wiring.search_index()
-    embedder = wiring.embedder()
+    walk = partial(
+        walk_graph,
+        graph=wiring.knowledge_graph(),
+        index=wiring.search_index(),
+        embedder=wiring.embedder(),
+    )
     per_minute = wiring.settings.graph_budget_per_minute
     budget = CallBudget(per_minute, wiring.call_counter(), wiring.telemetry)
+    begin = beginning(wiring.telemetry, TIME_S)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         if event.get("mode") == "graph":
-            found = view_of_citations(
-                Run.of(event, wiring.telemetry),
-                Grounded.model_validate(event["grounded"]),
-                graph=graph,
-                index=index,
-                embedder=embedder,
-                budget=budget,
-            )
-            if isinstance(found, Reply):
-                refused = found.model_dump(mode="json")
-                return {"graph": None, "degraded": [], "reply": refused}
-            view, degraded = found
+            run = Run.of(event, wiring.telemetry)
+            grounded = Grounded.model_validate(event["grounded"])
+            view = view_of_citations(run, grounded, walk=walk, budget=budget)
+            refused = isinstance(view, Reply)
             shown = None if view is None else view.model_dump(mode="json")
-            return {"graph": shown, "degraded": list(degraded), "reply": None}
+            return {
+                "graph": None if refused else shown,
+                "degraded": list(run.degraded),
+                "reply": shown if refused else None,
+            }
         reply = traverse(
             TraverseEnvelope.model_validate(event),
-            graph=graph,
-            index=index,
-            embedder=embedder,
+            begin=begin,
+            walk=walk,
             budget=budget,
-            telemetry=wiring.telemetry,
             enabled=wiring.current_settings().feature_traversal_tool,
-            now_s=time.time(),
         )
         return reply.model_dump(mode="json")
 

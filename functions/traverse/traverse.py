@@ -4,9 +4,12 @@ import base64
 import binascii
 import hashlib
 import json
+from collections.abc import Callable
 
-from docstokg.contracts.response import DegradedReason, FieldProblem, GraphBudget, GraphView
-from docstokg.contracts.state import Caller, Grounded, Reply
+from docstokg.contracts.records import Filters
+from docstokg.contracts.request import GraphLimits
+from docstokg.contracts.response import FieldProblem, GraphBudget, GraphView
+from docstokg.contracts.state import Grounded, Reply
 from docstokg.contracts.traverse import (
     Caps,
     Explain,
@@ -16,14 +19,13 @@ from docstokg.contracts.traverse import (
     TraverseRequest,
     TraverseResponse,
 )
-from docstokg.errors import DocsToKGError, InvalidCursor
+from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
-from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex
 from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
-from docstokg.usecases.run import Run, graph_reason
+from docstokg.usecases.run import Begin, Call, Run, graph_reason
 from functions.traverse.call_budget import CallBudget, caller_hash
-from functions.traverse.walk import LABELS, Walk, Walked, reason_of, walk_graph
+from functions.traverse.walk import LABELS, WalkRequest, WalkResult
 
 MAX_DEPTH = 5
 MAX_NODES = 200
@@ -35,16 +37,17 @@ VIEW_DEPTH = 2
 VIEW_NODES = 60
 
 
+Walking = Callable[[Call, WalkRequest, float], WalkResult]
+"""Walks the graph for at most so many seconds; raises what the graph raises on the seeds."""
+
+
 def traverse(
     envelope: TraverseEnvelope,
     *,
-    graph: KnowledgeGraph,
-    index: SearchIndex,
-    embedder: Embedder | None,
+    begin: Begin,
+    walk: Walking,
     budget: CallBudget,
-    telemetry: Telemetry,
     enabled: bool,
-    now_s: float,
 ) -> Reply:
     """Give the TraverseResponse as a reply, or the problem: 400, 403, 404, 413, 429, 503."""
     if not enabled:
@@ -54,70 +57,70 @@ def traverse(
     if isinstance(request, Reply):
         return request
     problems, labels = _labels(request)
-    offset = 0
-    try:
-        offset = _offset(request)
-    except InvalidCursor as error:
-        problems.append(FieldProblem(path="$.cursor", code="invalid_cursor", message=str(error)))
+    offset, problem = _offset(request)
+    if problem is not None:
+        problems.append(problem)
     if problems:
         return invalid(problems, envelope.request_id)
     if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
-    wait_s = budget.spend(envelope.caller.sub, now_s)
+    topics = request.filters.topic
+    filters: Filters | None = {"topic": topics} if topics is not None else None
+    call = begin(envelope.request_id, envelope.caller.scope(request.namespace, filters))
+    wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
-        return _refused("traverse", envelope.request_id, envelope.caller.sub, wait_s, telemetry)
-    asked = _walk(request, envelope.caller, labels)
+        return _refused(call, "traverse", envelope.caller.sub, wait_s)
+    walk_request = _walk_request(request, labels)
     try:
-        found = walk_graph(
-            asked, graph=graph, index=index, embedder=embedder, telemetry=telemetry, time_s=TIME_S
-        )
+        result = walk(call, walk_request, TIME_S)
     except DocsToKGError as error:
-        reason = reason_of(error)
-        telemetry.log("ERROR", "traverse_failed", request_id=envelope.request_id, reason=reason)
-        detail = "The graph did not answer in time."
-        if reason != "kg_timeout":
-            detail = "The graph cannot be read."
+        call.log("traverse", error, graph_reason, level="ERROR")
+        reason = graph_reason(error)
+        detail = "The graph cannot be read."
+        if reason == "kg_timeout":
+            detail = "The graph did not answer in time."
         return problem_reply(503, reason, detail, envelope.request_id)
-    count(telemetry, found)
-    response = _response(request, asked, found, offset)
-    telemetry.count("rag_requests_total", route="traverse", status="200")
-    telemetry.log(
-        "INFO",
-        "request",
-        request_id=envelope.request_id,
-        route="traverse",
-        namespace=request.namespace,
-        status=200,
-        nodes=len(found.nodes),
-        expanded=found.expanded,
-        pruned=found.pruned,
-        degraded_reasons=list(found.degraded),
-    )
+    _record(call, result)
     return Reply(
         statusCode=200,
-        body=response.model_dump_json(),
+        body=_response(call, request, walk_request, result, offset).model_dump_json(),
         headers={"Content-Type": "application/json"},
     )
 
 
-def _refused(
-    route: str, request_id: str, caller: str, wait_s: float, telemetry: Telemetry
-) -> Reply:
-    telemetry.log(
+def _record(call: Call, result: WalkResult) -> None:
+    count(call.telemetry, result)
+    call.telemetry.count("rag_requests_total", route="traverse", status="200")
+    call.telemetry.log(
+        "INFO",
+        "request",
+        request_id=call.request_id,
+        route="traverse",
+        namespace=call.scope.namespace,
+        status=200,
+        nodes=len(result.nodes),
+        expanded=result.expanded,
+        pruned=result.pruned,
+        degraded_reasons=list(call.degraded),
+    )
+
+
+def _refused(call: Call, route: str, caller: str, wait_s: float) -> Reply:
+    call.telemetry.log(
         "WARNING",
         "audit",
         action="graph_budget_refused",
-        request_id=request_id,
+        request_id=call.request_id,
         caller=caller_hash(caller),
     )
-    telemetry.count("rag_requests_total", route=route, status="429")
+    call.telemetry.count("rag_requests_total", route=route, status="429")
     detail = "This caller's graph walks of this minute are spent."
     return problem_reply(
         429,
         "graph_budget_exceeded",
         detail,
-        request_id,
+        call.request_id,
         headers={"Retry-After": str(max(1, round(wait_s + 0.5)))},
     )
 
@@ -140,12 +143,10 @@ def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ..
     return problems, tuple(label for label in LABELS if label in wanted)
 
 
-def _walk(request: TraverseRequest, caller: Caller, labels: tuple[str, ...]) -> Walk:
-    topics = request.filters.topic
+def _walk_request(request: TraverseRequest, labels: tuple[str, ...]) -> WalkRequest:
     depth = min(MAX_DEPTH, request.max_depth)
-    return Walk(
+    return WalkRequest(
         query=request.query,
-        scope=caller.scope(request.namespace, {"topic": topics} if topics is not None else None),
         seeds=request.seed_ids,
         direction=request.direction,
         max_depth=depth,
@@ -163,33 +164,38 @@ def _folded(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
 
 
 def _response(
-    request: TraverseRequest, asked: Walk, found: Walked, offset: int
+    call: Call,
+    request: TraverseRequest,
+    walk_request: WalkRequest,
+    result: WalkResult,
+    offset: int,
 ) -> TraverseResponse:
-    nodes, edges = found.view()
+    """Give the page that begins at `offset`."""
+    nodes, edges = result.view()
     size = min(MAX_NODES, request.max_nodes)
     page = nodes[offset : offset + size]
     shown = {node.id for node in page}
     further = offset + size < len(nodes)
     warnings = []
-    if found.unknown:
-        warnings.append(f"Seeds that are not in the graph: {', '.join(found.unknown[:10])}")
+    if result.unknown:
+        warnings.append(f"Seeds that are not in the graph: {', '.join(result.unknown[:10])}")
     return TraverseResponse(
         nodes=page,
         edges=tuple(edge for edge in edges if edge.src in shown or edge.dst in shown),
         explain=Explain(
-            scoring=Scoring(embedding=found.embedding, **request.frontier.model_dump()),
+            scoring=Scoring(embedding=result.embedding, **request.frontier.model_dump()),
             caps=Caps(
-                max_depth=asked.max_depth,
-                max_nodes=asked.max_nodes,
+                max_depth=walk_request.max_depth,
+                max_nodes=walk_request.max_nodes,
                 time_s=TIME_S,
-                labels=asked.labels,
-                relations=asked.relations,
+                labels=walk_request.labels,
+                relations=walk_request.relations,
             ),
-            expanded=found.expanded,
-            pruned=found.pruned,
-            skipped=found.skipped,
-            depth_reached=found.depth_reached,
-            degraded_reasons=tuple(found.degraded),
+            expanded=result.expanded,
+            pruned=result.pruned,
+            skipped=result.skipped,
+            depth_reached=result.depth_reached,
+            degraded_reasons=tuple(call.degraded),
         ),
         cursor=_cursor(request, offset + size) if further else None,
         warnings=tuple(warnings),
@@ -207,86 +213,68 @@ def _cursor(request: TraverseRequest, offset: int) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _offset(request: TraverseRequest) -> int:
-    """Read a cursor; `InvalidCursor` when it belongs to another request or is forged."""
+def _offset(request: TraverseRequest) -> tuple[int, FieldProblem | None]:
+    """Read a cursor; what belongs to another request or is forged is a problem."""
     if request.cursor is None:
-        return 0
-    wrong = InvalidCursor("must be the cursor of a response to this same request")
+        return 0, None
+    message = "must be the cursor of a response to this same request"
+    foreign = 0, FieldProblem(path="$.cursor", code="invalid_cursor", message=message)
     try:
         padded = request.cursor + "=" * (-len(request.cursor) % 4)
         stored = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError):
-        raise wrong from None
+        return foreign
     match stored:
         case [str(digest), int(offset)] if digest == _request_hash(request) and offset > 0:
-            return offset
-    raise wrong
+            return offset, None
+    return foreign
 
 
 def view_of_citations(
-    run: Run,
-    grounded: Grounded,
-    *,
-    graph: KnowledgeGraph,
-    index: SearchIndex,
-    embedder: Embedder | None,
-    budget: CallBudget,
-) -> tuple[GraphView | None, tuple[DegradedReason, ...]] | Reply:
-    """Walk from the citations and the question's entities; (view, degraded reasons), or a 429.
+    run: Run, grounded: Grounded, *, walk: Walking, budget: CallBudget
+) -> GraphView | Reply | None:
+    """Walk from the citations and the question's entities; a 429, or None when the graph failed.
 
     The caller's `limits.graph` narrows depth, nodes and relations; the server's caps always win.
     """
-    plan, limits = run.plan, run.plan.graph_limits
-    wait_s = budget.spend(plan.caller_sub, run.clock())
+    plan, limits = run.plan, run.plan.graph_limits or GraphLimits()
+    wait_s = budget.spend(plan.caller_sub, run.clock(), run.request_id)
     if wait_s > 0:
-        return _refused(plan.route, plan.request_id, plan.caller_sub, wait_s, run.telemetry)
-    hard = min(MAX_DEPTH, (limits and limits.max_depth_hard) or VIEW_DEPTH)
-    asked = Walk(
+        return _refused(run, plan.route, plan.caller_sub, wait_s)
+    hard = min(MAX_DEPTH, limits.max_depth_hard or VIEW_DEPTH)
+    request = WalkRequest(
         query=plan.query,
-        scope=run.scope,
         seeds=(
             *(citation.uuid for citation in grounded.citations[:SEED_CITATIONS]),
             *(seed.id for seed in grounded.seeds[:SEED_ENTITIES]),
         ),
         direction="both",
         max_depth=hard,
-        soft_depth=min(hard, (limits and limits.max_depth_soft) or hard),
-        max_nodes=min(MAX_NODES, (limits and limits.max_nodes_hard) or VIEW_NODES),
+        soft_depth=min(hard, limits.max_depth_soft or hard),
+        max_nodes=min(MAX_NODES, limits.max_nodes_hard or VIEW_NODES),
         frontier=Frontier(),
-        relations=_folded(limits.rel_whitelist) if limits is not None else None,
+        relations=_folded(limits.rel_whitelist),
     )
     time_s = run.left_s(TIME_S, RESERVE_S)
-    found = run.attempt(
-        "graph_view",
-        lambda: walk_graph(
-            asked,
-            graph=graph,
-            index=index,
-            embedder=embedder,
-            telemetry=run.telemetry,
-            time_s=time_s,
-        ),
-        graph_reason,
-    )
-    if found is None:
-        return None, tuple(run.degraded)
-    count(run.telemetry, found)
-    nodes, edges = found.view()
-    view = GraphView(
+    result = run.attempt("graph_view", lambda: walk(run, request, time_s), graph_reason)
+    if result is None:
+        return None
+    count(run.telemetry, result)
+    nodes, edges = result.view()
+    return GraphView(
         nodes=nodes,
         edges=edges,
         budget=GraphBudget(
-            expanded=found.expanded,
-            pruned=found.pruned,
-            skipped=found.skipped,
-            depth_reached=found.depth_reached,
+            expanded=result.expanded,
+            pruned=result.pruned,
+            skipped=result.skipped,
+            depth_reached=result.depth_reached,
         ),
     )
-    return view, tuple(found.degraded)
 
 
-def count(telemetry: Telemetry, found: Walked) -> None:
+def count(telemetry: Telemetry, result: WalkResult) -> None:
     """Report what a walk spent."""
-    telemetry.count("graph_expand_nodes_total", found.expanded)
-    telemetry.count("graph_pruned_nodes_total", found.pruned)
-    telemetry.count("graph_depth_histogram", found.depth_reached)
+    telemetry.count("graph_expand_nodes_total", result.expanded)
+    telemetry.count("graph_pruned_nodes_total", result.pruned)
+    telemetry.count("graph_depth_histogram", result.depth_reached)

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from docstokg.contracts.graph import SliceRequest
-from docstokg.contracts.records import Scope, StoredChunk
-from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.traverse import Direction, Frontier
 from docstokg.domain.frontier import gate_layer, score_layer, share_of
 from docstokg.domain.identity import prefix_of
 from docstokg.domain.snippets import coverage, question_stems
 from docstokg.domain.vectors import Floats, matrix, unpack
-from docstokg.errors import DocsToKGError, PlanRejected, Timeout, Unavailable
-from docstokg.observability import Telemetry
+from docstokg.errors import DocsToKGError, Timeout, Unavailable
 from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex
+from docstokg.usecases.run import Call, graph_reason
 
 LABELS = ("Chunk", "Document", "Entity", "Topic")
 STRUCTURAL = ("HAS_CHUNK", "HAS_TOPIC", "MENTIONS")
@@ -32,11 +32,10 @@ QUERY_S = 0.5
 
 
 @dataclass(frozen=True)
-class Walk:
+class WalkRequest:
     """What is asked of a walk, after the server's caps."""
 
     query: str
-    scope: Scope
     seeds: tuple[str, ...]
     direction: Direction
     max_depth: int
@@ -62,7 +61,7 @@ class Node:
 
 
 @dataclass
-class Walked:
+class WalkResult:
     """What a walk found and what it spent."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -73,7 +72,6 @@ class Walked:
     skipped: int = 0
     depth_reached: int = 0
     embedding: str | None = None
-    degraded: list[DegradedReason] = field(default_factory=list)
 
     def view(self) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
         """Give nodes by depth, score and id, and the edges between them by depth and ends."""
@@ -104,43 +102,42 @@ class Walked:
 
 
 def walk_graph(
-    asked: Walk,
+    call: Call,
+    request: WalkRequest,
+    time_s: float,
     *,
     graph: KnowledgeGraph,
     index: SearchIndex,
     embedder: Embedder | None,
-    telemetry: Telemetry,
-    time_s: float,
-) -> Walked:
+) -> WalkResult:
     """Walk layer by layer within `time_s` seconds; what fails or runs out leaves what there is.
 
     A layer's candidates are scored; the best are kept, at most the layer's share of the remaining
     nodes; of these the gate chooses which are expanded. Not `gated` is plain breadth-first, to
     measure against: the first found are kept, in the order the stores give them, and all are
-    expanded. The graph's failure on the seeds is raised.
+    expanded. The graph's failure on the seeds is raised; later ones are noted by the call.
     """
-    walker = _Walker(asked, graph, index, embedder, telemetry, time.monotonic() + time_s)
-    return walker.run()
+    return _Walker(call, request, time_s, graph, index, embedder).run()
 
 
 class _Walker:
     def __init__(
         self,
-        asked: Walk,
+        call: Call,
+        request: WalkRequest,
+        time_s: float,
         graph: KnowledgeGraph,
         index: SearchIndex,
         embedder: Embedder | None,
-        telemetry: Telemetry,
-        until: float,
     ) -> None:
-        self._asked = asked
+        self._call = call
+        self._request = request
+        self._until = time.monotonic() + time_s
         self._graph = graph
         self._index = index
         self._embedder = embedder
-        self._telemetry = telemetry
-        self._until = until
-        self._found = Walked()
-        self._stems = question_stems(asked.query)
+        self._result = WalkResult()
+        self._stems = question_stems(request.query)
         self._query: Floats | None = None
         self._chunks: dict[str, StoredChunk] = {}
         self._titles: dict[str, str] = {}
@@ -153,99 +150,102 @@ class _Walker:
             raise Timeout("the walk ran out of time")
         return left
 
-    def run(self) -> Walked:
-        found, asked = self._found, self._asked
+    def run(self) -> WalkResult:
+        result, request = self._result, self._request
         self._embed_query()
         layer: dict[str, tuple[str, ...]] = {seed: (seed,) for seed in self._seeds()}
         best: float | None = None
-        for depth in range(asked.max_depth + 1):
-            scores = self._scores(layer)
-            layers_left = asked.max_depth - depth + 1
-            room = share_of(asked.max_nodes - len(found.nodes), layers_left)
-            if depth == 0:
-                room = asked.max_nodes
-            ranked = list(layer)
-            if asked.gated:
-                ranked.sort(key=lambda name: (-scores[name], name))
-            kept = {name: scores[name] for name in ranked[:room]}
-            found.skipped += len(ranked) - len(kept)
-            for name in kept:
-                found.nodes[name] = Node(
-                    name,
-                    _label(name, self._chunks),
-                    self._titles[name],
-                    scores[name],
-                    depth,
-                    layer[name],
+        for depth in range(request.max_depth + 1):
+            best_nodes = self._best_of(layer, depth)
+            for name, score in best_nodes.items():
+                label = _label(name, self._chunks)
+                result.nodes[name] = Node(
+                    name, label, self._titles[name], score, depth, layer[name]
                 )
-            if not kept:
+            if not best_nodes:
                 break
-            found.depth_reached = depth
-            if depth == asked.max_depth:
+            result.depth_reached = depth
+            if depth == request.max_depth:
                 break
-            wanted = asked.frontier
-            delta = wanted.delta_threshold if depth <= asked.soft_depth else 0.0
-            gated = gate_layer(kept, best if depth > 1 else None, wanted.top_k, delta)
-            chosen = gated.expand if asked.gated else tuple(kept)
-            found.pruned += len(kept) - len(chosen)
-            best = gated.best
+            frontier = request.frontier
+            delta = frontier.delta_threshold if depth <= request.soft_depth else 0.0
+            gate = gate_layer(best_nodes, best if depth > 1 else None, frontier.top_k, delta)
+            expanded = gate.expand if request.gated else tuple(best_nodes)
+            result.pruned += len(best_nodes) - len(expanded)
+            best = gate.best
             try:
-                layer = self._expand(chosen, depth + 1)
+                layer = self._expand(expanded, depth + 1)
             except DocsToKGError as error:
-                found.degraded.append(reason_of(error))
+                self._call.log("graph_walk", error, graph_reason)
                 break
-            found.expanded += len(chosen)
-        return found
+            result.expanded += len(expanded)
+        return result
+
+    def _best_of(self, layer: dict[str, tuple[str, ...]], depth: int) -> dict[str, float]:
+        """Give the scores of a layer's best nodes, as many as there is room for."""
+        request = self._request
+        scores = self._scores(layer)
+        room = request.max_nodes
+        if depth:
+            left = request.max_nodes - len(self._result.nodes)
+            room = share_of(left, request.max_depth - depth + 1)
+        ranked = list(layer)
+        if request.gated:
+            ranked.sort(key=lambda name: (-scores[name], name))
+        best = {name: scores[name] for name in ranked[:room]}
+        self._result.skipped += len(ranked) - len(best)
+        return best
 
     def _embed_query(self) -> None:
-        if self._embedder is None:
+        embedder = self._embedder
+        if embedder is None:
             return
         try:
             stored = self._index.info(self._left_s()).embedding_model
-            if stored not in (None, self._embedder.model):
+            if stored not in (None, embedder.model):
                 raise Unavailable(f"what is stored was embedded by {stored}")
-            (vector,) = self._embedder.embed([self._asked.query], min(QUERY_S, self._left_s()))
-        except DocsToKGError:
-            self._found.degraded.append("embedding_unavailable")
+            (vector,) = embedder.embed([self._request.query], min(QUERY_S, self._left_s()))
+        except DocsToKGError as error:
+            self._call.log("embed", error, "embedding_unavailable")
             return
         self._query = unpack(vector)
-        self._found.embedding = self._embedder.model
+        self._result.embedding = embedder.model
 
     def _seeds(self) -> list[str]:
         """Resolve the seeds to node ids, in the order given; what is unknown is noted."""
-        asked = self._asked
+        seeds = self._request.seeds
         entities = {
             item.id.casefold(): item
-            for item in self._graph.entities(asked.seeds, asked.scope, self._left_s())
+            for item in self._graph.entities(seeds, self._call.scope, self._left_s())
         }
-        rest = [seed for seed in asked.seeds if seed.casefold() not in entities]
+        rest = [seed for seed in seeds if seed.casefold() not in entities]
         self._read([seed for seed in rest if not seed.startswith((DOCUMENT, TOPIC))])
         groups = self._members([seed for seed in rest if seed.startswith((DOCUMENT, TOPIC))])
-        found, unknown = [], []
-        for seed in asked.seeds:
+        known, unknown = [], []
+        for seed in seeds:
             entity = entities.get(seed.casefold())
             if entity is not None:
                 self._titles[entity.id] = entity.name
-                found.append(entity.id)
+                known.append(entity.id)
             elif seed in self._chunks:
-                found.append(seed)
+                known.append(seed)
             elif any(group == seed for group, _ in groups):
                 self._titles[seed] = seed.partition(":")[2]
-                found.append(seed)
+                known.append(seed)
             else:
                 unknown.append(seed)
-        self._found.unknown = tuple(unknown)
-        return list(dict.fromkeys(found))
+        self._result.unknown = tuple(unknown)
+        return list(dict.fromkeys(known))
 
     def _read(self, uuids: Sequence[str]) -> None:
         """Hydrate chunks that are not known yet: titles, topics, documents and vectors."""
         missing = [uuid for uuid in dict.fromkeys(uuids) if uuid not in self._chunks]
         if not missing:
             return
-        got = self._index.get(missing, self._asked.scope, self._left_s())
-        if got.failed:
-            self._found.degraded.append("hydration_incomplete")
-        for uuid, chunk in got.chunks.items():
+        hydrated = self._index.get(missing, self._call.scope, self._left_s())
+        if hydrated.failed:
+            self._call.lose("hydration_incomplete")
+        for uuid, chunk in hydrated.chunks.items():
             self._chunks[uuid] = chunk
             self._titles[uuid] = chunk.title or chunk.chunk_id
             if chunk.vector is not None:
@@ -253,53 +253,51 @@ class _Walker:
 
     def _expand(self, names: Sequence[str], depth: int) -> dict[str, tuple[str, ...]]:
         """Fetch what lies one step from `names`; give new nodes with the paths that found them."""
-        asked = self._asked
         edges: list[tuple[str, str, str]] = []
         by_label = {
             label: [name for name in names if _label(name, self._chunks) == label]
             for label in LABELS
         }
-        with self._telemetry.span("graph_walk_layer"):
+        with self._call.telemetry.span("graph_walk_layer"):
             edges += self._around_entities(by_label["Entity"])
             edges += self._around_chunks(by_label["Chunk"])
             groups = by_label["Document"] + by_label["Topic"]
             edges += [self._membership(group, uuid) for group, uuid in self._members(groups)]
-        return self._reached(names, [edge for edge in edges if self._wanted(edge)], depth, asked)
+        return self._next_layer(names, [edge for edge in edges if self._is_wanted(edge)], depth)
 
-    def _reached(
-        self,
-        names: Sequence[str],
-        edges: Iterable[tuple[str, str, str]],
-        depth: int,
-        asked: Walk,
+    def _next_layer(
+        self, names: Sequence[str], edges: Iterable[tuple[str, str, str]], depth: int
     ) -> dict[str, tuple[str, ...]]:
+        """Give what the edges lead to, each node with its path; hubs give HUB of a label."""
+        request = self._request
         layer: dict[str, tuple[str, ...]] = {}
         taken: dict[tuple[str, str], int] = {}
         origin = set(names)
         for edge in dict.fromkeys(edges):
             src, _, dst = edge
             for here, there, way in ((src, dst, "out"), (dst, src, "in")):
-                if here not in origin or asked.direction not in (way, "both"):
+                if here not in origin or request.direction not in (way, "both"):
                     continue
                 label = _label(there, self._chunks)
-                if there not in self._titles or label not in asked.labels:
-                    self._found.skipped += 1
+                if there not in self._titles or label not in request.labels:
+                    self._result.skipped += 1
                     continue
-                known = there in self._found.nodes or there in layer
+                known = there in self._result.nodes or there in layer
                 if not known:
                     taken[here, label] = taken.get((here, label), 0) + 1
                     if taken[here, label] > HUB:
-                        self._found.skipped += 1
+                        self._result.skipped += 1
                         continue
-                    layer[there] = (*self._found.nodes[here].path, there)
-                self._found.edges.setdefault(edge, depth)
+                    layer[there] = (*self._result.nodes[here].path, there)
+                self._result.edges.setdefault(edge, depth)
         return layer
 
     def _slice(self, *, chunks: Sequence[str] = (), around: int = HUB) -> SliceRequest:
         kinds = None
-        if self._asked.relations is not None and RELATED.casefold() not in self._asked.relations:
+        relations = self._request.relations
+        if relations is not None and RELATED.casefold() not in relations:
             structural = {name.casefold() for name in STRUCTURAL}
-            kinds = tuple(kind for kind in self._asked.relations if kind not in structural)
+            kinds = tuple(kind for kind in relations if kind not in structural)
         return SliceRequest(
             chunk_uuids=tuple(chunks),
             relations=kinds,
@@ -311,7 +309,7 @@ class _Walker:
     def _around_entities(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
         if not names:
             return []
-        part = self._graph.widen(names, self._slice(), self._asked.scope, self._left_s())
+        part = self._graph.widen(names, self._slice(), self._call.scope, self._left_s())
         self._read([item.uuid for item in part.chunks])
         for item in part.entities:
             self._titles.setdefault(item.id, item.name)
@@ -325,8 +323,8 @@ class _Walker:
     def _around_chunks(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
         if not names:
             return []
-        asked = self._slice(chunks=names, around=0)
-        part = self._graph.slice(asked, self._asked.scope, self._left_s())
+        around = self._slice(chunks=names, around=0)
+        part = self._graph.slice(around, self._call.scope, self._left_s())
         for item in part.entities:
             self._titles.setdefault(item.id, item.name)
             self._kinds[item.id] = item.type
@@ -348,45 +346,48 @@ class _Walker:
 
     def _members(self, groups: Sequence[str]) -> list[tuple[str, str]]:
         """Find the chunks of documents and topics that best match the question."""
-        found: list[tuple[str, str]] = []
-        for prefix in (DOCUMENT, TOPIC):
-            names = [group[len(prefix) :] for group in groups if group.startswith(prefix)]
-            if not names:
-                continue
-            key = "doc_id" if prefix == DOCUMENT else "topic"
-            conditions = {**(self._asked.scope.filter or {})}
-            allowed = conditions.get(key)
-            conditions[key] = tuple(n for n in names if allowed is None or n in allowed)
-            if not conditions[key]:
-                continue
-            scope = self._asked.scope.model_copy(update={"filter": conditions})
-            size = HUB * len(names)
-            asked = ChannelQuery(channel="bm25", size=size, text=self._asked.query)
-            if self._query is not None:
-                vector = self._query.astype("<f4").tobytes()
-                asked = ChannelQuery(channel="dense", size=size, vector=vector)
-            (result,) = self._index.search([asked], scope, self._left_s())
-            self._read([hit.uuid for hit in result.hits])
-            for hit in result.hits:
-                chunk = self._chunks.get(hit.uuid)
-                if chunk is None:
-                    continue
-                own = [chunk.doc_id] if prefix == DOCUMENT else list(chunk.topics)
-                found += [(prefix + name, hit.uuid) for name in names if name in own]
-        return found
+        return [
+            member
+            for prefix in (DOCUMENT, TOPIC)
+            if (names := [group[len(prefix) :] for group in groups if group.startswith(prefix)])
+            for member in self._members_of(prefix, names)
+        ]
 
-    def _wanted(self, edge: tuple[str, str, str]) -> bool:
+    def _members_of(self, prefix: str, names: Sequence[str]) -> list[tuple[str, str]]:
+        scope, key = self._call.scope, "doc_id" if prefix == DOCUMENT else "topic"
+        conditions = {**(scope.filter or {})}
+        allowed = conditions.get(key)
+        conditions[key] = tuple(n for n in names if allowed is None or n in allowed)
+        if not conditions[key]:
+            return []
+        scope = scope.model_copy(update={"filter": conditions})
+        size = HUB * len(names)
+        query = ChannelQuery(channel="bm25", size=size, text=self._request.query)
+        if self._query is not None:
+            vector = self._query.astype("<f4").tobytes()
+            query = ChannelQuery(channel="dense", size=size, vector=vector)
+        (answer,) = self._index.search([query], scope, self._left_s())
+        self._read([hit.uuid for hit in answer.hits])
+        members: list[tuple[str, str]] = []
+        for hit in answer.hits:
+            chunk = self._chunks.get(hit.uuid)
+            if chunk is not None:
+                own = [chunk.doc_id] if prefix == DOCUMENT else list(chunk.topics)
+                members += [(prefix + name, hit.uuid) for name in names if name in own]
+        return members
+
+    def _is_wanted(self, edge: tuple[str, str, str]) -> bool:
         """Tell whether the allow-lists of relations and the entity filter let an edge pass."""
-        asked, (src, kind, dst) = self._asked, edge
-        if asked.relations is not None:
+        request, (src, kind, dst) = self._request, edge
+        if request.relations is not None:
             names = {kind.casefold()} | (set() if kind in STRUCTURAL else {RELATED.casefold()})
-            if not names & set(asked.relations):
-                self._found.skipped += 1
+            if not names & set(request.relations):
+                self._result.skipped += 1
                 return False
-        if asked.entities is None:
+        if request.entities is None:
             return True
-        ends = [end for end in (src, dst) if end in self._kinds and end not in asked.seeds]
-        return all(self._is_allowed(end, asked.entities) for end in ends)
+        ends = [end for end in (src, dst) if end in self._kinds and end not in request.seeds]
+        return all(self._is_allowed(end, request.entities) for end in ends)
 
     def _is_allowed(self, entity: str, allowed: Sequence[str]) -> bool:
         kind = self._kinds.get(entity) or ""
@@ -398,13 +399,13 @@ class _Walker:
         if self._query is not None:
             self._stored([name for name in names if name not in self._vectors])
             self._embed([name for name in names if name not in self._vectors])
-            having = {n: self._vectors[n] for n in names if n in self._vectors}
-            kept = [self._vectors[n] for n in sorted(self._found.nodes) if n in self._vectors]
+            candidates = {n: self._vectors[n] for n in names if n in self._vectors}
+            collected = [self._vectors[n] for n in sorted(self._result.nodes) if n in self._vectors]
             scores = score_layer(
                 self._query,
-                having,
-                np.stack(kept) if kept else None,
-                self._asked.frontier.novelty_penalty,
+                candidates,
+                np.stack(collected) if collected else None,
+                self._request.frontier.novelty_penalty,
             )
         else:
             scores = {}
@@ -422,27 +423,26 @@ class _Walker:
         entities = [name for name in names if _label(name, self._chunks) == "Entity"]
         if not entities:
             return
-        try:
-            found = self._graph.vectors(entities, self._asked.scope, self._left_s())
-        except DocsToKGError as error:
-            if (reason := reason_of(error)) not in self._found.degraded:
-                self._found.degraded.append(reason)
+        stored = self._call.attempt(
+            "graph_vectors",
+            lambda: self._graph.vectors(entities, self._call.scope, self._left_s()),
+            graph_reason,
+        )
+        if stored is None or self._query is None:
             return
-        assert self._query is not None
         size = self._query.nbytes
-        self._vectors |= {n: unpack(v) for n, v in found.items() if len(v) == size}
+        self._vectors |= {n: unpack(v) for n, v in stored.items() if len(v) == size}
 
     def _embed(self, names: Sequence[str]) -> None:
-        if not names or self._embedder is None:
+        embedder = self._embedder
+        if not names or embedder is None:
             return
-        try:
-            texts = [self._titles[name] for name in names]
-            vectors = self._embedder.embed(texts, self._left_s())
-        except DocsToKGError:
-            if "embedding_unavailable" not in self._found.degraded:
-                self._found.degraded.append("embedding_unavailable")
-            return
-        self._vectors |= {n: unpack(v) for n, v in zip(names, vectors, strict=True)}
+        texts = [self._titles[name] for name in names]
+        vectors = self._call.attempt(
+            "embed", lambda: embedder.embed(texts, self._left_s()), "embedding_unavailable"
+        )
+        if vectors is not None:
+            self._vectors |= {n: unpack(v) for n, v in zip(names, vectors, strict=True)}
 
 
 def _label(name: str, chunks: dict[str, StoredChunk]) -> str:
@@ -451,10 +451,3 @@ def _label(name: str, chunks: dict[str, StoredChunk]) -> str:
     if name.startswith(DOCUMENT):
         return "Document"
     return "Topic" if name.startswith(TOPIC) else "Entity"
-
-
-def reason_of(error: DocsToKGError) -> DegradedReason:
-    """Name a failure of the graph as the response does."""
-    if isinstance(error, Timeout):
-        return "kg_timeout"
-    return "kg_plan_rejected" if isinstance(error, PlanRejected) else "kg_unavailable"

@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +22,10 @@ from docstokg.contracts.traverse import Frontier, TraverseEnvelope
 from docstokg.domain.vectors import pack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 from docstokg.observability import Telemetry
+from docstokg.usecases.run import Call
 from functions.traverse.call_budget import CallBudget
-from functions.traverse.traverse import traverse
-from functions.traverse.walk import Walk, Walked, walk_graph
+from functions.traverse.traverse import Walking, traverse
+from functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 from tests.contract.fakes import MemoryIndex
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.test_knowledge_graph import chunk, entity, number, relation
@@ -30,6 +33,7 @@ from tests.contract.test_knowledge_graph import chunk, entity, number, relation
 DIMENSION = 64
 ME = Caller(sub="me", namespaces=("*",), groups=("*",))
 QUERY = "seizures of children"
+EVERYTHING = Scope(namespace="default")
 TEXTS = {
     "a": ("d1", "Seizures of children", ("neurology",), ()),
     "b": ("d1", "Seizures and fever", ("neurology",), ()),
@@ -108,15 +112,21 @@ def both() -> tuple[MemoryGraph, MemoryIndex]:
     return stores()
 
 
+def begin(request_id: str, scope: Scope, log: list[str] | None = None) -> Call:
+    telemetry = Telemetry(write=[].append if log is None else log.append)
+    return Call(request_id=request_id, deadline_ms=math.inf, scope=scope, telemetry=telemetry)
+
+
 def walked(
     both: tuple[MemoryGraph, MemoryIndex],
     *seeds: str,
     embedder: WordVectors | None = None,
+    scope: Scope = EVERYTHING,
+    call: Call | None = None,
     **more: Any,
-) -> Walked:
+) -> WalkResult:
     asked: dict[str, Any] = {
         "query": QUERY,
-        "scope": Scope(namespace="default"),
         "seeds": seeds,
         "direction": "both",
         "max_depth": 2,
@@ -126,16 +136,16 @@ def walked(
         **more,
     }
     return walk_graph(
-        Walk(**asked),
+        call or begin("r", scope),
+        WalkRequest(**asked),
+        30.0,
         graph=both[0],
         index=both[1],
         embedder=embedder or WordVectors(),
-        telemetry=Telemetry(write=lambda line: None),
-        time_s=30.0,
     )
 
 
-def edges(found: Walked) -> set[tuple[str, str, str]]:
+def edges(found: WalkResult) -> set[tuple[str, str, str]]:
     return {(edge.src, edge.type, edge.dst) for edge in found.view()[1]}
 
 
@@ -235,8 +245,13 @@ def test_vectors_of_another_model_are_not_compared() -> None:
     class Foreign(WordVectors):
         model = "other-words"
 
-    found = walked(stores(), "HP:1", embedder=Foreign(), max_depth=1, soft_depth=1)
-    assert found.degraded == ["embedding_unavailable"]
+    log: list[str] = []
+    call = begin("r", EVERYTHING, log)
+    found = walked(stores(), "HP:1", embedder=Foreign(), call=call, max_depth=1, soft_depth=1)
+    assert call.degraded == ["embedding_unavailable"]
+    (line,) = [json.loads(text) for text in log]
+    assert (line["event"], line["request_id"]) == ("embed_failed", "r")
+    assert "words" in line["error"]
     assert found.embedding is None
     assert found.nodes["X:1"].score > found.nodes["HP:3"].score, "scored by words"
 
@@ -280,6 +295,10 @@ class Broken(MemoryGraph):
         raise self._error
 
 
+def walking(graph: MemoryGraph, index: MemoryIndex) -> Walking:
+    return partial(walk_graph, graph=graph, index=index, embedder=WordVectors())
+
+
 def ask(
     body: dict[str, Any],
     *,
@@ -296,13 +315,10 @@ def ask(
             caller=caller,
             body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
         ),
-        graph=graph or made[0],
-        index=made[1],
-        embedder=WordVectors(),
+        begin=begin,
+        walk=walking(graph or made[0], made[1]),
         budget=budget or CallBudget(100),
-        telemetry=Telemetry(write=lambda line: None),
         enabled=enabled,
-        now_s=1000.0,
     )
     return reply.statusCode, json.loads(reply.body), reply.headers
 
@@ -375,9 +391,9 @@ def test_refusals() -> None:
 
 def test_a_budget_refills_with_time() -> None:
     budget = CallBudget(2)
-    assert [budget.spend("a", now) for now in (0.0, 10.0)] == [0.0, 0.0]
-    assert budget.spend("a", 20.0) == pytest.approx(40.0)
-    assert budget.spend("a", 60.0) == 0.0
+    assert [budget.spend("a", now, "r") for now in (0.0, 10.0)] == [0.0, 0.0]
+    assert budget.spend("a", 20.0, "r") == pytest.approx(40.0)
+    assert budget.spend("a", 60.0, "r") == 0.0
 
 
 class Counter:
@@ -399,15 +415,16 @@ def test_a_budget_holds_across_processes_while_the_table_answers() -> None:
     counter = Counter()
     telemetry = Telemetry(write=lines.append)
     here, there = (CallBudget(2, counter, telemetry) for _ in range(2))
-    assert [here.spend("o'neil", 60.0), there.spend("o'neil", 61.0)] == [0.0, 0.0]
-    assert here.spend("o'neil", 75.0) == pytest.approx(45.0)
-    assert there.spend("o'neil", 76.0) == pytest.approx(44.0)
-    assert there.spend("somebody else", 76.0) == 0.0
-    assert here.spend("o'neil", 125.0) == 0.0
+    assert [here.spend("o'neil", 60.0, "r"), there.spend("o'neil", 61.0, "r")] == [0.0, 0.0]
+    assert here.spend("o'neil", 75.0, "r") == pytest.approx(45.0)
+    assert there.spend("o'neil", 76.0, "r") == pytest.approx(44.0)
+    assert there.spend("somebody else", 76.0, "r") == 0.0
+    assert here.spend("o'neil", 125.0, "r") == 0.0
     assert not any("neil" in key for key in counter.taken)
     counter.down = True
-    assert CallBudget(2, counter, telemetry).spend("o'neil", 130.0) == 0.0
-    assert any("call_counter_lost" in line for line in lines)
+    assert CallBudget(2, counter, telemetry).spend("o'neil", 130.0, "r") == 0.0
+    (line,) = [json.loads(text) for text in lines if "call_counter_lost" in text]
+    assert (line["request_id"], line["kind"], line["error"]) == ("r", "Unavailable", "no table")
 
 
 def test_a_refusal_is_audited_without_the_callers_name() -> None:
@@ -423,13 +440,10 @@ def test_a_refusal_is_audited_without_the_callers_name() -> None:
                 caller=Caller(sub="o'neil", namespaces=("*",), groups=("*",)),
                 body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
             ),
-            graph=made[0],
-            index=made[1],
-            embedder=WordVectors(),
+            begin=lambda request_id, scope: begin(request_id, scope, lines),
+            walk=walking(*made),
             budget=budget,
-            telemetry=Telemetry(write=lines.append),
             enabled=True,
-            now_s=1.0,
         )
     assert reply.statusCode == 429
     (event,) = [json.loads(line) for line in lines if "graph_budget_refused" in line]

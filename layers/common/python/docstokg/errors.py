@@ -66,3 +66,15 @@ class NothingToCite(Permanent):
 
 class LoadError(Permanent):
     """A file could not be read as what its name says."""
+
+
+def cause(error: DocsToKGError) -> dict[str, str]:
+    """Give the fields of a log line that say why something failed.
+
+    The message is the adapter's own; of the vendor's error behind it only the kind is told,
+    because a vendor may quote the question.
+    """
+    fields = {"kind": type(error).__name__, "error": str(error)}
+    if error.__cause__ is not None:
+        fields["cause"] = type(error.__cause__).__name__
+    return fields

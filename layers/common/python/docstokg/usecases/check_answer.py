@@ -75,10 +75,7 @@ def check_answer(
     if not cited:
         # An answer that is all code or all questions claims nothing, and stands on nothing.
         report = report.model_copy(update={"grounded": False})
-    if any(verdict.verdict == "unsupported" for verdict in judged):
-        warnings.append(notices.UNSUPPORTED)
-    if cited and report.coverage < grounding.MIN_COVERAGE:
-        warnings.append(notices.LOW_COVERAGE)
+    warnings += _doubts(judged, report, cited)
     value = WITHOUT_CITATIONS
     if cited:
         similarity = compare.similarity(query, text) if compare is not None else None
@@ -96,6 +93,17 @@ def check_answer(
         confidence_level=level(value),
         warnings=tuple(warnings),
     )
+
+
+def _doubts(
+    judged: Sequence[SentenceVerdict], report: Grounding, cited: Sequence[int]
+) -> list[str]:
+    doubts = []
+    if any(verdict.verdict == "unsupported" for verdict in judged):
+        doubts.append(notices.UNSUPPORTED)
+    if cited and report.coverage < grounding.MIN_COVERAGE:
+        doubts.append(notices.LOW_COVERAGE)
+    return doubts
 
 
 def ground_text(
@@ -126,18 +134,21 @@ def ground_sentences(
         for statement, found in zip(factual, sources, strict=True)
     ]
     given = {block.rank: block for found in sources for block in found}
-    judged = []
-    for verdict in _judged_statements(cited, given, compare):
-        held = verdict.verdict in ("supported", "weak") and verdict.span is not None
-        ranks = [
-            rank
-            for rank in verdict.citations
-            if held and verdict.span is not None and given[rank].uuid == verdict.span.uuid
-        ]
-        kind = "unsupported" if verdict.verdict == "uncited" else verdict.verdict
-        judged.append(verdict.model_copy(update={"citations": tuple(ranks), "verdict": kind}))
+    judged = [
+        _against_sources(verdict, given) for verdict in _judged_statements(cited, given, compare)
+    ]
     named = {rank for verdict in judged for rank in verdict.citations}
     return grounding.report(judged, cited=named, given=given, invalid=())
+
+
+def _against_sources(verdict: SentenceVerdict, given: Mapping[int, Block]) -> SentenceVerdict:
+    """Cite the passage that supports a sentence; what none supports is unsupported."""
+    ranks: tuple[int, ...] = ()
+    if verdict.verdict in ("supported", "weak") and verdict.span is not None:
+        uuid = verdict.span.uuid
+        ranks = tuple(rank for rank in verdict.citations if given[rank].uuid == uuid)
+    kind = "unsupported" if verdict.verdict == "uncited" else verdict.verdict
+    return verdict.model_copy(update={"citations": ranks, "verdict": kind})
 
 
 def _judged(
@@ -156,32 +167,36 @@ def _judged_statements(
     has settled the verdict.
     """
     fitted = verdicts.weights()
-    chosen = [
-        max(
-            (
-                verdicts.examine(statement.claim, group, fitted)
-                for group in _cited(statement, given)
-            ),
-            key=lambda one: _worth(verdicts.decide(one, fitted)),
-            default=None,
-        )
-        for statement in factual
-    ]
+    chosen = [_best_examination(statement, given, fitted) for statement in factual]
     unsettled = [one for one in chosen if one is not None and not verdicts.is_settled(one)]
-    pieces = list(
-        dict.fromkeys(
-            piece
-            for one in unsettled
-            for piece in (one.claim, *(evidence.text for evidence in one.evidence))
-        )
-    )
-    compared = compare is not None and len(pieces) <= _MOST_COMPARED and compare.fetch(pieces)
+    vectors = compare if compare is not None and _fetched(unsettled, compare) else None
     judged: list[SentenceVerdict] = []
     for statement, one in zip(factual, chosen, strict=True):
-        decided = _decided(one, fitted, compare if compared else None) if one is not None else None
+        decided = _decided(one, fitted, vectors) if one is not None else None
         ranks = tuple(rank for rank in statement.ranks if rank in given)
         judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), decided))
     return tuple(judged)
+
+
+def _fetched(unsettled: Sequence[verdicts.Examination], compare: Comparison) -> bool:
+    """Embed what is to be compared, unless it is too much; tell whether there are vectors."""
+    pieces = dict.fromkeys(
+        piece
+        for one in unsettled
+        for piece in (one.claim, *(evidence.text for evidence in one.evidence))
+    )
+    return len(pieces) <= _MOST_COMPARED and compare.fetch(list(pieces))
+
+
+def _best_examination(
+    statement: grounding.Statement, given: Mapping[int, Block], fitted: verdicts.Weights
+) -> verdicts.Examination | None:
+    """Examine a statement by each of the groups it cites; the one that is worth most."""
+    return max(
+        (verdicts.examine(statement.claim, group, fitted) for group in _cited(statement, given)),
+        key=lambda one: _worth(verdicts.decide(one, fitted)),
+        default=None,
+    )
 
 
 def _worth(judgement: verdicts.Judgement) -> tuple[int, float]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Plan
-from docstokg.errors import DocsToKGError, PlanRejected, Timeout
+from docstokg.errors import DocsToKGError, PlanRejected, Timeout, cause
 from docstokg.observability import Telemetry
 
 Reason = DegradedReason | Callable[[DocsToKGError], DegradedReason]
@@ -133,14 +133,6 @@ def beginning(telemetry: Telemetry, time_s: float) -> Begin:
         scope=scope,
         telemetry=telemetry,
     )
-
-
-def cause(error: DocsToKGError) -> dict[str, str]:
-    """Give the fields of a log line that say why something failed."""
-    fields = {"kind": type(error).__name__, "error": str(error)}
-    if error.__cause__ is not None:
-        fields["cause"] = type(error.__cause__).__name__
-    return fields
 
 
 def graph_reason(error: DocsToKGError) -> DegradedReason:
