@@ -37,11 +37,10 @@ def main() -> None:
     workflow = LocalWorkflow(wiring)
     lines = (chosen.folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     questions = [json.loads(line) for line in lines[: chosen.limit]]
-    print("| graph | ranked | " + " | ".join(SHOWN) + " | gate opened |")
-    print("|---|---|" + "---|" * (len(SHOWN) + 1))
+    print("| graph | ranked | " + " | ".join(SHOWN) + " |")
+    print("|---|---|" + "---|" * len(SHOWN))
     for graph in (False, True):
         totals = {kind: dict.fromkeys(SHOWN, 0.0) for kind in ("documents", "passages")}
-        opened = 0
         with TerminalProgress().stage("graph on" if graph else "graph off", len(questions)) as step:
             for question in questions:
                 request = {
@@ -51,8 +50,6 @@ def main() -> None:
                     "kg_expansion": {"enabled": graph},
                 }
                 body = ask(workflow, request).body
-                gain = body["diagnostics"]["graph_gain"]
-                opened += bool(gain and gain.get("gate_open"))
                 passages = [citation["chunk_id"] for citation in body["citations"]]
                 found = {
                     "documents": metrics(documents(body), set(question["gold"])),
@@ -64,7 +61,7 @@ def main() -> None:
                 step(1)
         for kind, means in totals.items():
             figures = " | ".join(f"{means[name]:.4f}" for name in SHOWN)
-            print(f"| {'on' if graph else 'off'} | {kind} | {figures} | {opened} |")
+            print(f"| {'on' if graph else 'off'} | {kind} | {figures} |")
 
 
 if __name__ == "__main__":

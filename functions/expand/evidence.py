@@ -1,10 +1,12 @@
 """Say for each chunk which entity ties it to the question, and by what path."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from docstokg.contracts.graph import SliceRelation
-from docstokg.contracts.response import EdgeEvidence, EvidenceEdge, Source
-from docstokg.contracts.state import EntityRef, EvidencePointer, Ranked
+from docstokg.contracts.response import EdgeEvidence, EvidenceEdge, MatchType, Source
+from docstokg.contracts.state import EntityRef, EvidencePointer, Ranked, RelatedEntity
+from docstokg.domain.identity import prefix_of
 from docstokg.domain.pagerank import Vector
 from docstokg.domain.paths import most_probable
 from docstokg.domain.slice_graph import SliceGraph
@@ -12,10 +14,14 @@ from docstokg.domain.slice_graph import SliceGraph
 CO_MENTIONED = "CO_MENTIONED"
 """Type of an edge whose two entities are named by one chunk, without a stated relation."""
 
-FALLBACK_SEEDS = 10
 MAX_CONCEPTS = 8
-FACT_SHARE = 0.01
-"""Of a fact's endpoint as a seed beside named entities: a path from a named entity says more."""
+MAX_RELATED = 3
+RELATED_CHUNKS = 30
+"""Best chunks that say what else the graph knows of their entity: the model sees fewer."""
+
+FACT_SHARE, POOL_SHARE = 1e-6, 1e-9
+"""Of a fact's endpoint, and of what a pool chunk mentions, as the start of a path: a path from an
+entity that the question names comes first."""
 
 MAX_BYTES = 65_000
 
@@ -23,29 +29,36 @@ MAX_BYTES = 65_000
 _RANKED, _POINTER, _EDGE, _ENTITY, _NUMBER = 110, 130, 240, 50, 5
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far a path may lead, and the types of entity and relation a caller restricts it to."""
+
+    hops: int
+    types: tuple[str, ...] | None = None
+    relations: tuple[str, ...] | None = None
+
+
 class EvidenceTable:
     """Collects evidence in one table of entities and one of edges, within MAX_BYTES of JSON.
 
-    Seeds are the entities the question names and those of its matching facts; without either,
-    the concepts that hold most of the walk's probability.
+    Paths start at the entities the question names; what these do not reach is explained from the
+    endpoints of its matching facts, then from what the best chunks of the pool mention.
     """
 
     def __init__(
         self,
         graph: SliceGraph,
         scores: Vector,
-        named: Mapping[str, float],
+        named: Collection[str],
         fact_ends: Sequence[str],
+        pool: Sequence[str],
+        bounds: Bounds,
     ) -> None:
         self._graph = graph
         self._scores = scores
-        self.seeds = self._seeds(named, fact_ends)
-        shares = {
-            graph.node[seed]: max(1e-9, self._score(seed))
-            * (FACT_SHARE if named and seed not in named else 1.0)
-            for seed in self.seeds
-        }
-        self._paths = most_probable(graph.edges, shares)
+        self._named = frozenset(named)
+        self._bounds = bounds
+        self._paths = most_probable(self._walkable(), self._starts(fact_ends, pool), bounds.hops)
         self._entities: dict[str, int] = {}
         self._refs: list[EntityRef] = []
         self._edges: dict[tuple[str, str, str, str | None], int] = {}
@@ -60,32 +73,65 @@ class EvidenceTable:
     def _score(self, name: str) -> float:
         return float(self._scores[self._graph.node[name]])
 
-    def _seeds(self, named: Mapping[str, float], fact_ends: Sequence[str]) -> list[str]:
-        known = self._graph.entities
-        linked = dict.fromkeys([*named, *(end for end in fact_ends if end in known)])
-        seeds = sorted(linked, key=lambda seed: (seed not in named, -self._score(seed), seed))
-        if seeds:
-            return seeds
-        mentioned = {entity for ids in self._graph.mentions.values() for entity in ids}
-        return sorted(mentioned, key=lambda e: (-self._score(e), e))[:FALLBACK_SEEDS]
+    def _walkable(self) -> list[tuple[int, int, float, float]]:
+        """List the edges a path may take, each with its share of a hop.
 
-    def knows(self, uuid: str) -> bool:
-        """Tell whether some seed leads to an entity this chunk mentions."""
-        return self._matched(uuid) is not None
+        Where the caller names relations, only those: two names in one chunk are no relation.
+        """
+        border = len(self._graph.entities)
+        return [
+            (one, two, weight, 1.0 if one < border and two < border else 0.5)
+            for one, two, weight in self._graph.edges
+            if self._bounds.relations is None or (one < border and two < border)
+        ]
 
-    def _matched(self, uuid: str) -> str | None:
-        """Give the mentioned entity with the most probable path from a seed."""
+    def _starts(self, fact_ends: Sequence[str], pool: Sequence[str]) -> dict[int, float]:
+        graph = self._graph
+        starts: dict[int, float] = {}
+        best = [entity for uuid in pool for entity in graph.mentions.get(uuid, {})]
+        for entities, share in ((best, POOL_SHARE), (fact_ends, FACT_SHARE), (self._named, 1.0)):
+            for entity in entities:
+                if entity in graph.entities:
+                    starts[graph.node[entity]] = share * max(1e-9, self._score(entity))
+        return starts
+
+    def may_add(self, uuid: str) -> bool:
+        """Tell whether a path within the bounds leads to an entity this chunk mentions."""
+        return self._matched(uuid, self._reaches) is not None
+
+    def _reaches(self, entity: str) -> bool:
+        types, relations = self._bounds.types, self._bounds.relations
+        if relations is not None and self._graph.node[entity] not in self._paths.before:
+            return False
+        if types is None:
+            return True
+        kind = (self._graph.entities[entity].type or "").casefold()
+        return bool({prefix_of(entity), kind} & set(types))
+
+    def _matched(self, uuid: str, allows: Callable[[str], bool]) -> str | None:
+        """Give the mentioned entity with the most probable path, one the question names first."""
         node, cost = self._graph.node, self._paths.cost
-        reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost]
-        return min(reached, key=lambda e: (cost[node[e]], e), default=None)
+        reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost and allows(e)]
+        return min(reached, key=lambda e: (e not in self._named, cost[node[e]], e), default=None)
 
-    def add(self, uuid: str, source: Source) -> None:
+    def add(self, uuid: str, source: Source, renamed: tuple[int, ...] = ()) -> None:
         """Add a chunk at the end of the ranking, with as much evidence as there is room for."""
         self._bytes += _RANKED
-        matched = self._matched(uuid)
-        pointer = None if matched is None else self._pointer(uuid, matched)
+        matched = self._matched(uuid, self._reaches)
+        if matched is None and source == "hybrid":
+            matched = self._matched(uuid, lambda entity: True)
+        pointer = None
+        # Where the question names nothing, nothing is evidence; a path tells what was added.
+        if matched is not None and (self._named or source == "kg_expansion"):
+            pointer = self._pointer(uuid, matched)
         self._ranking.append(
-            Ranked(uuid=uuid, source=source, evidence=pointer, concepts=self._concepts(uuid))
+            Ranked(
+                uuid=uuid,
+                source=source,
+                evidence=pointer,
+                concepts=self._concepts(uuid),
+                renamed=renamed,
+            )
         )
 
     def _concepts(self, uuid: str) -> tuple[str, ...]:
@@ -99,7 +145,7 @@ class EvidenceTable:
             names.append(name)
         return tuple(dict.fromkeys(names))
 
-    def _pointer(self, uuid: str, matched: str) -> EvidencePointer | None:
+    def _pointer(self, uuid: str, matched: str) -> EvidencePointer:
         nodes = self._paths.to(self._graph.node[matched])
         steps = self._steps([self._graph.names[node] for node in nodes])
         seed = steps[0][0] if steps else matched
@@ -114,14 +160,42 @@ class EvidenceTable:
         documents = self._documents.get(matched, set())
         if seed != matched:
             documents = documents & self._documents.get(seed, set())
-        direct = seed == matched
         return EvidencePointer(
             entity=self._entity(matched),
-            match_type="direct_mention" if direct else "related_via",
-            related_to=None if direct else self._entity(seed),
+            match_type=self._match_type(matched),
+            related_to=None if seed == matched else self._entity(seed),
             path=path,
             nodes=tuple(self._entity(name) for name in walked),
             shared_docs=len(documents),
+            related=self._related(matched, seed) if len(self._ranking) < RELATED_CHUNKS else (),
+        )
+
+    def _match_type(self, matched: str) -> MatchType | None:
+        if not self._named:
+            return None
+        return "direct_mention" if matched in self._named else "related_via"
+
+    def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
+        """Name what else the graph ties to an entity: the seed first, then by relation."""
+        graph = self._graph
+        types: dict[str, str] = {}
+        for pair, relations in graph.relations.items():
+            if matched in pair:
+                other = pair[0] if pair[1] == matched else pair[1]
+                types[other] = min(relations, key=_strength).type
+        near = {
+            entity
+            for entities in graph.mentions.values()
+            if matched in entities
+            for entity in entities
+        }
+        others = sorted(
+            (types.keys() | near) - {matched},
+            key=lambda e: (e != seed, e not in types, -self._score(e), e),
+        )
+        return tuple(
+            RelatedEntity(entity=self._entity(other), type=types.get(other))
+            for other in others[:MAX_RELATED]
         )
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:

@@ -5,32 +5,35 @@ from dataclasses import dataclass, field
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.response import GraphGain, KgStats
-from docstokg.contracts.state import EntityRef, Expansion, Plan, Ranked, Retrieval
-from docstokg.domain import gate as gates
+from docstokg.contracts.state import Expansion, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain.folding import question_keys
 from docstokg.domain.linking import Match
 from docstokg.domain.pagerank import Vector
 from docstokg.domain.slice_graph import (
     FACTS,
-    Blend,
+    SEEDING_CHUNKS,
+    WEIGHTS,
     SliceGraph,
+    Weights,
     merge,
     named_in,
     ranked_chunks,
     restart,
     walk,
 )
+from docstokg.domain.words import fold
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.run import Run, graph_reason
-from functions.expand.evidence import EvidenceTable
-
-SEEDING_CHUNKS = 20
-"""Pool chunks whose mentions are starts: 10 lose half of the gain, 50 crowd the slice."""
+from functions.expand.evidence import Bounds, EvidenceTable
 
 FIRST_HOP_NODES = 400
 ALL_NODES = 600
-FRONTIER = 30
+FRONTIER_ENTITIES = 20
+FRONTIER_CHUNKS = 40
 MAX_HOPS = 3
+BEHIND = 5
+"""Chunks the graph may add behind the last that retrieval selected."""
+
 RESERVE_S = 0.3
 LEAST_S = 0.005
 MAX_SEEDS = 20
@@ -40,38 +43,45 @@ MAX_SEEDS = 20
 class Exploration:
     """What the graph has told so far; `skipped`: why there is nothing to rank.
 
-    `until_s`: epoch seconds at which the step's own time is over.
+    `until_s`: epoch seconds at which the step's own time is over. `opened`: ids of entities and
+    uuids of chunks around which was looked.
     """
 
     until_s: float
     part: GraphSlice = field(default_factory=GraphSlice)
     hops: int = 0
     skipped: str | None = None
+    opened: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
 class RankedGraph:
-    """What is known, ranked by one walk: the question's entities, and every node's probability."""
+    """What is known, ranked by one walk: the question's entities, and every node's probability.
+
+    `start`: every node's share of the restart vector. `matches`: where the question names what.
+    """
 
     graph: SliceGraph
+    matches: Sequence[Match]
     named: Mapping[str, float]
+    start: Vector
     scores: Vector
 
 
-def expand(run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, gate: gates.Gate) -> Expansion:
+def expand(run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph) -> Expansion:
     """Give the order of citation and, for every chunk the graph knows, its evidence.
 
     Without time, links or a working graph the order is `selected`, and `graph_gain.skipped` and
     `degraded` say why; a failing further hop leaves what the hops before it found.
     """
-    explored, ranking = explore(run, retrieval, graph=graph, blend=gate.blend)
+    explored, ranking = explore(run, retrieval, graph=graph)
     if ranking is None:
         return _unchanged(run, retrieval, explored)
-    return _expansion(run, retrieval, gate, explored, ranking)
+    return _expansion(run, retrieval, explored, ranking)
 
 
 def explore(
-    run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph, blend: Blend
+    run: Run, retrieval: Retrieval, *, graph: KnowledgeGraph
 ) -> tuple[Exploration, RankedGraph | None]:
     """Fetch the slice hop by hop and rank it; no ranking when there is nothing to rank."""
     plan = run.plan.expansion
@@ -79,11 +89,12 @@ def explore(
     explored.skipped = _first_hop(run, retrieval, graph, explored) if plan.enabled else "disabled"
     if explored.skipped is not None:
         return explored, None
-    ranking = _ranking(run.plan, retrieval, blend, explored.part)
+    ranking = ranked(run.plan, retrieval, explored.part)
+    explored.opened.update(ranking.named)
     for _ in range(1, _hops(run.plan, ranking)):
         if not _next_hop(run, retrieval, graph, explored, ranking):
             break
-        ranking = _ranking(run.plan, retrieval, blend, explored.part)
+        ranking = ranked(run.plan, retrieval, explored.part)
     return explored, ranking
 
 
@@ -97,19 +108,6 @@ def _left_s(run: Run, explored: Exploration) -> float:
     return left
 
 
-def _slice_request(plan: Plan, retrieval: Retrieval, nodes: int) -> SliceRequest:
-    """Describe the slice around a question; ids of seeds come before those of facts."""
-    ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
-    return SliceRequest(
-        alias_keys=question_keys(plan.query),
-        entity_ids=tuple(dict.fromkeys([*plan.expansion.seeds, *ends])),
-        chunk_uuids=tuple(candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]),
-        entity_types=plan.expansion.concept_types,
-        relations=plan.expansion.relations,
-        max_nodes=nodes,
-    )
-
-
 def _first_hop(
     run: Run, retrieval: Retrieval, graph: KnowledgeGraph, explored: Exploration
 ) -> str | None:
@@ -117,13 +115,24 @@ def _first_hop(
     seconds = _left_s(run, explored)
     if not seconds:
         return "no_time"
-    around = _slice_request(run.plan, retrieval, FIRST_HOP_NODES)
+    plan, pool = run.plan.expansion, [candidate.uuid for candidate in retrieval.pool]
+    ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
+    around = SliceRequest(
+        alias_keys=question_keys(run.plan.query),
+        entity_ids=tuple(dict.fromkeys([*plan.seeds, *ends])),
+        chunk_uuids=tuple(pool[:SEEDING_CHUNKS]),
+        preferred_uuids=tuple(pool),
+        entity_types=plan.concept_types,
+        relations=plan.relations,
+        max_nodes=FIRST_HOP_NODES,
+    )
     part = run.attempt("graph_slice", lambda: graph.slice(around, run.scope, seconds), graph_reason)
     if part is None:
         return "failed"
     explored.part, explored.hops = part, 1
+    explored.opened.update(ends, around.chunk_uuids)
     known = {entity.id.casefold() for entity in part.entities}
-    unknown = [seed for seed in run.plan.expansion.seeds if seed.casefold() not in known]
+    unknown = [seed for seed in plan.seeds if seed.casefold() not in known]
     if unknown:
         run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
     return None if part.entities else "nothing_linked"
@@ -136,26 +145,42 @@ def _next_hop(
     explored: Exploration,
     ranking: RankedGraph,
 ) -> bool:
-    """Widen around the best entities that were reached but not named; False when it failed."""
+    """Look around the best of what was reached but not opened; False when nothing was added."""
+    entities = _best(ranking, explored.part, explored.opened, FRONTIER_ENTITIES, chunks=False)
+    chunks = _best(ranking, explored.part, explored.opened, FRONTIER_CHUNKS, chunks=True)
     room = ALL_NODES - len(explored.part.entities) - len(explored.part.chunks)
-    frontier = sorted(
-        (entity for entity in ranking.graph.entities if entity not in ranking.named),
-        key=lambda entity: (-ranking.scores[ranking.graph.node[entity]], entity),
-    )[:FRONTIER]
-    if room <= 0 or not frontier:
+    if room <= 0 or not (entities or chunks):
         return False
     seconds = _left_s(run, explored)
     if not seconds:
         return False
-    around = _slice_request(run.plan, retrieval, room)
-    more = run.attempt(
-        "graph_widen", lambda: graph.widen(frontier, around, run.scope, seconds), graph_reason
+    plan = run.plan.expansion
+    around = SliceRequest(
+        entity_ids=tuple(entities),
+        chunk_uuids=tuple(chunks),
+        preferred_uuids=tuple(candidate.uuid for candidate in retrieval.pool),
+        known_ids=tuple(item.id for item in explored.part.entities if item.id not in entities),
+        entity_types=plan.concept_types,
+        relations=plan.relations,
+        max_nodes=room + len(entities) + len(chunks),
     )
+    more = run.attempt("graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason)
     if more is None:
         return False
+    explored.opened.update(entities, chunks)
     explored.part = merge(explored.part, more)
     explored.hops += 1
     return True
+
+
+def _best(
+    ranking: RankedGraph, part: GraphSlice, opened: set[str], size: int, *, chunks: bool
+) -> list[str]:
+    """List what was fetched and not opened yet, by falling score."""
+    names = [item.uuid for item in part.chunks] if chunks else [item.id for item in part.entities]
+    node, scores = ranking.graph.node, ranking.scores
+    closed = [name for name in names if name not in opened]
+    return sorted(closed, key=lambda name: (-scores[node[name]], name))[:size]
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
@@ -164,20 +189,23 @@ def _hops(plan: Plan, ranking: RankedGraph) -> int:
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
 
 
-def _ranking(plan: Plan, retrieval: Retrieval, blend: Blend, part: GraphSlice) -> RankedGraph:
+def ranked(
+    plan: Plan, retrieval: Retrieval, part: GraphSlice, weights: Weights = WEIGHTS
+) -> RankedGraph:
     """Walk from what the question names, its facts and the pool over all that was fetched."""
-    graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool))
-    named = _shares(named_in(plan.query, part.aliases, graph), graph)
+    graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
+    matches = named_in(plan.query, part.aliases, graph)
+    named = _shares(matches, graph)
     seeds = {seed.casefold() for seed in plan.expansion.seeds}
     named |= {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
     pool = {
         candidate.uuid: candidate.score
         + (plan.expansion.boost if named.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
-        for candidate in retrieval.pool
+        for candidate in retrieval.pool[:SEEDING_CHUNKS]
     }
     facts = [(fact.source, fact.target, fact.score) for fact in retrieval.facts[:FACTS]]
-    start = restart(graph, named, facts, pool, blend)
-    return RankedGraph(graph, named, walk(graph, start))
+    start = restart(graph, named, facts, pool)
+    return RankedGraph(graph, matches, named, start, walk(graph, start))
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
@@ -203,58 +231,100 @@ def _unchanged(run: Run, retrieval: Retrieval, explored: Exploration) -> Expansi
     )
 
 
-def _expansion(
-    run: Run,
-    retrieval: Retrieval,
-    gate: gates.Gate,
-    explored: Exploration,
-    ranking: RankedGraph,
-) -> Expansion:
-    """Add what the graph brings to `selected`, in the walk's order when the gate opens."""
-    graph = ranking.graph
-    ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
-    evidence = EvidenceTable(graph, ranking.scores, ranking.named, ends)
-    order = ranked_chunks(graph, ranking.scores)
+def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
+    """Order all chunks by the walk, or, where it would be guessing, leave retrieval's order.
+
+    It would where nothing fetched is about anything and no fact was matched.
+    """
+    fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
+    by_walk = ranked_chunks(ranking.graph, ranking.scores, fused)
+    if ranking.graph.is_about_something or retrieval.facts or ranking.named:
+        return by_walk
     selected = set(retrieval.selected)
-    added = [u for u in order if u not in selected and evidence.knows(u)]
-    added = added[: run.plan.expansion.limit]
-    is_open = gate.opens(measured(retrieval, ranking))
-    cited = selected | set(added)
-    by_graph = [uuid for uuid in order if uuid in cited]
-    final = by_graph if is_open else [*retrieval.selected, *added]
-    for uuid in final:
-        evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion")
-    ranked, entities, edges = evidence.build()
-    shown = final[: run.plan.budget_limits.max_chunks]
+    return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
+
+
+def _added(
+    plan: Plan, retrieval: Retrieval, order: Sequence[str], evidence: EvidenceTable
+) -> set[str]:
+    """Choose what the graph adds: what it can give a path to and ranks above the last selected.
+
+    Up to BEHIND of them may stand behind that; where nothing was selected all may.
+    """
+    selected = set(retrieval.selected)
+    last = max((place for place, uuid in enumerate(order) if uuid in selected), default=len(order))
+    above: list[str] = []
+    behind: list[str] = []
+    for place, uuid in enumerate(order):
+        if len(above) == plan.expansion.limit or len(behind) == BEHIND:
+            break
+        if uuid not in selected and evidence.may_add(uuid):
+            (above if place < last else behind).append(uuid)
+    return set([*above, *behind][: plan.expansion.limit])
+
+
+def _expansion(
+    run: Run, retrieval: Retrieval, explored: Exploration, ranking: RankedGraph
+) -> Expansion:
+    """Add what the graph brings to `selected`, all in one order."""
+    graph, plan = ranking.graph, run.plan
+    ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
+    evidence = EvidenceTable(
+        graph,
+        ranking.scores,
+        ranking.named,
+        ends,
+        [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]],
+        Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
+    )
+    order = order_of(retrieval, ranking)
+    selected, added = set(retrieval.selected), _added(plan, retrieval, order, evidence)
+    renamings = _renamings(plan.query, ranking)
+    for uuid in order:
+        if uuid in selected or uuid in added:
+            known = graph.mentions.get(uuid, {})
+            renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in known)
+            evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion", renamed)
+    entries, entities, edges = evidence.build()
     return Expansion(
-        ranking=ranked,
+        ranking=entries,
         entities=entities,
         edges=edges,
+        renamings=tuple(renaming for _, renaming in renamings),
         kg_stats=KgStats(
             concepts_expanded=len(graph.entities),
             hops_executed=explored.hops,
             chunks_added=len(added),
             triples_traversed=len(explored.part.relations),
         ),
-        graph_gain=GraphGain(
-            added=tuple(uuid for uuid in shown if uuid not in selected),
-            top_k_without=retrieval.selected[: run.plan.top_k],
-            gate_open=is_open,
-        ),
-        seeds=tuple(
-            EntityRef(id=item.id, name=item.name, type=item.type)
-            for item in (graph.entities[seed] for seed in evidence.seeds[:MAX_SEEDS])
-        ),
+        graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k]),
+        seeds=_seeds(ranking),
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),
     )
 
 
-def measured(retrieval: Retrieval, ranking: RankedGraph) -> gates.Signals:
-    """Measure what the gate looks at."""
-    return gates.signals(
-        [(candidate.uuid, candidate.score) for candidate in retrieval.pool],
-        named=len(ranking.named),
-        facts=sum(fact.evidence_uuid is not None for fact in retrieval.facts),
+def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
+    """List the entities the question names by another than their preferred name, and where."""
+    return [
+        (entity, Renaming(start=match.start, end=match.end, name=known.name))
+        for match in ranking.matches
+        for entity in match.entity_ids
+        if (known := ranking.graph.entities.get(entity)) is not None
+        and fold(query[match.start : match.end]) != fold(known.name)
+    ]
+
+
+def _seeds(ranking: RankedGraph) -> tuple[SeedRef, ...]:
+    """Give the entities the walk restarts from, those the question names first."""
+    graph, total = ranking.graph, float(ranking.start.sum())
+    share = {name: float(ranking.start[graph.node[name]]) / total for name in graph.entities}
+    found = sorted(
+        (name for name in graph.entities if share[name] > 0 or name in ranking.named),
+        key=lambda name: (name not in ranking.named, -share[name], name),
+    )
+    return tuple(
+        SeedRef(id=item.id, name=item.name, type=item.type, share=round(share[item.id], 6))
+        for item in (graph.entities[name] for name in found[:MAX_SEEDS])
     )

@@ -3,7 +3,6 @@
 from typing import Any
 
 from docstokg.contracts.state import Expansion, Restriction, Retrieval
-from docstokg.domain import gate as gates
 from docstokg.usecases.domains import ONTOLOGY
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
@@ -12,9 +11,8 @@ from functions.expand.restrict import restrict
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler with its graph client and the fitted gate."""
+    """Make the handler with its graph client."""
     graph = wiring.knowledge_graph()
-    gate = gates.fitted()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)
@@ -23,7 +21,7 @@ def build(wiring: Wiring) -> Handler:
             result = restrict(run, graph=graph, domain=ONTOLOGY)
         else:
             retrieval = Retrieval.model_validate(event["retrieval"])
-            result = expand(run, retrieval, graph=graph, gate=gate)
+            result = expand(run, retrieval, graph=graph)
         return result.model_dump(mode="json", exclude_defaults=True)
 
     return handler

@@ -32,18 +32,18 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
         return run.left_s(run.plan.expansion.time_s, RESERVE_S)
 
     plan, scope = run.plan.expansion, run.scope
+    seeds = domain.expand_seeds(graph, plan.seeds, scope, left_s())
     around = SliceRequest(
-        entity_ids=domain.expand_seeds(graph, plan.seeds, scope, left_s()),
         entity_types=plan.concept_types,
         relations=plan.relations,
         max_nodes=NODES,
         chunks_per_entity=CHUNKS_PER_SEED,
     )
-    part = graph.slice(around, scope, left_s())
+    part = graph.widen(seeds, around, scope, left_s())
     narrower = domain.metadata_filter(part)
     if narrower is not None:
         scope = scope.model_copy(update={"filter": {**narrower, **(scope.filter or {})}})
-        part = graph.slice(around, scope, left_s())
+        part = graph.widen(seeds, around, scope, left_s())
     for _ in range(1, (plan.max_hops or 1) if plan.two_hops else 1):
         entities = [entity.id for entity in part.entities]
         part = merge(part, graph.widen(entities, around, scope, left_s()))

@@ -12,9 +12,6 @@ from docstokg.contracts.response import (
     Channel,
     ChannelUse,
     Citation,
-    GraphGain,
-    KgEvidence,
-    KgStats,
     Provenance,
     ProvidersUsed,
 )
@@ -33,6 +30,7 @@ from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
+from functions.ground import knowledge
 from functions.ground.fit import fitted
 
 GROUND_CAP_S = 3.0
@@ -70,11 +68,11 @@ def ground(
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    blocks = _blocks(plan, citations, chunks)
+    blocks = _blocks(plan, expansion, citations, chunks)
     citations, blocks, trimmed = fitted(citations, blocks, chunks)
     if trimmed:
         run.lose("payload_trimmed")
-    report = _report(retrieval, expansion, citations, blocks, reranker_name)
+    report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)
     return Grounded(
         citations=tuple(citations),
@@ -168,13 +166,14 @@ def _citations(
         start, end = snippets.best_window(chunk.text, chunk.sentences, found, plan.snippet_chars)
         base = chunk.char_start or 0
         candidate = pool.get(ranked.uuid)
-        score = scores[rank - 1] * (1.0 if candidate else relevance.GRAPH_ONLY_DISCOUNT)
-        evidence, path = _evidence(ranked, expansion)
+        score = knowledge.credited(scores[rank - 1], plan.query, ranked, chunk, expansion)
+        score *= knowledge.discount(ranked, candidate is not None)
+        evidence, path = knowledge.evidence_of(ranked, expansion)
         citations.append(
             Citation(
                 rank=rank,
                 doc_id=chunk.doc_id,
-                document_name=chunk.document_name,
+                document_name=chunk.document_name or chunk.title or None,
                 uuid=chunk.uuid,
                 chunk_id=chunk.chunk_id,
                 page=chunk.page,
@@ -221,31 +220,15 @@ def _scores(
     ]
 
 
-def _evidence(
-    ranked: Ranked, expansion: Expansion | None
-) -> tuple[KgEvidence | None, tuple[str, ...]]:
-    pointer = ranked.evidence
-    if pointer is None or expansion is None:
-        return None, ()
-    entity = expansion.entities[pointer.entity]
-    related = None if pointer.related_to is None else expansion.entities[pointer.related_to]
-    evidence = KgEvidence(
-        matched_entity=entity.name,
-        entity_id=entity.id,
-        entity_type=entity.type,
-        match_type=pointer.match_type,
-        related_to=related.name if related is not None else None,
-        path=tuple(expansion.edges[edge] for edge in pointer.path),
-        shared_docs=pointer.shared_docs,
-    )
-    return evidence, tuple(expansion.entities[node].id for node in pointer.nodes)
-
-
 def _blocks(
-    plan: Plan, citations: Sequence[Citation], chunks: Sequence[StoredChunk]
+    plan: Plan,
+    expansion: Expansion | None,
+    citations: Sequence[Citation],
+    chunks: Sequence[StoredChunk],
 ) -> list[Block]:
     """Cut the first citations to passages that fit the token budget together."""
     found = snippets.pattern(snippets.question_stems(plan.query))
+    knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     left = plan.budget_limits.max_tokens_context
     blocks: list[Block] = []
     for citation, chunk in zip(citations[: plan.max_blocks], chunks, strict=False):
@@ -261,7 +244,6 @@ def _blocks(
             break
         text = chunk.text[start:end]
         left -= budget.tokens(text)
-        evidence = citation.kg_evidence
         blocks.append(
             Block(
                 rank=citation.rank,
@@ -272,28 +254,15 @@ def _blocks(
                 document_name=chunk.document_name or chunk.title or chunk.doc_id,
                 page=chunk.page,
                 relevance=round(citation.score * 10),
-                kg_match=_kg_line(evidence) if evidence is not None else None,
-                related=_related(evidence),
+                kg_match=knowledge.match_line(citation.kg_evidence),
+                related=knowledge.related_lines(knows.get(chunk.uuid), expansion),
             )
         )
     return blocks
 
 
-def _kg_line(evidence: KgEvidence) -> str:
-    kind = f" ({evidence.entity_type})" if evidence.entity_type else ""
-    how = "direct mention"
-    if evidence.match_type == "related_via":
-        how = f"related via {evidence.related_to}" if evidence.related_to else "related"
-    return f"{evidence.matched_entity}{kind} - {how}"
-
-
-def _related(evidence: KgEvidence | None) -> tuple[str, ...]:
-    if evidence is None or evidence.related_to is None:
-        return ()
-    return (evidence.related_to,)
-
-
 def _report(
+    plan: Plan,
     retrieval: Retrieval,
     expansion: Expansion | None,
     citations: Sequence[Citation],
@@ -312,11 +281,12 @@ def _report(
         for channel, use in retrieval.channels.items()
     }
     providers = retrieval.providers
+    stats, gain = knowledge.gained(plan, retrieval, expansion, citations)
     return StepReport(
         channels=used,
         fusion=retrieval.fusion,
-        kg_stats=expansion.kg_stats if expansion is not None else KgStats(),
-        graph_gain=expansion.graph_gain if expansion is not None else GraphGain(),
+        kg_stats=stats,
+        graph_gain=gain,
         providers=ProvidersUsed(
             embedding=providers.embedding, sparse=providers.sparse, reranker=reranker_name
         ),

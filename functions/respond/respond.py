@@ -252,7 +252,7 @@ def _trace(
             {"uuid": citation.uuid, "rank": citation.rank, "score": citation.score}
             for citation in response.citations
         ),
-        focused_on=tuple({"entity": seed.id, "score": 1.0} for seed in grounded.seeds),
+        focused_on=tuple({"entity": seed.id, "score": seed.share} for seed in grounded.seeds),
         supported_by=tuple(c.rank for c in response.citations if c.cited),
     )
     run.attempt("trace", lambda: trace_sink.send(message, TRACE_TIME_S), lost=None)

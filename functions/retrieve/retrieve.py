@@ -58,6 +58,7 @@ def retrieve(
     """
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
+        run.warnings.extend(restriction.warnings)
     sizes = run.plan.retrieval.channels
     answers = ChannelResults()
     usable = _usable_embedder(run, index, embedder, answers)

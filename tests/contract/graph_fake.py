@@ -24,7 +24,13 @@ from docstokg.contracts.records import (
     Scope,
 )
 from docstokg.domain.folding import alias_keys
-from docstokg.domain.neighbourhood import Mentioned, choose_nodes, choose_starts
+from docstokg.domain.neighbourhood import (
+    Choice,
+    Mentioned,
+    choose_chunks,
+    choose_entities,
+    choose_near,
+)
 from docstokg.domain.visibility import may_see, required
 
 RelationKey = tuple[str, str, str, str, str]
@@ -52,15 +58,37 @@ class MemoryGraph:
                         found.append((key, self._current(item, scope), preferred))
         given = [self._current(item, scope) for item in self._by_ids(request.entity_ids, scope)]
         named = list(dict.fromkeys([*(item.id for _, item, _ in found), *(i.id for i in given)]))
+        near: list[list[int]] = []
+        for name in named:
+            near.append(self._about(name, request, scope))
+            near.append(self._near(name, request.chunks_per_entity, scope))
+        allowed = [uuid for uuid in request.chunk_uuids if self._allowed(uuid, scope)]
+        opened = choose_chunks([_chunk_number(u) for u in allowed], near, request.max_nodes)
+        by_key = {_chunk_number(uuid): uuid for uuid in self._chunks}
+        visible = {item.id for item in self._visible(scope)}
         mentioned = [
-            Mentioned(_number(m.entity), place, self._everyone(scope, m.entity), m.entity)
-            for place, uuid in enumerate(request.chunk_uuids)
-            if self._allowed(uuid, scope)
-            for m in self._of_chunk(uuid)
-            if self._typed(scope, m.entity, request)
+            Mentioned(
+                _number(m.entity),
+                place,
+                self._everyone(scope, m.entity),
+                bool(self._everyone(scope, m.entity, about=True)),
+            )
+            for place, key in enumerate(opened)
+            for m in self._of_chunk(by_key[key])
+            if self._typed(scope, m.entity, request) and m.entity in visible
         ]
-        starts = choose_starts([_number(name) for name in named], mentioned, request.max_nodes)
-        part = self._around(starts, request, scope)
+        neighbours = self._neighbours(named, request, scope)
+        starts = [_number(name) for name in named]
+        before = {_number(name) for name in request.known_ids}
+        kept = choose_entities(starts, neighbours, mentioned, request.max_nodes, before)
+        by_number = {_number(e): e for ns, e in self._entities if ns == scope.namespace}
+        chunks = dict.fromkeys(opened)
+        for key in kept:
+            if by_number[key] not in named and by_number[key] in visible:
+                chunks.update(dict.fromkeys(self._about(by_number[key], request, scope)))
+        room = request.max_nodes - len(kept)
+        choice = Choice(kept, tuple(chunks)[:room], len(chunks) > room)
+        part = self._part(choice, request, scope)
         aliases = {AliasMatch(key=k, entity_id=i.id, preferred=p) for k, i, p in found}
         ordered = sorted(aliases, key=lambda a: (a.key, not a.preferred, a.entity_id))
         return replace(part, aliases=tuple(ordered))
@@ -68,9 +96,18 @@ class MemoryGraph:
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        named = [self._current(item, scope).id for item in self._by_ids(frontier, scope)]
-        starts = [_number(name) for name in dict.fromkeys(named)]
-        return self._around(starts[: request.max_nodes], request, scope)
+        found = [self._current(item, scope).id for item in self._by_ids(frontier, scope)]
+        named = list(dict.fromkeys(found))[: request.max_nodes]
+        starts = [_number(name) for name in named]
+        near = [
+            (_number(name), chunk)
+            for name in named
+            for chunk in self._near(name, request.chunks_per_entity, scope)
+        ]
+        around = self._neighbours(named, request, scope)
+        pairs = [(starts[place], other) for place, other in around]
+        choice = choose_near(starts, near, pairs, request.max_nodes)
+        return self._part(choice, request, scope)
 
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
@@ -124,13 +161,19 @@ class MemoryGraph:
     def _of_chunk(self, uuid: str) -> list[MentionRecord]:
         return [m for (_, of, _), m in sorted(self._mentions.items()) if of == uuid]
 
-    def _everyone(self, scope: Scope, entity: str) -> int:
-        return sum(ns == scope.namespace and e == entity for ns, _, e in self._mentions)
-
-    def _count(self, scope: Scope, entity: str) -> int:
+    def _everyone(self, scope: Scope, entity: str, *, about: bool = False) -> int:
         return sum(
-            ns == scope.namespace and e == entity and self._allowed(uuid, scope, filtered=False)
-            for ns, uuid, e in self._mentions
+            ns == scope.namespace and e == entity and m.about >= about
+            for (ns, _, e), m in self._mentions.items()
+        )
+
+    def _count(self, scope: Scope, entity: str, *, about: bool = False) -> int:
+        return sum(
+            ns == scope.namespace
+            and e == entity
+            and m.about >= about
+            and self._allowed(uuid, scope, filtered=False)
+            for (ns, uuid, e), m in self._mentions.items()
         )
 
     def _visible(self, scope: Scope) -> list[EntityRecord]:
@@ -160,6 +203,7 @@ class MemoryGraph:
             mentions=min(1000, self._count(scope, item.id)),
             obsolete=item.obsolete,
             replaced_by=item.replaced_by,
+            heads=min(1000, self._count(scope, item.id, about=True)),
         )
 
     def _typed(self, scope: Scope, entity: str, request: SliceRequest) -> bool:
@@ -170,28 +214,37 @@ class MemoryGraph:
         kinds = {kind.casefold() for kind in request.entity_types}
         return prefix in kinds or (item.type or "").casefold() in kinds
 
-    def _around(self, starts: Sequence[int], request: SliceRequest, scope: Scope) -> GraphSlice:
-        by_number = {_number(e): e for ns, e in self._entities if ns == scope.namespace}
-        by_key = {_chunk_number(uuid): uuid for uuid in self._chunks}
-        near, neighbours = [], []
+    def _near(self, name: str, size: int, scope: Scope, *, about: bool = False) -> list[int]:
+        own = [m.uuid for (_, _, e), m in self._mentions.items() if e == name and m.about >= about]
+        own = [uuid for uuid in own if self._allowed(uuid, scope)]
+        own.sort(key=lambda uuid: (self._degree[uuid], _chunk_number(uuid)))
+        return [_chunk_number(uuid) for uuid in own[:size]]
+
+    def _about(self, name: str, request: SliceRequest, scope: Scope) -> list[int]:
+        places = {_chunk_number(uuid): i for i, uuid in enumerate(request.preferred_uuids)}
+        own = self._near(name, 500, scope, about=True)
+        own.sort(key=lambda key: places.get(key, len(places)))
+        return own[: request.about_per_entity]
+
+    def _neighbours(
+        self, names: Sequence[str], request: SliceRequest, scope: Scope
+    ) -> list[tuple[int, int]]:
+        found = []
         edges = self._edges(scope, request, lambda r: True)
-        for start in starts:
-            name = by_number[start]
-            own = [m.uuid for (_, _, e), m in self._mentions.items() if e == name]
-            own = [uuid for uuid in own if self._allowed(uuid, scope)]
-            own.sort(key=lambda uuid: (self._degree[uuid], _chunk_number(uuid)))
-            near += [(start, _chunk_number(u)) for u in own[: request.chunks_per_entity]]
+        for place, name in enumerate(names):
             for here, there in (("source", "target"), ("target", "source")):
                 out = [r for r in edges if getattr(r, here) == name]
                 out.sort(key=lambda r: (-r.weight, _number(getattr(r, there))))
                 ends = [getattr(r, there) for r in out[: request.neighbours_per_entity]]
-                neighbours += [
-                    (start, _number(end)) for end in ends if self._typed(scope, end, request)
-                ]
-        pool = [_chunk_number(u) for u in request.chunk_uuids if self._allowed(u, scope)]
-        choice = choose_nodes(starts, near, neighbours, pool, request.max_nodes)
+                found += [(place, _number(e)) for e in ends if self._typed(scope, e, request)]
+        return found
+
+    def _part(self, choice: Choice, request: SliceRequest, scope: Scope) -> GraphSlice:
+        by_number = {_number(e): e for ns, e in self._entities if ns == scope.namespace}
+        by_key = {_chunk_number(uuid): uuid for uuid in self._chunks}
         visible = {item.id: item for item in self._visible(scope)}
         kept = {by_number[n] for n in choice.entities} & visible.keys()
+        ends = kept | set(request.known_ids)
         chunks = {by_key[n] for n in choice.chunks}
         return GraphSlice(
             entities=tuple(self._slice_entity(visible[name], scope) for name in sorted(kept)),
@@ -203,9 +256,13 @@ class MemoryGraph:
                 SliceMention(uuid=uuid, entity_id=m.entity, start=m.start, end=m.end, about=m.about)
                 for uuid in sorted(chunks)
                 for m in self._of_chunk(uuid)
-                if m.entity in kept
+                if m.entity in ends
             ),
-            relations=self._edges(scope, request, lambda r: r.source in kept and r.target in kept),
+            relations=self._edges(
+                scope,
+                request,
+                lambda r: {r.source, r.target} <= ends and bool({r.source, r.target} & kept),
+            ),
             truncated=choice.truncated,
         )
 

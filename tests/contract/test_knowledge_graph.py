@@ -233,10 +233,74 @@ def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -
     assert stated["HP:0001250", "is_a", "HP:0000118"].evidence_uuid is None
 
 
-def test_what_the_pool_mentions_leads_on(store: Store) -> None:
-    part = ask(store, chunk_uuids=(number("a"),))
-    assert BRIDGE in entity_ids(part)
-    assert chunk_ids(part) == {"a", "b", "d"}
+def test_an_opened_chunk_gives_what_it_mentions_and_what_is_about_that(store: Store) -> None:
+    part = ask(store, chunk_uuids=(number("d"),))
+    assert (chunk_ids(part), entity_ids(part)) == ({"d"}, {BRIDGE})
+    store.writer.put_mentions(
+        SPACE, {number("b"): [MentionRecord(uuid=number("b"), entity=BRIDGE, about=True)]}
+    )
+    store.writer.close_load()
+    part = ask(store, chunk_uuids=(number("d"),))
+    assert chunk_ids(part) == {"d", "b"}
+    assert {item.id: (item.mentions, item.heads) for item in part.entities} == {BRIDGE: (3, 1)}
+    assert {(m.uuid, m.about) for m in part.mentions} == {(number("d"), False), (number("b"), True)}
+    assert chunk_ids(ask(store, chunk_uuids=(number("d"),), about_per_entity=0)) == {"d"}
+    assert chunk_ids(
+        ask(store, Scope(namespace=SPACE, doc_ids=("d4",)), chunk_uuids=(number("d"),))
+    ) == {"d"}
+
+
+def test_of_many_chunks_about_an_entity_the_preferred_come_first(empty: Store) -> None:
+    empty.writer.put_chunks([chunk(f"m{i}", "manual") for i in range(40)])
+    empty.writer.put_entities([entity("X:1", "The manual", listed=False)])
+    empty.writer.put_mentions(
+        SPACE,
+        {
+            number(f"m{i}"): [MentionRecord(uuid=number(f"m{i}"), entity="X:1", about=True)]
+            for i in range(40)
+        },
+    )
+    empty.writer.close_load()
+    wanted = tuple(number(f"m{i}") for i in (39, 5, 17))
+    opened = ask(empty, chunk_uuids=(number("m0"),), preferred_uuids=wanted, about_per_entity=3)
+    assert chunk_ids(opened) == {"m0", "m39", "m5", "m17"}
+    two = ask(
+        empty, entity_ids=("X:1",), preferred_uuids=wanted, about_per_entity=2, chunks_per_entity=0
+    )
+    assert chunk_ids(two) == {"m39", "m5"}
+    assert two.entities[0].heads == 40
+    assert len(ask(empty, entity_ids=("X:1",)).chunks) == 10
+
+
+def test_an_entity_that_one_chunk_alone_mentions_leads_nowhere(empty: Store) -> None:
+    empty.writer.put_chunks([chunk("one", "d1"), chunk("two", "d2")])
+    names = ("lonely", "shared", "heading")
+    empty.writer.put_entities([entity(f"X:{name}", name, listed=False) for name in names])
+    empty.writer.put_mentions(
+        SPACE,
+        {
+            number("one"): [
+                MentionRecord(uuid=number("one"), entity="X:lonely"),
+                MentionRecord(uuid=number("one"), entity="X:shared"),
+                MentionRecord(uuid=number("one"), entity="X:heading", about=True),
+            ],
+            number("two"): [MentionRecord(uuid=number("two"), entity="X:shared")],
+        },
+    )
+    empty.writer.close_load()
+    assert entity_ids(ask(empty, chunk_uuids=(number("one"),))) == {"X:shared", "X:heading"}
+    assert entity_ids(ask(empty, alias_keys=("lonely",))) == {"X:lonely", "X:shared", "X:heading"}
+
+
+def test_edges_to_what_was_fetched_before_come_with_a_further_hop(store: Store) -> None:
+    first = ask(store, entity_ids=("MONDO:1",))
+    assert "HP:0001250" in entity_ids(first)
+    more = ask(store, entity_ids=("HP:0001250",), known_ids=tuple(entity_ids(first)))
+    assert {(r.source, r.target) for r in more.relations} == {
+        ("HP:0001250", "HP:0000118"),
+        ("MONDO:1", "HP:0001250"),
+    }
+    assert (number("a"), BRIDGE) in {(m.uuid, m.entity_id) for m in more.mentions}
 
 
 def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store: Store) -> None:
@@ -254,10 +318,10 @@ def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store:
 @pytest.mark.parametrize(
     ("scope", "chunks", "count", "knows"),
     [
-        (EVERYBODY, {"b", "c"}, 2, True),
-        (DOCTOR, {"b", "c"}, 2, True),
-        (STRANGER, {"b"}, 1, False),
-        (Scope(namespace=SPACE, groups=("nurses",)), {"b"}, 1, False),
+        (EVERYBODY, {"a", "b", "c"}, 2, True),
+        (DOCTOR, {"a", "b", "c"}, 2, True),
+        (STRANGER, {"a", "b"}, 1, False),
+        (Scope(namespace=SPACE, groups=("nurses",)), {"a", "b"}, 1, False),
     ],
 )
 def test_closed_chunks_are_neither_seen_nor_counted(
@@ -391,9 +455,11 @@ def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
             {"max_nodes": 40},
             {"max_nodes": 25, "chunks_per_entity": 3, "neighbours_per_entity": 2},
             {"max_nodes": 600, "chunks_per_entity": 4},
+            {"about_per_entity": 2, "known_ids": ("X:1", "X:11", "X:23"), "max_nodes": 12},
         ):
             request: dict[str, Any] = {
-                "chunk_uuids": pool,
+                "chunk_uuids": pool[:3],
+                "preferred_uuids": pool,
                 "alias_keys": ("e1", "e4"),
                 "entity_ids": ("X:5",),
                 **caps,
@@ -432,7 +498,11 @@ def crowd(writer: GraphWriter) -> None:
     for i in range(60):
         found = {"X:0", *chance.sample(names, chance.randint(0, 6))}
         own = number(f"c{i}")
-        mentions[own] = [MentionRecord(uuid=own, entity=e, start=1, end=2) for e in sorted(found)]
+        head = "X:0" if i % 3 else f"X:{i % 30}"
+        mentions[own] = [
+            MentionRecord(uuid=own, entity=e, start=1, end=2, about=e == head)
+            for e in sorted(found | {head})
+        ]
     writer.put_mentions(SPACE, mentions)
     writer.put_relations(
         [

@@ -1,9 +1,8 @@
-"""Expansion adds with evidence, reorders only when the gate says so, and fails into `selected`."""
+"""Expansion adds with evidence, orders by one walk, and fails into `selected`."""
 
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +21,6 @@ from docstokg.contracts.state import (
     Retrieval,
     RetrievalPlan,
 )
-from docstokg.domain.gate import Gate, fitted
 from docstokg.errors import (
     CircuitOpen,
     DocsToKGError,
@@ -44,10 +42,6 @@ from tests.contract.test_knowledge_graph import BRIDGE, SECRET, fill, number
 NOW_S = 1_700_000_000.0
 
 
-def gate(*, is_open: bool) -> Gate:
-    return replace(fitted(), weights=(0.0,) * 3, bias=1.0 if is_open else -1.0)
-
-
 @pytest.fixture(scope="module")
 def clinic() -> MemoryGraph:
     graph = MemoryGraph()
@@ -56,24 +50,36 @@ def clinic() -> MemoryGraph:
 
 
 class Breaking(MemoryGraph):
-    """A graph that fails the named call, and works otherwise."""
+    """A graph whose slices fail from the given one on, and whose walks fail; all else works."""
 
-    def __init__(self, call: str, error: DocsToKGError) -> None:
+    def __init__(self, error: DocsToKGError, *, works: int = 0) -> None:
         super().__init__()
         fill(self)
-        self._call, self._error = call, error
+        self._error, self._works = error, works
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        if self._call == "slice":
+        if self._works == 0:
             raise self._error
+        self._works -= 1
         return super().slice(request, scope, timeout_s)
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        if self._call == "widen":
-            raise self._error
-        return super().widen(frontier, request, scope, timeout_s)
+        raise self._error
+
+
+class Counting(MemoryGraph):
+    """A graph that counts its round trips."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        fill(self)
+        self.trips = 0
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        self.trips += 1
+        return super().slice(request, scope, timeout_s)
 
 
 def plan(query: str, groups: tuple[str, ...] | None = None, **expansion: Any) -> Plan:
@@ -122,13 +128,12 @@ def run(
     query: str,
     found: Retrieval,
     *,
-    is_open: bool = False,
     groups: tuple[str, ...] | None = None,
     log: list[str] | None = None,
     **expansion: Any,
 ) -> Expansion:
     begun = step(plan(query, groups, **expansion), log)
-    return expand(begun, found, graph=graph, gate=gate(is_open=is_open))
+    return expand(begun, found, graph=graph)
 
 
 def names(expansion: Expansion) -> list[str]:
@@ -136,12 +141,11 @@ def names(expansion: Expansion) -> list[str]:
     return [known[item.uuid] for item in expansion.ranking]
 
 
-def test_closed_gate_keeps_selected_and_adds_with_evidence(clinic: MemoryGraph) -> None:
+def test_what_the_question_names_is_added_with_evidence(clinic: MemoryGraph) -> None:
     found = run(clinic, "What causes seizures?", retrieved("d", "x"))
-    assert names(found)[:2] == ["d", "x"]
-    assert "a" in names(found)
     by_name = dict(zip(names(found), found.ranking, strict=True))
-    assert by_name["d"].source == "hybrid"
+    assert set(by_name) == {"a", "d", "x"}
+    assert by_name["d"].source == by_name["x"].source == "hybrid"
     assert by_name["x"].evidence is None
     added = by_name["a"]
     assert added.source == "kg_expansion"
@@ -150,12 +154,24 @@ def test_closed_gate_keeps_selected_and_adds_with_evidence(clinic: MemoryGraph) 
     assert added.evidence.match_type == "direct_mention"
     assert [found.entities[i].id for i in added.evidence.nodes] == ["HP:0001250"]
     assert "Seizures" in added.concepts
-    assert [seed.id for seed in found.seeds] == ["HP:0001250"]
+    assert found.seeds[0].id == "HP:0001250"
     assert found.graph_gain.top_k_without == (number("d"), number("x"))
-    assert set(found.graph_gain.added) == {item.uuid for item in found.ranking[2:]}
-    assert found.kg_stats.chunks_added == len(found.ranking) - 2
+    assert found.kg_stats.chunks_added == 1
     assert found.kg_stats.hops_executed == 1
     assert found.degraded == ()
+
+
+def test_a_name_the_question_uses_instead_of_the_preferred_one_is_told(
+    clinic: MemoryGraph,
+) -> None:
+    found = run(clinic, "How is an epileptic fit treated?", retrieved("d", "x"))
+    (renaming,) = found.renamings
+    assert (renaming.start, renaming.end, renaming.name) == (10, 23, "Seizures")
+    by_name = dict(zip(names(found), found.ranking, strict=True))
+    assert (by_name["a"].renamed, by_name["d"].renamed) == ((0,), ())
+    assert run(clinic, "How are seizures treated?", retrieved("d")).renamings == ()
+    (by_id,) = run(clinic, "What about HP:0001250?", retrieved("d")).renamings
+    assert by_id.name == "Seizures"
 
 
 def test_everything_added_has_evidence_with_a_path_that_hangs_together(
@@ -190,44 +206,139 @@ def test_an_edge_says_who_states_it(clinic: MemoryGraph) -> None:
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 3, 9)
 
 
-def test_open_gate_orders_by_the_graph(clinic: MemoryGraph) -> None:
-    pool = retrieved("x", "y", "a", "d")
-    closed = run(clinic, "seizures", pool)
-    opened = run(clinic, "seizures", pool, is_open=True)
-    assert names(closed)[:2] == ["x", "y"]
-    assert sorted(names(opened)) == sorted(names(closed))
-    assert opened.graph_gain.gate_open
-    assert names(opened).index("a") < names(closed).index("a")
+def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: MemoryGraph) -> None:
+    pool = retrieved("x", "y", "a", "d", selected=4)
+    assert names(run(clinic, "seizures", pool))[0] == "a"
+    blank = MemoryGraph()
+    fill(blank)
+    blank.put_mentions("default", {number("a"): [], number("d"): [], number("b"): []})
+    assert names(run(blank, "nothing known", pool)) == ["x", "y", "a", "d"]
+
+
+def test_a_boost_lifts_the_chunks_that_mention_a_named_entity() -> None:
+    graph = crowded()
+    pool = retrieved("x", "a", "d", selected=3)
+    plain, boosted = (names(run(graph, "bridge", pool, boost=boost)) for boost in (0.0, 3.0))
+    assert plain.index("x") < plain.index("d")
+    assert boosted.index("d") < boosted.index("x")
+
+
+def crowded() -> MemoryGraph:
+    """Make a clinic where the best chunk of the pool is about something else than is asked."""
+    from docstokg.contracts.records import MentionRecord
+    from tests.contract.test_knowledge_graph import chunk, entity
+
+    graph = MemoryGraph()
+    fill(graph)
+    graph.put_chunks([chunk("x", "d5")])
+    graph.put_entities([entity("X:1", "other matter", listed=False)])
+    graph.put_mentions(
+        "default",
+        {number("x"): [MentionRecord(uuid=number("x"), entity="X:1", about=True)]},
+    )
+    return graph
 
 
 def test_limit_bounds_what_is_added_even_to_nothing(clinic: MemoryGraph) -> None:
-    assert len(run(clinic, "seizures", retrieved("d"), limit=1).ranking) == 2
+    assert len(run(clinic, "seizures bridge", retrieved("d"), limit=1).ranking) == 2
     none = run(clinic, "seizures", retrieved("a"), limit=0)
     assert names(none) == ["a"]
     assert none.ranking[0].evidence is not None
 
 
-def test_two_named_entities_ask_for_a_second_hop_unless_told_otherwise(
-    clinic: MemoryGraph,
-) -> None:
+def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
+    graph = big_graph()
+    uuids = [number(f"c{i}") for i in range(220)]
+    found = Retrieval(
+        selected=tuple(uuids[:10]),
+        pool=tuple(Candidate(uuid=u, score=3 - i / 300) for i, u in enumerate(uuids)),
+        fusion=Fusion(method="minmax+MMR"),
+    )
+    sources = [item.source for item in run(graph, "entity 0", found, limit=100).ranking]
+    last = max(place for place, source in enumerate(sources) if source == "hybrid")
+    assert sources.count("hybrid") == 10
+    assert len(sources) - 1 - last <= 5
+
+
+def test_types_and_relations_bound_everything_that_is_added(clinic: MemoryGraph) -> None:
+    def added(query: str, **bounds: Any) -> set[str]:
+        found = run(clinic, query, retrieved("x"), max_hops=2, **bounds)
+        return {n for n, i in zip(names(found), found.ranking, strict=True) if i.source != "hybrid"}
+
+    assert added("Crohn's disease") == {"a", "b", "c", "d"}
+    assert added("Crohn's disease", concept_types=("hp",)) == {"a"}
+    assert added("Crohn's disease", concept_types=("phenotype",)) == {"a"}
+    assert added("Crohn's disease", concept_types=("uberon",)) == set()
+    assert added("Crohn's disease", relations=("has_symptom",)) == {"a"}
+    assert added("Crohn's disease", relations=("nope",)) == set()
+
+
+def test_two_named_entities_ask_for_a_second_hop_unless_told_otherwise() -> None:
+    def trips(query: str, **expansion: Any) -> tuple[int, int]:
+        graph = Counting()
+        return run(graph, query, retrieved("x"), **expansion).kg_stats.hops_executed, graph.trips
+
     two = "seizures in Crohn's disease"
-    assert run(clinic, two, retrieved("x")).kg_stats.hops_executed == 2
-    assert run(clinic, two, retrieved("x"), two_hops=False).kg_stats.hops_executed == 1
-    assert run(clinic, two, retrieved("x"), max_hops=1).kg_stats.hops_executed == 1
-    assert run(clinic, "seizures", retrieved("x")).kg_stats.hops_executed == 1
-    assert run(clinic, "seizures", retrieved("x"), max_hops=3).kg_stats.hops_executed == 3
+    assert trips(two) == (2, 2)
+    assert trips(two, two_hops=False) == (1, 1)
+    assert trips(two, max_hops=1) == (1, 1)
+    assert trips("seizures") == (1, 1)
+    assert trips("seizures", max_hops=2) == (2, 2)
+    assert trips("seizures", max_hops=3) == (3, 3)
+
+
+@pytest.mark.parametrize(("hops", "reached"), [(1, 2), (2, 3), (3, 4)])
+def test_each_hop_leads_one_relation_further(hops: int, reached: int) -> None:
+    from docstokg.contracts.records import MentionRecord
+    from tests.contract.test_knowledge_graph import chunk, entity, relation
+
+    graph = MemoryGraph()
+    graph.put_chunks([chunk(name, name) for name in "abcdxyz"])
+    graph.put_entities([entity(f"X:{i}", f"link {i}") for i in range(7)])
+    graph.put_mentions(
+        "default",
+        {
+            number(name): [MentionRecord(uuid=number(name), entity=f"X:{i}", about=True)]
+            for i, name in enumerate("abcdxyz")
+        },
+    )
+    graph.put_relations([relation(f"X:{i}", "leads_to", f"X:{i + 1}") for i in range(6)])
+    found = run(graph, "link 0", retrieved(), max_hops=hops)
+    assert names(found)[:1] == ["a"]
+    assert set(names(found)) == set("abcdxyz"[:reached])
+    assert found.kg_stats.hops_executed == hops
+    longest = max(len(item.evidence.path) for item in found.ranking if item.evidence)
+    assert longest == hops
 
 
 def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
     fact = FactRef(source="MONDO:1", type="has_symptom", target="HP:0001250", score=3.0)
     by_fact = run(clinic, "nothing known", retrieved("x", facts=(fact,)))
     assert {seed.id for seed in by_fact.seeds} == {"MONDO:1", "HP:0001250"}
+    assert {"a", "b"} <= set(names(by_fact))
     by_seed = run(clinic, "nothing known", retrieved("x"), seeds=("mondo:1", "no:1"))
     assert [seed.id for seed in by_seed.seeds] == ["MONDO:1"]
     assert any("no:1" in warning for warning in by_seed.warnings)
-    by_pool = run(clinic, "nothing known", retrieved("d", "x"))
-    assert [seed.id for seed in by_pool.seeds] == [BRIDGE]
-    assert {"a", "b"} <= set(names(by_pool))
+
+
+def test_a_seed_s_share_is_its_part_of_the_restart(clinic: MemoryGraph) -> None:
+    found = run(clinic, "seizures in Crohn's disease", retrieved("x"))
+    shares = {seed.id: seed.share for seed in found.seeds}
+    # One chunk mentions seizures, two Crohn's disease; together they are a third of the restart.
+    assert shares == pytest.approx({"HP:0001250": 2 / 9, "MONDO:1": 1 / 9}, abs=1e-5)
+
+
+def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
+    clinic: MemoryGraph,
+) -> None:
+    found = run(clinic, "nothing known", retrieved("d", "x"), max_hops=2)
+    by_name = dict(zip(names(found), found.ranking, strict=True))
+    assert by_name["d"].evidence is None
+    added = by_name["a"].evidence
+    assert added is not None
+    assert (added.match_type, added.related_to) == (None, None)
+    assert found.entities[added.nodes[0]].id == BRIDGE
+    assert found.seeds == ()
 
 
 def test_the_chunks_of_the_graph_stand_in_for_dead_channels(clinic: MemoryGraph) -> None:
@@ -271,11 +382,11 @@ def test_skipping_leaves_selected_and_says_why(
 def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
     error: DocsToKGError, reason: str
 ) -> None:
-    found = run(Breaking("slice", error), "seizures", retrieved("x", "y"))
+    found = run(Breaking(error), "seizures", retrieved("x", "y"))
     assert (names(found), found.degraded) == (["x", "y"], (reason,))
     assert found.graph_gain.skipped == "failed"
     two = "seizures in Crohn's disease"
-    later = run(Breaking("widen", error), two, retrieved("x", "y"))
+    later = run(Breaking(error, works=1), two, retrieved("x", "y"))
     assert later.degraded == (reason,)
     assert later.kg_stats.hops_executed == 1
     assert {"a", "b"} <= set(names(later))
@@ -286,8 +397,7 @@ def test_without_time_the_graph_is_not_asked(clinic: MemoryGraph) -> None:
     found = expand(
         step(late),
         retrieved("x"),
-        graph=Breaking("slice", AssertionError("asked")),  # type: ignore[arg-type]
-        gate=gate(is_open=True),
+        graph=Breaking(AssertionError("asked")),  # type: ignore[arg-type]
     )
     assert (names(found), found.degraded) == (["x"], ("kg_timeout",))
 
@@ -301,7 +411,7 @@ def test_the_message_stays_small_and_points_inside_itself() -> None:
         fusion=Fusion(method="minmax+MMR"),
     )
     expansion = run(graph, "entity 0 \U0001f600 and entity 7", found, limit=100, max_hops=2)
-    assert len(expansion.ranking) == 200
+    assert len(expansion.ranking) > 150
     written = expansion.model_dump_json(exclude_defaults=True).encode()
     assert len(written) < 100_000
     for item in expansion.ranking:
@@ -374,16 +484,16 @@ def test_routing_that_cannot_tell_restricts_nothing(clinic: MemoryGraph) -> None
     empty = routed(clinic, Plain(), seeds=("HP:0000118",))
     assert empty.doc_ids == ()
     assert empty.warnings
-    broken = routed(Breaking("slice", Timeout("slow")), seeds=("MONDO:1",))
+    broken = routed(Breaking(Timeout("slow")), seeds=("MONDO:1",))
     assert (broken.doc_ids, broken.degraded) == (None, ("kg_timeout",))
-    rejected = routed(Breaking("slice", PlanRejected("scan")), seeds=("MONDO:1",))
+    rejected = routed(Breaking(PlanRejected("scan")), seeds=("MONDO:1",))
     assert rejected.degraded == ("kg_plan_rejected",)
 
 
 def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: MemoryGraph) -> None:
     now = time.time()
     fresh = plan("seizures").model_copy(update={"deadline_ms": int(now * 1000) + 60_000})
-    found = expand(step(fresh, clock=time.time), retrieved("x"), graph=clinic, gate=fitted())
+    found = expand(step(fresh, clock=time.time), retrieved("x"), graph=clinic)
     assert "a" in names(found)
     assert found.took_ms > 0
 
@@ -393,7 +503,7 @@ def test_a_failing_graph_is_logged_once_with_the_request_and_the_cause(
 ) -> None:
     log: list[str] = []
     refused = Misconfigured("the graph refuses the credential")
-    run(Breaking("slice", refused), "seizures", retrieved("x"), log=log)
+    run(Breaking(refused), "seizures", retrieved("x"), log=log)
     (line,) = [json.loads(text) for text in log]
     assert (line["event"], line["request_id"]) == ("graph_slice_failed", "r")
     assert (line["kind"], line["reason"]) == ("Misconfigured", "kg_unavailable")

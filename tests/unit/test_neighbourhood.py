@@ -3,58 +3,87 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.neighbourhood import Mentioned, choose_nodes, choose_starts
+from docstokg.domain.neighbourhood import (
+    Mentioned,
+    choose_chunks,
+    choose_entities,
+    choose_near,
+    most_entities,
+)
 
 KEYS = st.integers(0, 30)
 ROWS = st.lists(
-    st.builds(Mentioned, KEYS, st.integers(0, 50), st.integers(1, 40), st.just("")).map(
-        lambda row: Mentioned(row.entity, row.position, row.count, f"e{row.entity:02}")
-    ),
-    max_size=60,
+    st.builds(Mentioned, KEYS, st.integers(0, 50), st.integers(1, 40), st.booleans()), max_size=60
 )
+LINKS = st.lists(st.tuples(st.integers(0, 7), KEYS), max_size=60)
 
 
-@given(st.lists(KEYS, unique=True, max_size=10), ROWS, st.integers(2, 60))
-def test_starts_are_named_first_capped_and_lead_somewhere(
-    named: list[int], rows: list[Mentioned], max_nodes: int
+@given(st.lists(KEYS, unique=True, max_size=10), LINKS, ROWS, st.sets(KEYS), st.integers(2, 60))
+def test_entities_are_capped_new_and_lead_somewhere(
+    opened: list[int],
+    links: list[tuple[int, int]],
+    rows: list[Mentioned],
+    before: set[int],
+    max_nodes: int,
 ) -> None:
-    starts = choose_starts(named, rows, max_nodes)
-    assert len(starts) == len(set(starts)) <= max_nodes // 2
-    assert starts[: len(named)] == named[: max_nodes // 2]
-    shared = {row.entity for row in rows if row.count >= 2}
-    assert set(starts) <= set(named) | shared
+    kept = choose_entities(opened, links, rows, max_nodes, before)
+    assert len(kept) == len(set(kept)) <= most_entities(max_nodes)
+    assert list(kept[: len(opened)]) == opened[: most_entities(max_nodes)]
+    fresh = set(kept) - set(opened)
+    assert not fresh & before
+    shared = {row.entity for row in rows if row.count >= 2 or row.heads}
+    assert fresh <= shared | {other for _, other in links}
 
 
-def test_a_rare_early_mention_leads() -> None:
-    rows = [Mentioned(1, 0, 2, "a"), Mentioned(2, 0, 50, "b"), Mentioned(3, 40, 2, "c")]
-    assert choose_starts([], rows, 600) == [1, 3, 2]
-    assert choose_starts([], [Mentioned(1, 0, 1, "a")], 600) == []
+def test_a_rare_early_mention_leads_and_what_relations_reach_comes_before() -> None:
+    rows = [Mentioned(1, 0, 2, False), Mentioned(2, 0, 50, False), Mentioned(3, 30, 2, False)]
+    assert choose_entities([], [], rows, 600) == (1, 3, 2)
+    assert choose_entities([9], [(0, 3)], rows, 600) == (9, 3, 1, 2)
+    assert choose_entities([], [], [Mentioned(1, 0, 1, False)], 600) == ()
+    assert choose_entities([], [], [Mentioned(1, 0, 1, True)], 600) == (1,)
+
+
+def test_a_hub_s_neighbours_leave_room_for_what_is_mentioned() -> None:
+    links = [(0, other) for other in range(100, 200)]
+    rows = [Mentioned(other, 0, 2, False) for other in range(20)]
+    kept = choose_entities([9], links, rows, 60)
+    assert sum(key >= 100 for key in kept) == 10
+    assert {row.entity for row in rows} <= set(kept)
+
+
+@given(
+    st.lists(KEYS, unique=True, max_size=20),
+    st.lists(st.lists(KEYS, max_size=5), max_size=5),
+    st.integers(2, 40),
+)
+def test_given_chunks_are_opened_first(
+    given_chunks: list[int], near: list[list[int]], max_nodes: int
+) -> None:
+    opened = choose_chunks(given_chunks, near, max_nodes)
+    assert len(opened) == len(set(opened)) <= max_nodes // 2
+    assert list(opened[: len(given_chunks)]) == given_chunks[: max_nodes // 2]
 
 
 @given(
     st.lists(KEYS, unique=True, min_size=1, max_size=8),
     st.lists(st.tuples(st.integers(0, 7), st.integers(100, 160)), max_size=60),
-    st.lists(st.tuples(st.integers(0, 7), KEYS), max_size=60),
-    st.lists(st.integers(100, 160), unique=True, max_size=30),
+    LINKS,
     st.integers(1, 80),
 )
-def test_the_cap_holds_and_nothing_is_invented(
+def test_a_layer_keeps_its_cap_and_says_when_it_left_something_out(
     starts: list[int],
     near: list[tuple[int, int]],
     links: list[tuple[int, int]],
-    pool: list[int],
     max_nodes: int,
 ) -> None:
     near = [(starts[i % len(starts)], other) for i, other in near]
     links = [(starts[i % len(starts)], other) for i, other in links]
-    choice = choose_nodes(starts, near, links, pool, max_nodes)
+    choice = choose_near(starts, near, links, max_nodes)
     assert len(choice.entities) + len(choice.chunks) <= max(max_nodes, len(starts))
     assert choice.entities[: len(starts)] == tuple(starts)
-    assert len(set(choice.entities)) == len(choice.entities)
-    assert len(set(choice.chunks)) == len(choice.chunks)
-    assert set(choice.chunks) <= set(pool) | {other for _, other in near}
-    found = set(pool) | {other for _, other in near}
+    found = {other for _, other in near}
     around = {other for _, other in links} - set(starts)
+    assert set(choice.chunks) <= found
     everything = len(choice.chunks) == len(found) and len(choice.entities) == len(starts) + len(
         around
     )

@@ -34,7 +34,7 @@ def probability(
 def test_no_other_walk_is_more_probable(
     edges: list[tuple[int, int, float]], seeds: dict[int, float]
 ) -> None:
-    paths = most_probable(edges, seeds)
+    paths = most_probable([(*edge, 1.0) for edge in edges], seeds, 8)
     for target in range(6):
         others = itertools.chain.from_iterable(
             itertools.permutations([n for n in range(6) if n != target], size) for size in range(5)
@@ -51,11 +51,11 @@ def test_no_other_walk_is_more_probable(
 
 
 def test_a_walk_is_not_longer_than_asked() -> None:
-    line = [(i, i + 1, 1.0) for i in range(6)]
-    assert most_probable(line, {0: 1.0}, max_steps=3).to(3) == (0, 1, 2, 3)
-    assert most_probable(line, {0: 1.0}, max_steps=3).to(4) == ()
+    line = [(i, i + 1, 1.0, 0.5 if i else 1.0) for i in range(6)]
+    assert most_probable(line, {0: 1.0}, 2).to(3) == (0, 1, 2, 3)
+    assert most_probable(line, {0: 1.0}, 2).to(4) == ()
 
 
 def test_a_seed_is_its_own_path() -> None:
-    assert most_probable([], {2: 0.3}).to(2) == (2,)
-    assert most_probable([], {2: 0.0}).to(2) == ()
+    assert most_probable([], {2: 0.3}, 1).to(2) == (2,)
+    assert most_probable([], {2: 0.0}, 1).to(2) == ()

@@ -9,10 +9,12 @@ from docstokg.domain.neighbourhood import (
     COUNT_LIMIT,
     LEAST_MENTIONS,
     MAX_ALIASES,
+    MAX_HEADED,
     MAX_RELATIONS,
     NEIGHBOUR_SHARE,
-    POOL_SHARE,
+    OPENED_SHARE,
     SMOOTHING,
+    UNIT,
 )
 
 LABELS = frozenset({"Chunk", "Entity", "Topic", "Document", "Alias", "Store"})
@@ -83,6 +85,13 @@ _COUNT = (
     f" RETURN c LIMIT {COUNT_LIMIT} }} END"
 )
 
+_HEADS = "coalesce(e.open_heads, 0) + coalesce(e.closed_heads, 0)"
+_HEAD_COUNT = (
+    f"CASE WHEN $p.all OR coalesce(e.closed_heads, 0) = 0 THEN {_HEADS}"
+    f" ELSE COUNT {{ MATCH (c:Chunk)-[:MENTIONS {{about: true}}]->(e) WHERE {_SEEN}"
+    f" RETURN c LIMIT {COUNT_LIMIT} }} END"
+)
+
 _SCOPE: dict[str, object] = {
     "all": True,
     "groups": ["g"],
@@ -92,14 +101,13 @@ _SCOPE: dict[str, object] = {
 }
 _CAPS: dict[str, object] = {
     "namespace": "default",
-    "pool": ["u"],
+    "known": [1],
     "by_kind": False,
     "kinds": ["hp"],
     "by_type": False,
     "relations": ["is_a"],
-    "max_starts": 300,
     "max_nodes": 600,
-    "chunks_per_entity": 20,
+    "chunks_per_entity": 10,
     "neighbours_per_entity": 20,
     "max_relations": MAX_RELATIONS,
 }
@@ -137,40 +145,44 @@ _POOL = f"""CALL () {{
   MATCH (c:Chunk {{uuid: $p.pool[i]}}) USING INDEX SEEK c:Chunk(uuid)
   WHERE c.namespace = $p.namespace AND {_ALLOWED}
   WITH c, i ORDER BY i
-  RETURN collect(c) AS pool, collect(i) AS places
+  RETURN collect(c) AS pool
 }}"""
 
-# Starts: what is named, then what the pool mentions: sum of 1 / (10 + place), over the root of
-# how many chunks mention it (domain.neighbourhood.choose_starts).
-_MENTIONED = f"""CALL (pool, places, named) {{
-  UNWIND range(0, size(pool) - 1) AS j
-  WITH pool[j] AS c, places[j] AS i, named ORDER BY i
-  MATCH (c)-[:MENTIONS]->(e:Entity)
-  WHERE e.open_mentions + e.closed_mentions >= {LEAST_MENTIONS} AND {_TYPED} AND NOT e IN named
-  WITH e, sum(1.0 / ({SMOOTHING} + i)) AS best
-  WITH e, best / sqrt(e.open_mentions + e.closed_mentions) AS weight
-  ORDER BY weight DESC, e.id LIMIT $p.max_starts
-  RETURN collect(e) AS ranked
-}}
-WITH *, (named + ranked)[..$p.max_starts] AS starts"""
-
-# Chunks near the starts, each weighted by 1 / (10 + place of its start); a start gives its most
-# focused chunks (fewest entities), a neighbour counts once for each start it is linked to
-# (domain.neighbourhood.choose_nodes). The index yields mentions in the order asked for, so that of
+# The first chunks of an entity `e`. The index yields mentions in the order asked for, so that of
 # a hub's thousands only the first are read; `m.entity` in the order is what tells the planner.
-_NEAR = f"""CALL (starts) {{
-  UNWIND range(0, size(starts) - 1) AS i
-  WITH starts[i] AS e, i
-  CALL (e) {{
-    MATCH (c:Chunk)-[m:MENTIONS]->(e) USING INDEX SEEK m:MENTIONS(entity, degree, chunk)
+_FOCUSED = f"""MATCH (c:Chunk)-[m:MENTIONS]->(e) USING INDEX SEEK m:MENTIONS(entity, degree, chunk)
     WHERE m.entity = e.key AND m.degree >= 0 AND m.chunk IS NOT NULL AND {_ALLOWED}
-    RETURN c ORDER BY m.entity, m.degree, m.chunk LIMIT $p.chunks_per_entity
+    WITH c, m ORDER BY m.entity, m.degree, m.chunk LIMIT $p.chunks_per_entity"""
+
+# The chunks about it, preferred ones first. `m.heads` is the entity's key where `m.about`.
+_ABOUT = f"""MATCH (c:Chunk)-[m:MENTIONS]->(e) USING INDEX SEEK m:MENTIONS(heads, degree, chunk)
+    WHERE m.heads = e.key AND m.degree >= 0 AND m.chunk IS NOT NULL AND {_ALLOWED}
+    WITH c, m ORDER BY m.heads, m.degree, m.chunk LIMIT {MAX_HEADED}
+    WITH c, m, coalesce($p.preferred[c.uuid], size(keys($p.preferred))) AS place
+    ORDER BY place, m.degree, m.chunk LIMIT $p.about_per_entity"""
+
+# What is opened: given chunks, then those of each named entity, half of the nodes
+# (domain.neighbourhood.choose_chunks).
+_OPENED = f"""CALL (named) {{
+  UNWIND range(0, size(named) - 1) AS i
+  WITH named[i] AS e, i
+  CALL (e) {{
+    {_ABOUT}
+    RETURN collect(c) AS headed
   }}
-  WITH c, sum(1.0 / ({SMOOTHING} + i)) AS weight
-  WITH c ORDER BY weight DESC, c.key
+  CALL (e) {{
+    {_FOCUSED}
+    RETURN collect(c) AS focused
+  }}
+  WITH i, headed + focused AS found
+  UNWIND range(0, size(found) - 1) AS j
+  WITH found[j] AS c, min(i * 10000 + j) AS place ORDER BY place
   RETURN collect(c) AS near
 }}
-CALL (starts) {{
+WITH *, (pool + [c IN near WHERE NOT c IN pool])[..($p.max_nodes / {OPENED_SHARE})] AS opened"""
+
+# What relations lead to: once for each start it is linked to, by sum of 1 / (10 + its place).
+_LINKED = f"""CALL (starts) {{
   UNWIND range(0, size(starts) - 1) AS i
   WITH starts[i] AS s, i
   CALL (s) {{
@@ -183,42 +195,93 @@ CALL (starts) {{
     }}
     RETURN DISTINCT e
   }}
-  WITH e, sum(1.0 / ({SMOOTHING} + i)) AS weight WHERE {_TYPED}
+  WITH e, sum({UNIT} / ({SMOOTHING} + i)) AS weight WHERE {_TYPED}
   WITH e ORDER BY weight DESC, e.key
   RETURN collect(e) AS neighbours
 }}
-WITH *, [c IN near WHERE NOT c IN pool] AS fresh,
-  [e IN neighbours WHERE NOT e IN starts] AS linked"""
+WITH *, [e IN neighbours WHERE NOT e IN starts AND NOT e.key IN $p.known] AS linked"""
 
-# The caps (domain.neighbourhood.choose_nodes), then every edge among what is kept. Filtering the
-# edges here and not in the adapter halves the time: the driver decodes a value in 1.4 us.
-_OWN = f"places_left / {POOL_SHARE}"
-_KEEP = f"""WITH *, $p.max_nodes - size(starts) AS space
-WITH *, CASE WHEN space > 0 THEN space ELSE 0 END AS room
+# What the opened chunks mention, by the same sum over the root of how many chunks mention it, and
+# which entities are kept: two thirds of the nodes (domain.neighbourhood.choose_entities).
+_MENTIONED = f"""CALL (opened, starts) {{
+  UNWIND range(0, size(opened) - 1) AS i
+  WITH opened[i] AS c, i, starts
+  MATCH (c)-[:MENTIONS]->(e:Entity)
+  WHERE (e.open_mentions + e.closed_mentions >= {LEAST_MENTIONS} OR {_HEADS} > 0) AND {_TYPED}
+    AND NOT e.key IN $p.known AND NOT e IN starts
+  WITH e, sum({UNIT} / ({SMOOTHING} + i)) AS weight
+  WITH e, weight / sqrt(e.open_mentions + e.closed_mentions) AS weight ORDER BY weight DESC, e.key
+  RETURN collect(e) AS mentioned
+}}
+WITH *, linked[..($p.max_nodes / {NEIGHBOUR_SHARE})] AS near_entities
+WITH *, starts + near_entities + [e IN mentioned WHERE NOT e IN near_entities] AS reached
+WITH *, reached[..($p.max_nodes * 2 / 3)] AS kept"""
+
+# The chunks about what is kept, in its order, as far as there is room.
+_HEADED = f"""CALL (kept, starts) {{
+  UNWIND range(0, size(kept) - 1) AS i
+  WITH kept[i] AS e, i, starts WHERE {_HEADS} > 0 AND NOT e IN starts
+  CALL (e) {{
+    {_ABOUT}
+    RETURN collect(c) AS headed
+  }}
+  UNWIND range(0, size(headed) - 1) AS j
+  WITH headed[j] AS c, min(i * 10000 + j) AS place ORDER BY place
+  RETURN collect(c) AS about
+}}
+WITH *, opened + [c IN about WHERE NOT c IN opened] AS found
+WITH *, found[..($p.max_nodes - size(kept))] AS chunks
+WITH *, size(found) > size(chunks) AS truncated"""
+
+# The chunks and neighbours of a layer of a walk (domain.neighbourhood.choose_near).
+_NEAR = f"""CALL (starts) {{
+  UNWIND range(0, size(starts) - 1) AS i
+  WITH starts[i] AS e, i
+  CALL (e) {{
+    {_FOCUSED}
+    RETURN c
+  }}
+  WITH c, sum({UNIT} / ({SMOOTHING} + i)) AS weight
+  WITH c ORDER BY weight DESC, c.key
+  RETURN collect(c) AS near
+}}
+{_LINKED}
+WITH *, CASE WHEN $p.max_nodes > size(starts) THEN $p.max_nodes - size(starts) ELSE 0 END AS room
 WITH *, room - reduce(least = room, n IN [size(linked), $p.max_nodes / {NEIGHBOUR_SHARE}] |
   CASE WHEN n < least THEN n ELSE least END) AS places_left
-WITH *, CASE WHEN {_OWN} > places_left - size(fresh) THEN {_OWN}
-  ELSE places_left - size(fresh) END AS own
-WITH *, (pool[..own] + fresh)[..places_left] AS chunks
+WITH *, near[..places_left] AS chunks
 WITH *, linked[..(room - size(chunks))] AS extra
-WITH *, size(fresh) + size(pool) > size(chunks) OR size(linked) > size(extra) AS truncated
-CALL (starts, extra) {{
-  UNWIND starts + extra AS e
+WITH *, starts + extra AS kept,
+  size(near) > size(chunks) OR size(linked) > size(extra) AS truncated"""
+
+# Every edge among what is kept, and to what is known. Filtering the edges here and not in the
+# adapter halves the time: the driver decodes a value in 1.4 us.
+_EDGES = f"""CALL (kept) {{
+  UNWIND kept AS e
   WITH e WHERE {_KNOWN}
   RETURN collect(e) AS entities, collect([e.key, e.id, e.name, e.type, {_COUNT},
-    e.obsolete, e.replaced_by]) AS entity_rows
+    e.obsolete, e.replaced_by, {_HEAD_COUNT}]) AS entity_rows
 }}
-CALL (chunks, entities) {{
+WITH *, [e IN entities | e.key] AS own
+WITH *, [key IN $p.known WHERE NOT key IN own] AS old
+WITH *, own + old AS ends
+CALL (chunks, ends) {{
   UNWIND chunks AS c
   RETURN collect([c.uuid, c.chunk_id, c.doc_id,
-    [(c)-[m:MENTIONS]->(e:Entity) WHERE e IN entities | [e.key, m.start, m.stop,
+    [(c)-[m:MENTIONS]->(e:Entity) WHERE m.entity IN ends | [m.entity, m.start, m.stop,
       coalesce(m.about, false)]]]) AS chunk_rows
 }}
-CALL (entities) {{
-  UNWIND entities AS e
-  MATCH (e)-[r:RELATED_TO]->(t:Entity) WHERE t IN entities AND {_STATED}
-  WITH e, r, t LIMIT $p.max_relations
-  RETURN collect([e.key, r.type, t.key, r.weight, r.evidence_uuid, r.evidence_chunk_id,
+CALL (entities, ends, old) {{
+  CALL (entities, ends, old) {{
+    UNWIND entities AS s
+    MATCH (s)-[r:RELATED_TO]->(t:Entity) WHERE t.key IN ends AND {_STATED}
+    RETURN s, r, t LIMIT $p.max_relations
+  UNION ALL
+    UNWIND CASE WHEN size(old) > 0 THEN entities ELSE [] END AS t
+    MATCH (s:Entity)-[r:RELATED_TO]->(t) WHERE s.key IN old AND {_STATED}
+    RETURN s, r, t LIMIT $p.max_relations
+  }}
+  RETURN collect([s.key, r.type, t.key, r.weight, r.evidence_uuid, r.evidence_chunk_id,
     r.evidence_start, r.evidence_end]) AS relation_rows
 }}"""
 
@@ -232,13 +295,19 @@ SLICE = Template(
 WITH *, [row IN aliases | row[1]] + given AS doubled
 WITH *, [i IN range(0, size(doubled) - 1) WHERE NOT doubled[i] IN doubled[..i] | doubled[i]]
   AS named
+{_OPENED}
+WITH *, named AS starts
+{_LINKED}
 {_MENTIONED}
-{_NEAR}
-{_KEEP}
+{_HEADED}
+{_EDGES}
 {_END}, [row IN aliases | [row[0], row[1].id, row[2]]] AS alias_rows""",
     {
         **_SCOPE,
         **_CAPS,
+        "pool": ["u"],
+        "preferred": {"u": 0},
+        "about_per_entity": 10,
         "alias_keys": ["default/a"],
         "ids": ["default/a"],
         "max_aliases": MAX_ALIASES,
@@ -248,10 +317,9 @@ WITH *, [i IN range(0, size(doubled) - 1) WHERE NOT doubled[i] IN doubled[..i] |
 WIDEN = Template(
     "widen",
     f"""{_KEPT}{_GIVEN}
-{_POOL}
-WITH *, given[..$p.max_starts] AS starts
+WITH *, given[..$p.max_nodes] AS starts
 {_NEAR}
-{_KEEP}
+{_EDGES}
 {_END}, [] AS alias_rows""",
     {**_SCOPE, **_CAPS, "ids": ["default/a"]},
 )

@@ -34,8 +34,8 @@ from docstokg.contracts.records import (
     Scope,
 )
 from docstokg.domain.circuit import Circuit
-from docstokg.domain.identity import namespaced
-from docstokg.domain.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS, most_starts
+from docstokg.domain.identity import entity_key, namespaced
+from docstokg.domain.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS
 from docstokg.domain.visibility import required
 from docstokg.errors import (
     PlanRejected,
@@ -113,24 +113,25 @@ class Neo4jGraph:
         return tuple(verdict for verdict in found if verdict is not None)
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Aliases, starts, their neighbourhood and all edges in it, in one query."""
-        parameters = _caps(request, most_starts(request.max_nodes)) | _scope(scope)
+        """Aliases, what is opened, one hop around it and all edges in it, in one query."""
+        parameters = _caps(request, scope) | _scope(scope)
         parameters["alias_keys"] = [
             namespaced(scope.namespace, key) for key in dict.fromkeys(request.alias_keys)
         ]
         parameters["ids"] = _folded(scope, request.entity_ids)
         parameters["max_aliases"] = MAX_ALIASES
-        parameters["namespace"] = scope.namespace
-        return self._sliced(cypher.SLICE, parameters, timeout_s)
+        parameters["pool"] = list(dict.fromkeys(request.chunk_uuids))
+        parameters["preferred"] = {uuid: i for i, uuid in enumerate(request.preferred_uuids)}
+        parameters["about_per_entity"] = request.about_per_entity
+        return self._sliced(cypher.SLICE, parameters, request, scope, timeout_s)
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """One more hop around `frontier`, in one query."""
-        parameters = _caps(request, request.max_nodes) | _scope(scope)
+        """Chunks and related entities of `frontier`, in one query."""
+        parameters = _caps(request, scope) | _scope(scope)
         parameters["ids"] = _folded(scope, frontier)
-        parameters["namespace"] = scope.namespace
-        return self._sliced(cypher.WIDEN, parameters, timeout_s)
+        return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
 
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
@@ -228,12 +229,18 @@ class Neo4jGraph:
         return self._ask(template, parameters, timeout_s)
 
     def _sliced(
-        self, template: Template, parameters: Mapping[str, object], timeout_s: float
+        self,
+        template: Template,
+        parameters: Mapping[str, object],
+        request: SliceRequest,
+        scope: Scope,
+        timeout_s: float,
     ) -> GraphSlice:
         rows = self._ask(template, parameters, min(timeout_s, self._cap_s))
+        known = {entity_key(scope.namespace, name): name for name in request.known_ids}
         try:
             (row,) = rows
-            return _slice(row)
+            return _slice(row, known)
         except (KeyError, TypeError, ValueError, IndexError) as exc:
             raise WrongAnswer(f"Neo4j answered {template.name} in an unknown shape") from exc
 
@@ -376,14 +383,14 @@ def _scope(scope: Scope) -> dict[str, object]:
     }
 
 
-def _caps(request: SliceRequest, max_starts: int) -> dict[str, object]:
+def _caps(request: SliceRequest, scope: Scope) -> dict[str, object]:
     return {
-        "pool": list(dict.fromkeys(request.chunk_uuids)),
+        "namespace": scope.namespace,
+        "known": [entity_key(scope.namespace, name) for name in request.known_ids],
         "by_kind": request.entity_types is not None,
         "kinds": [kind.casefold() for kind in request.entity_types or ()],
         "by_type": request.relations is not None,
         "relations": [kind.casefold() for kind in request.relations or ()],
-        "max_starts": max_starts,
         "max_nodes": request.max_nodes,
         "chunks_per_entity": request.chunks_per_entity,
         "neighbours_per_entity": request.neighbours_per_entity,
@@ -391,18 +398,26 @@ def _caps(request: SliceRequest, max_starts: int) -> dict[str, object]:
     }
 
 
-def _slice(row: Record) -> GraphSlice:
-    names = {item[0]: item[1] for item in row["entity_rows"]}
+def _slice(row: Record, known: Mapping[int, str]) -> GraphSlice:
+    """Read a row; `known`: names of the entities fetched before, by key."""
+    names = {**known, **{item[0]: item[1] for item in row["entity_rows"]}}
     mentions = [
         SliceMention(uuid, names[key], start, stop, about)
         for uuid, _, _, edges in row["chunk_rows"]
         for key, start, stop, about in edges
-        if key in names
     ]
     matches = {AliasMatch(k, e, p) for k, e, p in row["alias_rows"]}
     entities = [
-        SliceEntity(name, label, kind, min(COUNT_LIMIT, count), obsolete, replaced)
-        for _, name, label, kind, count, obsolete, replaced in row["entity_rows"]
+        SliceEntity(
+            name,
+            label,
+            kind,
+            min(COUNT_LIMIT, count),
+            obsolete,
+            replaced,
+            min(COUNT_LIMIT, heads),
+        )
+        for _, name, label, kind, count, obsolete, replaced, heads in row["entity_rows"]
     ]
     relations = (
         SliceRelation(
@@ -416,7 +431,6 @@ def _slice(row: Record) -> GraphSlice:
             stop,
         )
         for source, kind, target, weight, evidence, chunk_id, start, stop in row["relation_rows"]
-        if target in names
     )
     return GraphSlice(
         aliases=tuple(sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))),

@@ -26,15 +26,17 @@ from docstokg.contracts.graph import (
     SliceRequest,
 )
 from docstokg.contracts.records import GraphInfo, Scope
-from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key
+from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key
 from docstokg.domain.neighbourhood import (
     COUNT_LIMIT,
     MAX_ALIASES,
+    MAX_HEADED,
     MAX_RELATIONS,
     Choice,
     Mentioned,
-    choose_nodes,
-    choose_starts,
+    choose_chunks,
+    choose_entities,
+    choose_near,
 )
 from docstokg.domain.visibility import required
 from docstokg.errors import Timeout, Unavailable
@@ -42,12 +44,12 @@ from docstokg.errors import Timeout, Unavailable
 __all__ = ["SqliteGraph", "SqliteGraphWriter"]
 
 STEPS_BETWEEN_CLOCK_READS = 2000
-MAX_POOL_MENTIONS = 20_000
+MAX_MENTIONS = 20_000
 CACHE_KIB = 32 * 1024
 
 _ENTITY = (
     "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
-    " e.closed_mentions, e.prefix, e.type_key"
+    " e.closed_mentions, e.open_heads, e.closed_heads"
 )
 Row = tuple[Any, ...]
 
@@ -64,14 +66,14 @@ class SqliteGraph:
         self._local = threading.local()
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        """Alias look-up and 1-hop neighbourhood, all from one snapshot."""
+        """Alias look-up and one hop around what is opened, all from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
             return reader.slice(request)
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
-        """One more hop around the entities of `frontier`, all from one snapshot."""
+        """Chunks and related entities of `frontier`, all from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
             return reader.widen(frontier, request)
 
@@ -177,6 +179,7 @@ class _Reader:
         self._sees_all = scope.groups is None or not self._any_closed()
         self._seen_sql, self._seen_values = self._seen()
         self._allowed_sql, self._allowed_values = self._allowed()
+        self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
 
     def _any_closed(self) -> bool:
         found = self._run(
@@ -212,11 +215,31 @@ class _Reader:
         aliases = self._aliases(request.alias_keys)
         given = self._current(self.rows_of_ids(request.entity_ids))
         named = {row[0]: row for row in [*(row for _, row, _ in aliases), *given]}
-        pool = self._chunks([chunk_key(uuid) for uuid in request.chunk_uuids])
-        position = {chunk_key(uuid): i for i, uuid in enumerate(request.chunk_uuids)}
-        mentioned = self._mentioned(pool, position, request)
-        starts = choose_starts(list(named), mentioned, request.max_nodes)
-        part = self._around(starts, position, pool, request, named)
+        entities = list(named)
+        given_chunks = self._chunks([chunk_key(uuid) for uuid in request.chunk_uuids])
+        near: list[list[int]] = []
+        for entity in entities:
+            near.append(self._about(named[entity], request))
+            near.append(self._mentioning(entity, request.chunks_per_entity))
+        opened = choose_chunks(
+            [key for uuid in request.chunk_uuids if (key := chunk_key(uuid)) in given_chunks],
+            near,
+            request.max_nodes,
+        )
+        mentioned, reached = self._mentioned(opened, request)
+        neighbours = self._neighbours(entities, request)
+        before = {entity_key(self._space, name) for name in request.known_ids}
+        kept = choose_entities(entities, neighbours, mentioned, request.max_nodes, before)
+        rows = {key: row for key, row in reached.items() if key in set(kept)}
+        rows |= self._rows([key for key in kept if key not in rows and key not in named])
+        rows |= {key: named[key] for key in kept if key in named}
+        found = dict.fromkeys(opened)
+        for key in kept:
+            if key not in named and key in rows and rows[key][9] + rows[key][10]:
+                found.update(dict.fromkeys(self._about(rows[key], request)))
+        room = request.max_nodes - len(kept)
+        choice = Choice(kept, tuple(found)[:room], len(found) > room)
+        part = self._assemble(choice, given_chunks, request, rows)
         matches = {
             AliasMatch(key=key, entity_id=row[1], preferred=preferred)
             for key, row, preferred in aliases
@@ -225,11 +248,19 @@ class _Reader:
         return replace(part, aliases=tuple(ordered))
 
     def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
-        rows = self._current(self.rows_of_ids(frontier))
-        named = {row[0]: row for row in rows}
-        position = {chunk_key(uuid): i for i, uuid in enumerate(request.chunk_uuids)}
-        pool = self._chunks(list(position))
-        return self._around(list(named)[: request.max_nodes], position, pool, request, named)
+        named = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}
+        starts = list(named)[: request.max_nodes]
+        near = [
+            (entity, chunk)
+            for entity in starts
+            for chunk in self._mentioning(entity, request.chunks_per_entity)
+        ]
+        places = self._neighbours(starts, request)
+        neighbours = [(starts[place], other) for place, other in places]
+        choice = choose_near(starts, near, neighbours, request.max_nodes)
+        rows = self._rows([key for key in choice.entities if key not in named])
+        rows |= {key: named[key] for key in choice.entities if key in named}
+        return self._assemble(choice, {}, request, rows)
 
     def _aliases(self, keys: Sequence[str]) -> list[tuple[str, Row, bool]]:
         if not keys:
@@ -280,10 +311,10 @@ class _Reader:
                 kept.append(row)
         return kept
 
-    def _count(self, entity: int, limit: int) -> int:
+    def _count(self, entity: int, limit: int, which: str = "") -> int:
         counted = self._run(
             "SELECT COUNT(*) FROM (SELECT 1 FROM graph_mentions m CROSS JOIN graph_chunks c"
-            f" ON c.chunk = m.chunk WHERE m.entity = ? AND {self._seen_sql} LIMIT ?)",
+            f" ON c.chunk = m.chunk WHERE m.entity = ?{which} AND {self._seen_sql} LIMIT ?)",
             (entity, *self._seen_values, limit),
         )
         return int(counted.fetchone()[0])
@@ -303,9 +334,15 @@ class _Reader:
                 mentions=self._mentions_of(row),
                 obsolete=bool(row[4]),
                 replaced_by=row[5],
+                heads=self._heads_of(row),
             )
             for row in rows
         ]
+
+    def _heads_of(self, row: Row) -> int:
+        if self._sees_all or not row[10]:
+            return min(COUNT_LIMIT, int(row[9]) + int(row[10]))
+        return self._count(row[0], COUNT_LIMIT, " AND m.about")
 
     def _chunks(self, keys: Sequence[int]) -> dict[int, Row]:
         if not keys:
@@ -329,60 +366,51 @@ class _Reader:
         )
 
     def _mentioned(
-        self, pool: dict[int, Row], position: dict[int, int], request: SliceRequest
-    ) -> list[Mentioned]:
-        if not pool:
-            return []
+        self, opened: Sequence[int], request: SliceRequest
+    ) -> tuple[list[Mentioned], dict[int, Row]]:
+        """Read what the opened chunks mention, and the rows of those entities."""
         typed, values = self._typed(request)
         text = (
-            "SELECT m.entity, m.chunk, e.open_mentions + e.closed_mentions, e.id"
-            " FROM graph_mentions m CROSS JOIN graph_entities e ON e.entity = m.entity"
-            f" WHERE m.chunk = ? AND {typed} LIMIT ?"
+            f"SELECT {_ENTITY} FROM graph_mentions m"
+            f" CROSS JOIN graph_entities e ON e.entity = m.entity WHERE m.chunk = ? AND {typed}"
+            " LIMIT ?"
         )
-        found: list[Row] = []
-        for key in position:
-            if key in pool:
-                room = MAX_POOL_MENTIONS - len(found)
-                found += self._run(text, (key, *values, room)).fetchall()
-        return [
-            Mentioned(entity, position[chunk], count, identifier)
-            for entity, chunk, count, identifier in found
-        ]
+        found: list[Mentioned] = []
+        rows: dict[int, Row] = {}
+        for place, key in enumerate(opened):
+            for row in self._run(text, (key, *values, MAX_MENTIONS - len(found))):
+                rows[row[0]] = row
+                found.append(Mentioned(row[0], place, row[7] + row[8], row[9] + row[10] > 0))
+        visible = {row[0]: row for row in self._visible(rows.values())}
+        return [row for row in found if row.entity in visible], visible
 
-    def _around(
-        self,
-        starts: Sequence[int],
-        position: dict[int, int],
-        pool: dict[int, Row],
-        request: SliceRequest,
-        named: dict[int, Row],
-    ) -> GraphSlice:
-        near = self._mentioning(starts, request.chunks_per_entity)
-        neighbours = self._neighbours(starts, request)
-        kept = [key for key in position if key in pool]
-        choice = choose_nodes(starts, near, neighbours, kept, request.max_nodes)
-        return self._assemble(choice, pool, request, named)
-
-    def _mentioning(self, entities: Sequence[int], per_entity: int) -> list[tuple[int, int]]:
-        """Read (entity, chunk) for the first visible chunks of each entity, most focused first."""
-        if not entities or per_entity <= 0:
+    def _mentioning(self, entity: int, size: int, which: str = "graph_mentions n") -> list[int]:
+        """Read the first visible chunks of an entity, most focused first."""
+        if size <= 0:
             return []
         joined = ""
         if self._allowed_sql != "TRUE":
             joined = " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
+        about = " AND n.about" if "about" in which else ""
         text = (
-            f"SELECT n.chunk FROM graph_mentions n{joined}"
-            f" WHERE n.entity = ? AND {self._allowed_sql} ORDER BY n.degree, n.chunk LIMIT ?"
+            f"SELECT n.chunk FROM {which}{joined} WHERE n.entity = ?{about}"
+            f" AND {self._allowed_sql} ORDER BY n.degree, n.chunk LIMIT ?"
         )
-        # One statement an entity: a third of the time of one statement with a limit for each.
-        return [
-            (entity, chunk)
-            for entity in entities
-            for (chunk,) in self._run(text, (entity, *self._allowed_values, per_entity))
-        ]
+        return [chunk for (chunk,) in self._run(text, (entity, *self._allowed_values, size))]
+
+    def _about(self, row: Row, request: SliceRequest) -> list[int]:
+        """Read the chunks about an entity: the preferred ones first, then the most focused."""
+        if not row[9] + row[10] or request.about_per_entity <= 0:
+            return []
+        if self._places is None:
+            self._places = {chunk_key(u): i for i, u in enumerate(request.preferred_uuids)}
+        places, last = self._places, len(self._places)
+        which = "graph_mentions n INDEXED BY graph_mentions_about"
+        found = self._mentioning(row[0], MAX_HEADED, which)
+        return sorted(found, key=lambda key: places.get(key, last))[: request.about_per_entity]
 
     def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
-        """Read (entity, neighbour), both directions, the heaviest relations of each entity."""
+        """Read (place, neighbour), both directions, the heaviest relations of each entity."""
         if not entities or request.neighbours_per_entity <= 0:
             return []
         chosen, values = self._relation_sql(request)
@@ -395,9 +423,9 @@ class _Reader:
                 f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"
                 f" CROSS JOIN graph_entities e ON e.entity = o.there WHERE {typed}"
             )
-            for entity in entities:
+            for place, entity in enumerate(entities):
                 rows = self._run(text, (entity, *values, limit, *kinds))
-                found += [(entity, other) for (other,) in rows]
+                found += [(place, other) for (other,) in rows]
         return found
 
     def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
@@ -414,33 +442,35 @@ class _Reader:
             values.extend(self._seen_values)
         return " AND ".join(parts) or "TRUE", tuple(values)
 
-    def _assemble(
-        self, choice: Choice, pool: dict[int, Row], request: SliceRequest, named: dict[int, Row]
-    ) -> GraphSlice:
-        """Read the chosen nodes and every edge among them."""
-        missing = [key for key in choice.entities if key not in named]
+    def _rows(self, keys: Sequence[int]) -> dict[int, Row]:
+        """Read the rows of visible entities by key."""
+        if not keys:
+            return {}
         read = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_entities e ON e.entity = k.value",
-            (_array(missing),),
+            (_array(keys),),
         ).fetchall()
-        rows = {row[0]: row for row in self._visible(read)} | {
-            key: named[key] for key in choice.entities if key in named
-        }
-        chunks = dict(pool)
-        chunks |= self._chunks([key for key in choice.chunks if key not in pool])
-        chunks = {key: chunks[key] for key in choice.chunks if key in chunks}
+        return {row[0]: row for row in self._visible(read)}
+
+    def _assemble(
+        self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
+    ) -> GraphSlice:
+        """Read the chosen chunks and every edge among what is chosen, and to what is known."""
+        chunks = {key: read[key] for key in choice.chunks if key in read}
+        chunks |= self._chunks([key for key in choice.chunks if key not in read])
+        names = {entity_key(self._space, name): name for name in request.known_ids}
+        names |= {key: row[1] for key, row in rows.items()}
         found_mentions = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"
             " WHERE +m.entity IN (SELECT value FROM json_each(?))",
-            (_array(chunks), _array(rows)),
+            (_array(chunks), _array(names)),
         )
         mentions = [
-            SliceMention(chunks[chunk][1], rows[entity][1], start, stop, bool(about))
+            SliceMention(chunks[chunk][1], names[entity], start, stop, bool(about))
             for chunk, entity, start, stop, about in found_mentions
         ]
-        relations = self._relations_among(rows, request)
         return GraphSlice(
             entities=tuple(sorted(self.entities(rows.values()), key=attrgetter("id"))),
             chunks=tuple(
@@ -448,29 +478,38 @@ class _Reader:
                 for row in sorted(chunks.values(), key=lambda row: str(row[1]))
             ),
             mentions=tuple(sorted(mentions, key=itemgetter(0, 1))),
-            relations=relations,
+            relations=self._relations_among(rows, names, request),
             truncated=choice.truncated,
         )
 
     def _relations_among(
-        self, rows: dict[int, Row], request: SliceRequest
+        self, rows: dict[int, Row], names: dict[int, str], request: SliceRequest
     ) -> tuple[SliceRelation, ...]:
-        if len(rows) < 2:
+        """Read the relations that have both ends in `names` and one of them in `rows`."""
+        if len(names) < 2 or not rows:
             return ()
         chosen, values = self._relation_sql(request, "r")
-        keys = _array(rows)
-        found = self._run(
-            "SELECT r.source, r.type, r.target, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
-            " FROM json_each(?) k CROSS JOIN graph_relations r ON r.source = k.value"
-            " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
-            f" WHERE +r.target IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
-            (keys, keys, *values, MAX_RELATIONS),
-        )
+        # What was known before has its relations among itself already.
+        known = _array(key for key in names if key not in rows)
+        found: list[Row] = []
+        for here, there, ends in (
+            ("source", "target", _array(names)),
+            ("target", "source", known),
+        ):
+            if ends == "[]":
+                continue
+            found += self._run(
+                "SELECT r.source, r.type, r.target, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
+                f" FROM json_each(?) k CROSS JOIN graph_relations r ON r.{here} = k.value"
+                " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
+                f" WHERE +r.{there} IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
+                (_array(rows), ends, *values, MAX_RELATIONS),
+            )
         return _sorted_relations(
             SliceRelation(
-                source=rows[source][1],
+                source=names[source],
                 type=kind,
-                target=rows[target][1],
+                target=names[target],
                 weight=weight,
                 evidence_uuid=uuid,
                 evidence_chunk_id=chunk_id,

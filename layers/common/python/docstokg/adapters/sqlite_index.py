@@ -102,7 +102,7 @@ class SqliteIndex:
         def open_all() -> None:
             with self._sessions.use(deadline) as db:
                 generation = _noted(db, "generation")
-            for name in ("dense", "sparse", "facts"):
+            for name in ("dense", "sparse"):
                 if generation is not None:
                     self._sidecars.section(name, generation, deadline - time.monotonic())
 

@@ -11,22 +11,29 @@ from docstokg.contracts.model import Contract
 
 
 class SliceRequest(Contract):
-    """Where to start and how much to fetch.
+    """What to open and how much to fetch.
 
-    `alias_keys`: folded n-grams of the question, looked up in the alias index. `entity_ids`:
-    given seeds (kgSeeds, fact endpoints), CURIEs in any case. `chunk_uuids`: pool chunks whose
-    mentioned entities are starts as well, best first. `entity_types` and `relations` (lower case)
-    bound what the graph may add; None = all. Caps: `max_nodes` over chunks and entities together,
-    `chunks_per_entity` by rank for hubs, `neighbours_per_entity`.
+    Opened are the entities named by `alias_keys` (folded n-grams of the question, looked up in
+    the alias index) and `entity_ids` (given seeds, fact endpoints; CURIEs in any case), and
+    `chunk_uuids`, best first. An opened entity gives its chunks and what relations lead to, an
+    opened chunk what it mentions, and every entity reached the chunks about it. Of the chunks
+    about an entity those of `preferred_uuids` come first, in their order. `known_ids`: entities
+    fetched before, to which edges are wanted as well. `entity_types` and `relations` (lower case)
+    bound what is reached; None = all. Caps: `max_nodes` over chunks and entities together,
+    `chunks_per_entity` by rank for hubs, `about_per_entity`, `neighbours_per_entity` in each
+    direction.
     """
 
     alias_keys: tuple[str, ...] = ()
     entity_ids: tuple[str, ...] = ()
     chunk_uuids: tuple[str, ...] = ()
+    preferred_uuids: tuple[str, ...] = ()
+    known_ids: tuple[str, ...] = ()
     entity_types: tuple[str, ...] | None = None
     relations: tuple[str, ...] | None = None
     max_nodes: int = 600
-    chunks_per_entity: int = 20
+    chunks_per_entity: int = 10
+    about_per_entity: int = 10
     neighbours_per_entity: int = 20
 
 
@@ -39,7 +46,11 @@ class AliasMatch(NamedTuple):
 
 
 class SliceEntity(NamedTuple):
-    """An entity of a slice; `mentions` = visible chunks that mention it, counted up to 1,000."""
+    """An entity of a slice.
+
+    `mentions`: visible chunks that mention it, counted up to 1,000; `heads`: visible chunks that
+    are about it, counted likewise.
+    """
 
     id: str
     name: str
@@ -47,6 +58,7 @@ class SliceEntity(NamedTuple):
     mentions: int = 0
     obsolete: bool = False
     replaced_by: str | None = None
+    heads: int = 0
 
 
 class SliceChunk(NamedTuple):

@@ -197,7 +197,6 @@ class GraphGain(Contract):
 
     added: tuple[str, ...] = ()
     top_k_without: tuple[str, ...] = ()
-    gate_open: bool = False
     skipped: str | None = None
 
 

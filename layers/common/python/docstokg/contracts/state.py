@@ -207,27 +207,54 @@ class EntityRef(Contract):
     type: str | None = None
 
 
+class SeedRef(EntityRef):
+    """An entity the walk restarts from; `share`: its part of the restart vector, of sum 1."""
+
+    share: float = 0.0
+
+
+class RelatedEntity(Contract):
+    """What the graph ties to a chunk's entity: by a relation of `type`, or by shared documents."""
+
+    entity: int
+    type: str | None = None
+
+
 class EvidencePointer(Contract):
     """kg_evidence of one chunk, pointing into Expansion.entities and Expansion.edges.
 
     `path`: indices of edges from the seed to `entity`; `nodes`: entity indices along it.
+    `match_type` None: the question names no entity, the chunk has a path and no evidence.
     """
 
     entity: int
-    match_type: MatchType
+    match_type: MatchType | None = None
     related_to: int | None = None
     path: tuple[int, ...] = ()
     nodes: tuple[int, ...] = ()
     shared_docs: int = 0
+    related: tuple[RelatedEntity, ...] = ()
+
+
+class Renaming(Contract):
+    """query[start:end] names an entity whose preferred `name` is another."""
+
+    start: int
+    end: int
+    name: str
 
 
 class Ranked(Contract):
-    """A chunk in its final order before hydration."""
+    """A chunk in its final order before hydration.
+
+    `renamed`: indices of those of Expansion.renamings whose entity it names or is about.
+    """
 
     uuid: str
     source: Source
     evidence: EvidencePointer | None = None
     concepts: tuple[str, ...] = ()
+    renamed: tuple[int, ...] = ()
 
 
 class Expansion(Contract):
@@ -236,9 +263,10 @@ class Expansion(Contract):
     ranking: Packed[tuple[Ranked, ...]] = ()
     entities: Packed[tuple[EntityRef, ...]] = ()
     edges: Packed[tuple[EvidenceEdge, ...]] = ()
+    renamings: tuple[Renaming, ...] = ()
     kg_stats: KgStats = KgStats()
     graph_gain: GraphGain = GraphGain()
-    seeds: tuple[EntityRef, ...] = ()
+    seeds: tuple[SeedRef, ...] = ()
     took_ms: float = 0.0
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -297,7 +325,7 @@ class Grounded(Contract):
     blocks: tuple[Block, ...] = ()
     relevant: bool = False
     query_vector: str | None = None
-    seeds: tuple[EntityRef, ...] = ()
+    seeds: tuple[SeedRef, ...] = ()
     report: Packed[StepReport]
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()

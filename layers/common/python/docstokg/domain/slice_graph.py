@@ -1,5 +1,6 @@
 """A fetched slice as one undirected graph of chunks and entities, and where its walk restarts."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
@@ -20,24 +21,44 @@ from docstokg.domain.pagerank import Vector, personalised
 FACTS = 10
 """Best facts whose endpoints are seeds (5 to 20 measured alike)."""
 
+SEEDING_CHUNKS = 20
+"""Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little."""
+
+COLLECTION = 10_000
+"""Chunks that rarity is taken of, whatever the store holds: 200 to a billion rank alike."""
+
 
 @dataclass(frozen=True, slots=True)
-class Blend:
-    """How the restart vector mixes its parts; fitted together with the gate (`benchmarks`).
+class Weights:
+    """What the edges of the walk weigh, and how its restart vector is mixed.
 
-    `passages`: weight of the pool against all seeds together. `sharpness`: power of the fused
+    Measured in docs/decisions/graph.md. `about`:
+    an edge to the entity that heads a chunk, in mentions. `relation`: an edge between entities,
+    in mentions. `passages`: the pool against all seeds together. `sharpness`: power of the fused
     scores, so that one clear winner keeps its place while a flat list leaves it to the graph.
     """
 
-    passages: float = 1.5
-    sharpness: float = 4.0
+    about: float = 5.0
+    relation: float = 2.0
+    passages: float = 2.0
+    sharpness: float = 5.0
+
+
+WEIGHTS = Weights()
 
 
 class SliceGraph:
-    """Nodes are numbered entities first, then chunks, each sorted by id; edges weigh 1."""
+    """Nodes are numbered entities first, then chunks, each sorted by id.
 
-    def __init__(self, part: GraphSlice, pool: Iterable[str]) -> None:
+    A mention weighs log(1 + 10,000 / chunks that mention the entity); where the chunk is about
+    the entity, `about` / sqrt(chunks it heads) times that, and never less than a mention: of a
+    manual's 300 chunks its title tells little. A relation weighs `relation` times the lesser of
+    its ends.
+    """
+
+    def __init__(self, part: GraphSlice, pool: Iterable[str], weights: Weights = WEIGHTS) -> None:
         """`pool`: uuids that belong to the question even where the slice left them out."""
+        self.weights = weights
         self.entities: dict[str, SliceEntity] = {item.id: item for item in part.entities}
         uuids = {item.uuid for item in part.chunks}
         uuids.update(pool)
@@ -55,12 +76,30 @@ class SliceGraph:
             if relation.source != relation.target:
                 pair = (relation.source, relation.target)
                 self.relations.setdefault((min(pair), max(pair)), []).append(relation)
+        rare = {name: _rarity(item.mentions) for name, item in self.entities.items()}
+        node = self.node
         self.edges: list[tuple[int, int, float]] = [
-            (self.node[uuid], self.node[entity], 1.0)
+            (
+                node[uuid],
+                node[entity],
+                rare[entity] * self._emphasis(entity) if mention.about else rare[entity],
+            )
             for uuid, found in sorted(self.mentions.items())
-            for entity in sorted(found)
+            for entity, mention in sorted(found.items())
         ]
-        self.edges += [(self.node[a], self.node[b], 1.0) for a, b in sorted(self.relations)]
+        self.edges += [
+            (node[a], node[b], weights.relation * min(rare[a], rare[b]))
+            for a, b in sorted(self.relations)
+        ]
+
+    def _emphasis(self, entity: str) -> float:
+        heads = max(1, self.entities[entity].heads)
+        return max(1.0, self.weights.about / math.sqrt(heads))
+
+    @property
+    def is_about_something(self) -> bool:
+        """Tell whether any chunk is about an entity."""
+        return any(m.about for found in self.mentions.values() for m in found.values())
 
     def rarity(self, entity: str) -> float:
         """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
@@ -74,6 +113,10 @@ class SliceGraph:
             if entity in found:
                 near.update(found)
         return near - {entity}
+
+
+def _rarity(mentions: int) -> float:
+    return math.log1p(COLLECTION / max(1, mentions))
 
 
 def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
@@ -111,7 +154,6 @@ def restart(
     named: Mapping[str, float],
     facts: Iterable[tuple[str, str, float]],
     pool: Mapping[str, float],
-    blend: Blend,
 ) -> Vector:
     """Give the restart vector: seeds by rarity and the fused scores of the pool.
 
@@ -119,7 +161,7 @@ def restart(
     named * rarity / |.| + endpoints of facts * score * rarity / |.|.
     `named`: entity -> share of the name that is its own (1, less for undecided homonyms).
     """
-    size = len(graph.names)
+    size, weights = len(graph.names), graph.weights
     by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)
     for entity, share in named.items():
         if entity in graph.node:
@@ -129,9 +171,9 @@ def restart(
             if entity in graph.node:
                 by_fact[graph.node[entity]] += max(0.0, score) * graph.rarity(entity)
     for uuid, score in pool.items():
-        by_pool[graph.node[uuid]] += max(0.0, score) ** blend.sharpness
+        by_pool[graph.node[uuid]] += max(0.0, score) ** weights.sharpness
     seeds = _scaled(by_name) + _scaled(by_fact)
-    return np.asarray(_scaled(seeds) + blend.passages * _scaled(by_pool), dtype=np.float64)
+    return np.asarray(_scaled(seeds) + weights.passages * _scaled(by_pool), dtype=np.float64)
 
 
 def _scaled(values: Vector) -> Vector:
@@ -139,9 +181,11 @@ def _scaled(values: Vector) -> Vector:
     return values / total if total > 0 else values
 
 
-def ranked_chunks(graph: SliceGraph, scores: Vector) -> list[str]:
-    """List the chunks by falling score, ties by uuid."""
-    return sorted(graph.chunks, key=lambda uuid: (-scores[graph.node[uuid]], uuid))
+def ranked_chunks(graph: SliceGraph, scores: Vector, fused: Mapping[str, float]) -> list[str]:
+    """List the chunks by falling score, ties by falling fused score, then uuid."""
+    return sorted(
+        graph.chunks, key=lambda uuid: (-scores[graph.node[uuid]], -fused.get(uuid, 0.0), uuid)
+    )
 
 
 def walk(graph: SliceGraph, start: Vector) -> Vector:

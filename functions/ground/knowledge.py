@@ -1,0 +1,106 @@
+"""What the graph knows of a chunk: in its citation, in its score, in its block for the model."""
+
+from collections.abc import Sequence
+
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.response import Citation, GraphGain, KgEvidence, KgStats
+from docstokg.contracts.state import Expansion, Plan, Ranked, Renaming, Retrieval
+from docstokg.domain import relevance, snippets
+
+
+def evidence_of(
+    ranked: Ranked, expansion: Expansion | None
+) -> tuple[KgEvidence | None, tuple[str, ...]]:
+    """Give kg_evidence, None where the question names no entity, and the ids along the path."""
+    pointer = ranked.evidence
+    if pointer is None or expansion is None:
+        return None, ()
+    path = tuple(expansion.entities[node].id for node in pointer.nodes)
+    if pointer.match_type is None:
+        return None, path
+    entity = expansion.entities[pointer.entity]
+    related = None if pointer.related_to is None else expansion.entities[pointer.related_to]
+    evidence = KgEvidence(
+        matched_entity=entity.name,
+        entity_id=entity.id,
+        entity_type=entity.type,
+        match_type=pointer.match_type,
+        related_to=related.name if related is not None else None,
+        path=tuple(expansion.edges[edge] for edge in pointer.path),
+        shared_docs=pointer.shared_docs,
+    )
+    return evidence, path
+
+
+def credited(
+    score: float, query: str, ranked: Ranked, chunk: StoredChunk, expansion: Expansion | None
+) -> float:
+    """Credit a chunk whose entity the question names by another name than its preferred one.
+
+    The higher of `score` and the share of content words the chunk holds once the name in the
+    question is replaced by the preferred one.
+    """
+    if expansion is None or not ranked.renamed:
+        return score
+    renamings = [expansion.renamings[i] for i in ranked.renamed]
+    stems = snippets.question_stems(renamed(query, renamings))
+    share = snippets.coverage(stems, f"{chunk.title} {chunk.text}")
+    return max(score, relevance.from_coverage(share))
+
+
+def renamed(query: str, renamings: Sequence[Renaming]) -> str:
+    """Put preferred names where the question has others; of overlapping ones the first."""
+    parts: list[str] = []
+    at = 0
+    for item in sorted(renamings, key=lambda item: (item.start, item.end, item.name)):
+        if item.start >= at:
+            parts += [query[at : item.start], item.name]
+            at = item.end
+    return "".join([*parts, query[at:]])
+
+
+def discount(ranked: Ranked, found: bool) -> float:
+    """Give the factor of a chunk that no channel returned, unless the question names its entity."""
+    pointer = ranked.evidence
+    if found or (pointer is not None and pointer.match_type == "direct_mention"):
+        return 1.0
+    return relevance.GRAPH_ONLY_DISCOUNT
+
+
+def match_line(evidence: KgEvidence | None) -> str | None:
+    """Say how the graph ties a passage to the question."""
+    if evidence is None:
+        return None
+    kind = f" ({evidence.entity_type})" if evidence.entity_type else ""
+    how = "direct mention"
+    if evidence.match_type == "related_via":
+        how = f"related via {evidence.related_to}" if evidence.related_to else "related"
+    return f"{evidence.matched_entity}{kind} - {how}"
+
+
+def related_lines(ranked: Ranked | None, expansion: Expansion | None) -> tuple[str, ...]:
+    """Name what the graph ties to a passage's entity, each with the relation that does it."""
+    if ranked is None or ranked.evidence is None or expansion is None:
+        return ()
+    if ranked.evidence.match_type is None:
+        return ()
+    return tuple(
+        f"{expansion.entities[item.entity].name} ({item.type or 'via shared documents'})"
+        for item in ranked.evidence.related
+    )
+
+
+def gained(
+    plan: Plan, retrieval: Retrieval, expansion: Expansion | None, citations: Sequence[Citation]
+) -> tuple[KgStats, GraphGain]:
+    """Count what of the graph reached the citations; `added`: those no channel had found."""
+    if expansion is None:
+        skipped = "failed" if plan.expansion.enabled else "disabled"
+        without = retrieval.selected[: plan.top_k]
+        return KgStats(), GraphGain(top_k_without=without, skipped=skipped)
+    brought = [citation for citation in citations if citation.source == "kg_expansion"]
+    added = tuple(citation.uuid for citation in brought if not citation.channels)
+    return (
+        expansion.kg_stats.model_copy(update={"chunks_added": len(brought)}),
+        expansion.graph_gain.model_copy(update={"added": added}),
+    )

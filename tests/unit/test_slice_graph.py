@@ -1,0 +1,103 @@
+"""What an edge weighs decides every ranking: rarity, headings, relations, and nothing else."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.contracts.graph import (
+    GraphSlice,
+    SliceChunk,
+    SliceEntity,
+    SliceMention,
+    SliceRelation,
+)
+from docstokg.domain.slice_graph import WEIGHTS, SliceGraph, Weights, ranked_chunks, restart, walk
+
+MANY = st.integers(1, 1000)
+
+
+def graph(
+    mentions: list[tuple[str, str, bool]],
+    counts: dict[str, tuple[int, int]],
+    relations: tuple[tuple[str, str], ...] = (),
+    weights: Weights = WEIGHTS,
+) -> SliceGraph:
+    entities = {entity for _, entity, _ in mentions} | {e for pair in relations for e in pair}
+    return SliceGraph(
+        GraphSlice(
+            entities=tuple(
+                SliceEntity(e, e, mentions=counts.get(e, (2, 0))[0], heads=counts.get(e, (2, 0))[1])
+                for e in sorted(entities)
+            ),
+            chunks=tuple(SliceChunk(c, c, c) for c in sorted({c for c, _, _ in mentions})),
+            mentions=tuple(SliceMention(c, e, about=about) for c, e, about in mentions),
+            relations=tuple(SliceRelation(a, "r", b) for a, b in relations),
+        ),
+        (),
+        weights,
+    )
+
+
+def weight(found: SliceGraph, one: str, two: str) -> float:
+    ends = {found.node[one], found.node[two]}
+    return next(value for a, b, value in found.edges if {a, b} == ends)
+
+
+@given(MANY, MANY)
+def test_a_rarer_entity_ties_more(one: int, other: int) -> None:
+    found = graph([("c", "a", False), ("c", "b", False)], {"a": (one, 0), "b": (other, 0)})
+    assert (weight(found, "c", "a") >= weight(found, "c", "b")) == (one <= other)
+    assert weight(found, "c", "a") == pytest.approx(math.log(1 + 10_000 / one))
+
+
+@given(MANY, MANY)
+def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, more: int) -> None:
+    def headed(heads: int) -> float:
+        return weight(graph([("c", "a", True)], {"a": (1000, heads)}), "c", "a")
+
+    mention = weight(graph([("c", "a", False)], {"a": (1000, 0)}), "c", "a")
+    assert headed(1) == pytest.approx(mention * WEIGHTS.about)
+    assert headed(min(few, more)) >= headed(max(few, more)) >= mention
+
+
+def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:
+    found = graph([], {"a": (1, 0), "b": (100, 0)}, (("a", "b"),), Weights(relation=3.0))
+    assert weight(found, "a", "b") == pytest.approx(3 * math.log(101))
+
+
+def test_the_chunk_about_what_a_chunk_mentions_beats_one_that_mentions_it_too() -> None:
+    found = graph(
+        [("start", "a", False), ("article", "a", True), ("other", "a", False)], {"a": (3, 1)}
+    )
+    scores = walk(found, restart(found, {}, [], {"start": 1.0}))
+    assert ranked_chunks(found, scores, {}) == ["article", "start", "other"]
+
+
+def test_a_clear_winner_keeps_its_place_and_a_flat_pool_leaves_it_to_the_graph() -> None:
+    mentions = [("first", "x", True), ("second", "a", True), ("third", "b", False)]
+    found = graph(mentions, {"x": (1, 1), "a": (1, 1)})
+
+    def first(pool: dict[str, float]) -> str:
+        scores = walk(found, restart(found, {"a": 1.0}, [], pool))
+        return ranked_chunks(found, scores, pool)[0]
+
+    assert first({"first": 3.0, "second": 1.0, "third": 1.0}) == "first"
+    assert first({"first": 2.0, "second": 1.95, "third": 1.9}) == "second"
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.floats(0.1, 1.0), min_size=1))
+def test_seeds_and_pool_share_the_restart(named: dict[str, float]) -> None:
+    found = graph([("chunk", e, False) for e in "abc"], {})
+    start = restart(found, named, [], {"chunk": 0.7})
+    assert float(start.sum()) == pytest.approx(1 + WEIGHTS.passages)
+    assert float(start[found.node["chunk"]]) == pytest.approx(WEIGHTS.passages)
+
+
+def test_what_no_walk_reaches_stands_in_the_order_of_retrieval() -> None:
+    part = graph([("c", "a", False)], {})
+    found = SliceGraph(GraphSlice(), ("x", "y", "z"))
+    scores = walk(found, restart(found, {}, [], {"z": 1.0}))
+    assert ranked_chunks(found, scores, {"x": 0.1, "y": 0.5, "z": 0.2}) == ["z", "y", "x"]
+    assert not part.is_about_something
