@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from docstokg.domain.time_budget import NETS
+
 ROOT = Path(__file__).parent.parent
 PYTHON = "3.13"
 SIZE_LIMIT_MB = 240
@@ -30,23 +32,23 @@ class FunctionSpec:
         return f"{self.name.title()}Function"
 
 
-def _spec(name: str, memory_mb: int, timeout_s: int, *uses: str) -> FunctionSpec:
-    return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses))
+def _spec(name: str, memory_mb: int, *uses: str) -> FunctionSpec:
+    return FunctionSpec(name, memory_mb, NETS[name].function_s, frozenset(uses))
 
 
 SPECS: tuple[FunctionSpec, ...] = (
-    _spec("validate", 1024, 4, "flags", "cache"),
-    _spec("retrieve", 1769, 6, "index", "embedder"),
-    _spec("expand", 1769, 4, "graph", "circuit"),
-    _spec("ground", 1769, 5, "index"),
-    _spec("synthesize", 1769, 28, "model"),
-    _spec("respond", 1769, 5, "index", "embedder", "cache", "trace"),
-    _spec("traverse", 1769, 10, "index", "graph", "embedder", "circuit", "flags"),
-    _spec("check", 1769, 27, "index", "graph", "embedder", "circuit"),
-    _spec("mcp", 1024, 28, "workflow"),
-    _spec("health", 512, 6, "index", "graph"),
-    _spec("authorize", 512, 5, "tokens"),
-    _spec("record", 512, 30, "graph_writer"),
+    _spec("validate", 1024, "flags", "cache"),
+    _spec("retrieve", 1769, "index", "embedder"),
+    _spec("expand", 1769, "graph", "circuit"),
+    _spec("ground", 1769, "index"),
+    _spec("synthesize", 1769, "model"),
+    _spec("respond", 1769, "index", "embedder", "cache", "trace"),
+    _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags"),
+    _spec("check", 1769, "index", "graph", "embedder", "circuit"),
+    _spec("mcp", 1024, "workflow"),
+    _spec("health", 512, "index", "graph"),
+    _spec("authorize", 512, "tokens"),
+    _spec("record", 512, "graph_writer"),
 )
 
 

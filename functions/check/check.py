@@ -15,6 +15,7 @@ from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import Channel, DegradedReason, Grounding
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.state import Block, Reply
+from docstokg.domain import time_budget
 from docstokg.domain.grounding import Statement, statements
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex
@@ -24,9 +25,6 @@ from docstokg.usecases.intake import parse_body
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
 
-TIME_S = 10.0
-GRAPH_TIME_S = 1.5
-VECTOR_TIME_S = 1.0
 SOURCES_PER_SENTENCE = 3
 MOST_SENTENCES = 40
 LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "dense_unavailable"}
@@ -119,7 +117,7 @@ def _grounded(
         found = _sources(call, factual[:MOST_SENTENCES], request.query, index, embedder)
     with call.timed("grounding"):
         per_sentence = [*found, *([] for _ in factual[MOST_SENTENCES:])]
-        comparison = compare(call, call.left_s(VECTOR_TIME_S))
+        comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
         grounding = ground_sentences(request.text, per_sentence, comparison)
     named = {block.rank: block.uuid for blocks in found for block in blocks}
     return grounding, tuple(Source(rank=rank, uuid=named[rank]) for rank in sorted(named)), ()
@@ -134,7 +132,7 @@ def _with_citations(
 ) -> Checked:
     with call.timed("retrieval"):
         uuids = list(dict.fromkeys(citation.uuid for citation in citations))
-        hydrated = index.get(uuids, call.scope, call.left_s(TIME_S)) if uuids else None
+        hydrated = index.get(uuids, call.scope, call.left_s(time_budget.CHECK_S)) if uuids else None
         chunks = hydrated.chunks if hydrated is not None else {}
         if hydrated is not None and hydrated.failed:
             call.lose("hydration_incomplete")
@@ -144,7 +142,9 @@ def _with_citations(
             if citation.uuid in chunks
         ]
     with call.timed("grounding"):
-        grounding = ground_text(text, blocks, compare(call, call.left_s(VECTOR_TIME_S)))
+        grounding = ground_text(
+            text, blocks, compare(call, call.left_s(*time_budget.CHECK_VECTORS))
+        )
     missing = tuple(uuid for uuid in uuids if uuid not in chunks)
     sources = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
     return grounding, sources, missing
@@ -187,7 +187,7 @@ def _sources(
     ]
     found = _searched(call, texts, _vectors(call, texts, index, embedder), index)
     uuids = list(dict.fromkeys(uuid for hits in found for uuid in hits))
-    hydrated = index.get(uuids, call.scope, call.left_s(TIME_S)) if uuids else None
+    hydrated = index.get(uuids, call.scope, call.left_s(time_budget.CHECK_S)) if uuids else None
     chunks = hydrated.chunks if hydrated is not None else {}
     ranks = {uuid: rank for rank, uuid in enumerate((u for u in uuids if u in chunks), start=1)}
     return [
@@ -211,7 +211,7 @@ def _searched(
             queries.append(
                 ChannelQuery(channel="dense", size=SOURCES_PER_SENTENCE, vector=vectors[place])
             )
-        left_s = call.left_s(TIME_S)
+        left_s = call.left_s(time_budget.CHECK_S)
         if left_s <= 0:
             raise Timeout("no time was left to look for sources")
         hits: dict[str, None] = {}
@@ -229,13 +229,13 @@ def _vectors(
     """Embed the sentences when the index holds the embedder's own vector space."""
     if embedder is None or not texts:
         return None
-    stored = index.info(call.left_s(TIME_S)).embedding_model
+    stored = index.info(call.left_s(time_budget.CHECK_S)).embedding_model
     if stored != embedder.model:
         if stored is not None:
             other = f"the index was embedded by {stored}, not by {embedder.model}"
             call.do_without("embed", "embedding_unavailable", other)
         return None
-    time_s = call.left_s(2 * VECTOR_TIME_S)
+    time_s = call.left_s(2 * time_budget.CHECK_VECTORS.cap_s)
     return call.attempt(
         "embed", lambda: embedder.embed(list(texts), time_s), "embedding_unavailable"
     )
@@ -245,7 +245,7 @@ def _consistent(call: Call, text: str, consistency: ConsistencyCheck | None) -> 
     if consistency is None:
         call.lose("kg_unavailable")
         return Consistency(ok=True)
-    time_s = call.left_s(GRAPH_TIME_S)
+    time_s = call.left_s(*time_budget.CHECK_GRAPH)
     report = call.attempt(
         "consistency", lambda: consistency(text, call.scope, time_s), graph_reason
     )

@@ -3,11 +3,12 @@
 from typing import Any
 
 from docstokg.contracts.check import CheckEnvelope
+from docstokg.domain import time_budget
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import ONTOLOGY
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring, entry_point
-from functions.check.check import TIME_S, ConsistencyCheck, check
+from functions.check.check import ConsistencyCheck, check
 
 
 def build(wiring: Wiring) -> Handler:
@@ -15,7 +16,7 @@ def build(wiring: Wiring) -> Handler:
     index = wiring.search_index()
     embedder = wiring.embedder()
     consistency = _against_graph(wiring) if wiring.settings.kg_enabled else None
-    begin = beginning(wiring.telemetry, min(TIME_S, wiring.settings.max_timeout_s))
+    begin = beginning(wiring.telemetry, min(time_budget.CHECK_S, wiring.settings.max_timeout_s))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         reply = check(

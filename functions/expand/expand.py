@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.response import GraphGain, KgStats
 from docstokg.contracts.state import Expansion, Plan, Ranked, Renaming, Retrieval, SeedRef
+from docstokg.domain import time_budget
 from docstokg.domain.folding import question_keys
 from docstokg.domain.linking import Match
 from docstokg.domain.pagerank import Vector
@@ -34,8 +35,6 @@ MAX_HOPS = 3
 BEHIND = 5
 """Chunks the graph may add behind the last that retrieval selected."""
 
-RESERVE_S = 0.3
-LEAST_S = 0.005
 MAX_SEEDS = 20
 
 
@@ -100,9 +99,9 @@ def explore(
 
 def _left_s(run: Run, explored: Exploration) -> float:
     """Seconds the next call may take; 0 and `kg_timeout` when it is not worth starting."""
-    left = run.left_s(run.plan.expansion.time_s, RESERVE_S)
+    left = run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
     left = min(left, explored.until_s - run.clock())
-    if left < LEAST_S:
+    if left < time_budget.LEAST_CALL_S:
         run.lose("kg_timeout")
         return 0.0
     return left

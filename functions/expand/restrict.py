@@ -2,6 +2,7 @@
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.state import Restriction
+from docstokg.domain import time_budget
 from docstokg.domain.slice_graph import merge
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.domains import SubjectDomain
@@ -9,7 +10,6 @@ from docstokg.usecases.run import Run, graph_reason
 
 CHUNKS_PER_SEED = 200
 NODES = 600
-RESERVE_S = 0.3
 
 
 def restrict(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> Restriction:
@@ -29,7 +29,7 @@ def restrict(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> Restr
 
 def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> GraphSlice:
     def left_s() -> float:
-        return run.left_s(run.plan.expansion.time_s, RESERVE_S)
+        return run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
 
     plan, scope = run.plan.expansion, run.scope
     seeds = domain.expand_seeds(graph, plan.seeds, scope, left_s())

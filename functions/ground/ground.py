@@ -25,7 +25,7 @@ from docstokg.contracts.state import (
     Retrieval,
     StepReport,
 )
-from docstokg.domain import budget, diversity, duplicates, relevance, snippets
+from docstokg.domain import budget, diversity, duplicates, relevance, snippets, time_budget
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite
 from docstokg.ports import Reranker, SearchIndex
@@ -33,10 +33,6 @@ from docstokg.usecases.run import Run
 from functions.ground import knowledge
 from functions.ground.fit import fitted
 
-GROUND_CAP_S = 3.0
-RERANK_CAP_S = 1.5
-RESERVE_S = 0.15
-RERANK_RESERVE_S = 0.4
 BLOCK_CHARACTERS = 4000
 MAX_CONCEPTS = 20
 
@@ -107,7 +103,7 @@ def _unique(
 def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrated:
     if not ranking:
         return Hydrated()
-    time_s = run.left_s(GROUND_CAP_S, RESERVE_S)
+    time_s = run.left_s(*time_budget.HYDRATE)
     if time_s <= 0:
         raise NothingToCite("The deadline passed before the passages could be read.")
     try:
@@ -134,7 +130,7 @@ def _reranked(
         if plan.reranker != "auto":
             run.do_without("rerank", "reranker_unavailable", "there is no reranker here")
         return None, same
-    texts, time_s = [chunk.text for chunk in chunks], run.left_s(RERANK_CAP_S, RERANK_RESERVE_S)
+    texts, time_s = [chunk.text for chunk in chunks], run.left_s(*time_budget.RERANK)
     scores = run.attempt(
         "rerank", lambda: reranker.rank(plan.query, texts, time_s), "reranker_unavailable"
     )

@@ -9,10 +9,10 @@ from typing import Literal
 from docstokg import __version__
 from docstokg.contracts.response import DependencyHealth, Health
 from docstokg.contracts.state import Reply
+from docstokg.domain import time_budget
 from docstokg.errors import CircuitOpen, DocsToKGError, cause
 from docstokg.observability import Telemetry
 
-CHECK_TIME_S = 1.0
 ESSENTIAL = "index"
 
 Check = Callable[[float], object]
@@ -36,12 +36,12 @@ def health(
         if name not in answers:
             states[name] = DependencyHealth(state="off")
             continue
-        left = CHECK_TIME_S + 0.2 - (time.perf_counter() - started)
+        left = time_budget.HEALTH_S + 0.2 - (time.perf_counter() - started)
         try:
             states[name] = answers[name].result(timeout=max(0.0, left))
         except NotYet:
             telemetry.log("WARNING", "health_check_late", dependency=name)
-            states[name] = DependencyHealth(state="down", ms=CHECK_TIME_S * 1000)
+            states[name] = DependencyHealth(state="down", ms=time_budget.HEALTH_S * 1000)
     status: Literal["ok", "degraded", "down"] = "ok"
     if any(state.state in ("down", "open") for state in states.values()):
         status = "down" if states[ESSENTIAL].state != "up" else "degraded"
@@ -57,7 +57,7 @@ def _ask(name: str, check: Check, telemetry: Telemetry) -> DependencyHealth:
     started = time.perf_counter()
     state: Literal["up", "down", "open"] = "up"
     try:
-        check(CHECK_TIME_S)
+        check(time_budget.HEALTH_S)
     except DocsToKGError as error:
         state = "open" if isinstance(error, CircuitOpen) else "down"
         telemetry.log("WARNING", "health_check_failed", dependency=name, **cause(error))

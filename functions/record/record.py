@@ -7,12 +7,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError, Permanent, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import TraceStore
 
-WRITE_TIME_S = 10.0
-CLEAN_UP_TIME_S = 20.0
 DAY_MS = 86_400_000
 
 
@@ -34,7 +33,7 @@ def record(
             telemetry.log("WARNING", "trace_malformed", message_id=item["messageId"])
     try:
         if messages:
-            store.write(tuple(messages.values()), WRITE_TIME_S)
+            store.write(tuple(messages.values()), time_budget.WRITE_TRACES_S)
     except Permanent as error:
         telemetry.log("WARNING", "traces_refused", count=len(messages), **cause(error))
         failed += _one_by_one(messages, store, telemetry)
@@ -49,7 +48,7 @@ def record(
 def remove_expired(days: int, store: TraceStore, telemetry: Telemetry) -> dict[str, int]:
     """Remove traces older than `days`; the count, for the log and the schedule."""
     before = int(time.time() * 1000) - days * DAY_MS
-    removed = store.remove_before(before, CLEAN_UP_TIME_S)
+    removed = store.remove_before(before, time_budget.REMOVE_TRACES_S)
     telemetry.log("INFO", "traces_removed", removed=removed)
     return {"removed": removed}
 
@@ -60,7 +59,7 @@ def _one_by_one(
     failed = []
     for message_id, message in messages.items():
         try:
-            store.write((message,), WRITE_TIME_S)
+            store.write((message,), time_budget.WRITE_TRACES_S)
         except DocsToKGError as error:
             failed.append(message_id)
             telemetry.log(

@@ -15,6 +15,7 @@ from docstokg.contracts.response import (
     Timings,
 )
 from docstokg.contracts.state import Grounded, Reply, RespondInput, Synthesis, TraceMessage
+from docstokg.domain import time_budget
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
@@ -23,11 +24,6 @@ from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Run
 from functions.respond.trim import reply_within
 
-CACHE_TIME_S = 0.25
-TRACE_TIME_S = 0.05
-FULL_TEXT_CAP_S = 1.0
-CHECK_CAP_S = 0.5
-RESERVE_S = 0.05
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 LLM_FAILED = "Answer synthesis temporarily unavailable. Showing search results only."
 DAY_MS = 86_400_000
@@ -132,7 +128,7 @@ def _checked(
         run.warnings.append(LLM_FAILED)
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
-        comparison = compare(run, run.left_s(CHECK_CAP_S, RESERVE_S))
+        comparison = compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         comparison.know(run.plan.query, grounded.query_vector)
         checked = check_answer(
             synthesis.answer,
@@ -160,7 +156,7 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
         return citations
     uuids, time_s = (
         [citation.uuid for citation in citations],
-        run.left_s(FULL_TEXT_CAP_S, RESERVE_S),
+        run.left_s(*time_budget.FULL_TEXT),
     )
     hydrated = run.attempt(
         "full_text", lambda: index.get(uuids, run.scope, time_s), "hydration_incomplete"
@@ -228,7 +224,7 @@ def _cache(
     run.attempt(
         "cache_write",
         lambda: response_cache().put(
-            place.key, place.request_hash, reply.body, place.ttl_s, CACHE_TIME_S
+            place.key, place.request_hash, reply.body, place.ttl_s, time_budget.CACHE_S
         ),
         lost=None,
     )
@@ -255,7 +251,7 @@ def _trace(
         focused_on=tuple({"entity": seed.id, "score": seed.share} for seed in grounded.seeds),
         supported_by=tuple(c.rank for c in response.citations if c.cited),
     )
-    run.attempt("trace", lambda: trace_sink.send(message, TRACE_TIME_S), lost=None)
+    run.attempt("trace", lambda: trace_sink.send(message, time_budget.TRACE_S), lost=None)
 
 
 def _record(run: Run, response: RAGResponse) -> None:

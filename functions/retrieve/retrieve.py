@@ -17,14 +17,12 @@ from docstokg.contracts.response import (
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Plan, Restriction, Retrieval
-from docstokg.domain import diversity, fusion
+from docstokg.domain import diversity, fusion, time_budget
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, SparseEncoder
 from docstokg.usecases.run import Run
 
-VECTOR_HEAD_START_S = 0.025
 POOL_LIMIT = 220
-RESERVE_S = 0.25
 FUSED: tuple[Channel, ...] = ("bm25", "splade", "dense")
 UNAVAILABLE: dict[Channel, DegradedReason] = {
     "bm25": "bm25_unavailable",
@@ -64,7 +62,7 @@ def retrieve(
     usable = _usable_embedder(run, index, embedder, answers)
     future = _embedding(run, usable, workers) if usable is not None else None
     queries = _word_queries(run, sparse_encoder)
-    vector = _ready(run, future, VECTOR_HEAD_START_S)
+    vector = _ready(run, future, time_budget.VECTOR_HEAD_START_S)
     if vector is not None:
         queries.append(ChannelQuery(channel="dense", size=sizes["dense"], vector=vector))
         future = None
@@ -85,7 +83,7 @@ def retrieve(
 
 
 def _left_s(run: Run) -> float:
-    return run.left_s(run.plan.retrieval.time_s, RESERVE_S)
+    return run.left_s(run.plan.retrieval.time_s, time_budget.RETRIEVE.reserve_s)
 
 
 def _usable_embedder(

@@ -6,17 +6,15 @@ from functools import partial
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
-from docstokg.domain import extractive, prompt, verdicts
+from docstokg.domain import extractive, prompt, time_budget, verdicts
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
+from docstokg.domain.time_budget import LEAST_FALLBACK_S, LEAST_MODEL_S
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
 from docstokg.ports import LanguageModel
 from docstokg.usecases.run import Run
 
 EXTRACTIVE = "extractive"
-RESERVE_S = 0.3
-SHORTEST_CALL_S = 0.25
-SHORTEST_FALLBACK_S = 3.0
 FIRST_CALL_SHARE = 0.6
 
 
@@ -75,12 +73,12 @@ def synthesize(
 
 def _time_s(run: Run, *, first: bool, last: bool) -> float | None:
     """Give the seconds a call may take, or None when it is not worth starting."""
-    left_s = run.left_s(float("inf"), RESERVE_S)
-    if left_s < (SHORTEST_CALL_S if first else SHORTEST_FALLBACK_S):
+    left_s = run.left_s(*time_budget.SYNTHESIZE)
+    if left_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):
         if first:
             run.do_without("language_model", "deadline_exceeded", "no time was left for a model")
         return None
-    if last or left_s * (1 - FIRST_CALL_SHARE) < SHORTEST_FALLBACK_S:
+    if last or left_s * (1 - FIRST_CALL_SHARE) < LEAST_FALLBACK_S:
         return left_s
     return left_s * FIRST_CALL_SHARE
 

@@ -4,13 +4,13 @@ import hashlib
 import threading
 from collections import OrderedDict, deque
 
+from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import CallCounter
 
 WINDOW_S = 60
 MAX_CALLERS = 10_000
-COUNTER_TIME_S = 0.05
 
 
 def caller_hash(caller: str) -> str:
@@ -56,7 +56,7 @@ class CallBudget:
         window = int(now_s // WINDOW_S)
         key = f"walks-{caller_hash(caller)}-{window}"
         try:
-            taken = self._shared.add(key, 2 * WINDOW_S, COUNTER_TIME_S)
+            taken = self._shared.add(key, 2 * WINDOW_S, time_budget.COUNTER_S)
         except DocsToKGError as exc:
             if self._telemetry is not None:
                 self._telemetry.log(

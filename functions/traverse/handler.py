@@ -5,10 +5,11 @@ from typing import Any
 
 from docstokg.contracts.state import Grounded, Reply
 from docstokg.contracts.traverse import TraverseEnvelope
+from docstokg.domain import time_budget
 from docstokg.usecases.run import Run, beginning
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.traverse.call_budget import CallBudget
-from functions.traverse.traverse import TIME_S, traverse, view_of_citations
+from functions.traverse.traverse import traverse, view_of_citations
 from functions.traverse.walk import walk_graph
 
 
@@ -22,7 +23,7 @@ def build(wiring: Wiring) -> Handler:
     )
     per_minute = wiring.settings.graph_budget_per_minute
     budget = CallBudget(per_minute, wiring.call_counter(), wiring.telemetry)
-    begin = beginning(wiring.telemetry, TIME_S)
+    begin = beginning(wiring.telemetry, time_budget.TRAVERSE_S)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         if event.get("mode") == "graph":

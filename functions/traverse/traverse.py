@@ -19,6 +19,7 @@ from docstokg.contracts.traverse import (
     TraverseRequest,
     TraverseResponse,
 )
+from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import invalid, parse_body
@@ -29,8 +30,6 @@ from functions.traverse.walk import LABELS, WalkRequest, WalkResult
 
 MAX_DEPTH = 5
 MAX_NODES = 200
-TIME_S = 2.0
-RESERVE_S = 0.5
 SEED_CITATIONS = 10
 SEED_ENTITIES = 10
 VIEW_DEPTH = 2
@@ -73,7 +72,7 @@ def traverse(
         return _refused(call, "traverse", envelope.caller.sub, wait_s)
     walk_request = _walk_request(request, labels)
     try:
-        result = walk(call, walk_request, TIME_S)
+        result = walk(call, walk_request, time_budget.TRAVERSE_S)
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
         reason = graph_reason(error)
@@ -187,7 +186,7 @@ def _response(
             caps=Caps(
                 max_depth=walk_request.max_depth,
                 max_nodes=walk_request.max_nodes,
-                time_s=TIME_S,
+                time_s=time_budget.TRAVERSE_S,
                 labels=walk_request.labels,
                 relations=walk_request.relations,
             ),
@@ -255,7 +254,7 @@ def view_of_citations(
         frontier=Frontier(),
         relations=_folded(limits.rel_whitelist),
     )
-    time_s = run.left_s(TIME_S, RESERVE_S)
+    time_s = run.left_s(*time_budget.GRAPH_VIEW)
     result = run.attempt("graph_view", lambda: walk(run, request, time_s), graph_reason)
     if result is None:
         return None

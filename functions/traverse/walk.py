@@ -11,6 +11,7 @@ from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.traverse import Direction, Frontier
+from docstokg.domain import time_budget
 from docstokg.domain.frontier import gate_layer, score_layer, share_of
 from docstokg.domain.identity import prefix_of
 from docstokg.domain.snippets import coverage, question_stems
@@ -27,8 +28,6 @@ HUB = 20
 """Neighbours of one kind taken from one node: hubs are sampled by rank, never fully expanded."""
 
 LAYER_NODES = 400
-LEAST_S = 0.005
-QUERY_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class _Walker:
 
     def _left_s(self) -> float:
         left = self._until - time.monotonic()
-        if left < LEAST_S:
+        if left < time_budget.LEAST_CALL_S:
             raise Timeout("the walk ran out of time")
         return left
 
@@ -204,7 +203,9 @@ class _Walker:
             stored = self._index.info(self._left_s()).embedding_model
             if stored not in (None, embedder.model):
                 raise Unavailable(f"what is stored was embedded by {stored}")
-            (vector,) = embedder.embed([self._request.query], min(QUERY_S, self._left_s()))
+            (vector,) = embedder.embed(
+                [self._request.query], min(time_budget.WALK_QUERY_S, self._left_s())
+            )
         except DocsToKGError as error:
             self._call.log("embed", error, "embedding_unavailable")
             return

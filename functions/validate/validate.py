@@ -20,6 +20,7 @@ from docstokg.contracts.state import (
     SynthesisPlan,
     Validated,
 )
+from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.ports import ResponseCache
@@ -27,9 +28,6 @@ from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.intake import decode_body, invalid, parse
 from docstokg.usecases.problems import problem_reply
 
-RETRIEVE_CAP_S = 3.0
-EXPAND_CAP_S = 1.5
-CACHE_TIME_S = 0.25
 ANSWER_SNIPPET = 800
 SEARCH_SNIPPET = 200
 CLOCK_SKEW_MS = 5000
@@ -179,7 +177,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
             fusion="rrf" if rules.fusion == "rrf" else "minmax",
             mmr=rules.mmr,
             embed=request.providers.embedding in ("auto", rules.embed_provider),
-            time_s=RETRIEVE_CAP_S,
+            time_s=time_budget.RETRIEVE.cap_s,
         ),
         expansion=_expansion(expansion, rules),
         synthesis=_synthesis(request, rules),
@@ -214,7 +212,7 @@ def _expansion(wanted: KgExpansion, rules: Rules) -> ExpansionPlan:
         seeds=wanted.seeds,
         concept_types=wanted.concept_types,
         relations=wanted.relations,
-        time_s=EXPAND_CAP_S,
+        time_s=time_budget.EXPAND.cap_s,
     )
 
 
@@ -245,7 +243,7 @@ def _from_cache(
         ttl_s=rules.cache_ttl_s,
     )
     try:
-        found = response_cache().get(place.key, CACHE_TIME_S)
+        found = response_cache().get(place.key, time_budget.CACHE_S)
     except DocsToKGError as exc:
         telemetry.log("WARNING", "cache_unavailable", request_id=plan.request_id, error=str(exc))
         return None

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from docstokg.domain import budget
 from docstokg.domain.circuit import Circuit
-from docstokg.domain.deadline import Deadline
 
 
 @given(st.text())
@@ -24,15 +23,6 @@ def test_nested_bytes_are_those_of_json_in_json(value) -> None:
 def test_fitting_counts_leading_items() -> None:
     assert budget.fitting([3, 3, 3], 7) == 2
     assert budget.fitting([9, 1], 7) == 0
-
-
-def test_deadline_shares() -> None:
-    deadline = Deadline(at_ms=10_000)
-    assert deadline.remaining_s(9_000) == 1.0
-    assert deadline.remaining_s(11_000) == 0.0
-    assert deadline.share_s(9_000, cap_s=5, reserve_s=0.25) == 0.75
-    assert deadline.share_s(1_000, cap_s=1.5) == 1.5
-    assert not deadline.allows(9_500, 0.6)
 
 
 def test_circuit_opens_waits_tries_once_and_closes() -> None:

@@ -1,0 +1,76 @@
+"""Every limit of time in one table: validate, the steps and infra read it, a test holds the ASL.
+
+From the inside out each limit fires before the next: a call's share of the deadline, the deadline
+itself, the state (whole seconds, the first net), the function, the execution, the route.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Share(NamedTuple):
+    """Seconds one call may take: at most `cap_s`, leaving `reserve_s` for what follows."""
+
+    cap_s: float
+    reserve_s: float = 0.0
+
+
+class Net(NamedTuple):
+    """Whole seconds after which a state and the function behind it are given up.
+
+    `state_s` None: the function stands behind no state, or the state computes its own.
+    """
+
+    state_s: int | None
+    function_s: int
+
+
+RETRIEVE: Final = Share(3.0, 0.25)
+VECTOR_HEAD_START_S: Final = 0.025
+"""What the question's vector may take and still go with the words, in one round trip."""
+EXPAND: Final = Share(1.5, 0.3)
+HYDRATE: Final = Share(3.0, 0.15)
+RERANK: Final = Share(1.5, 0.4)
+GRAPH_VIEW: Final = Share(2.0, 0.5)
+SYNTHESIZE: Final = Share(float("inf"), 0.3)
+CHECK_ANSWER: Final = Share(0.5, 0.05)
+FULL_TEXT: Final = Share(1.0, 0.05)
+LEAST_CALL_S: Final = 0.005
+"""With less, no call to a graph is worth starting."""
+LEAST_MODEL_S: Final = 0.25
+LEAST_FALLBACK_S: Final = 3.0
+"""With less, a language model is not asked at all, or not another one after the first failed."""
+WALK_QUERY_S: Final = 0.5
+"""For the question's vector of a walk; without it words score."""
+CACHE_S: Final = 0.25
+TRACE_S: Final = 0.05
+COUNTER_S: Final = 0.05
+
+TRAVERSE_S: Final = 2.0
+CHECK_S: Final = 10.0
+"""The whole of `/v1/check`; its graph and its vectors get their own part of it."""
+CHECK_GRAPH: Final = Share(1.5)
+CHECK_VECTORS: Final = Share(1.0)
+HEALTH_S: Final = 1.0
+WRITE_TRACES_S: Final = 10.0
+REMOVE_TRACES_S: Final = 20.0
+
+LONGEST_DEADLINE_S: Final = 25.0
+EXECUTION_S: Final = 27
+ROUTE_S: Final = 29
+
+NETS: Final[dict[str, Net]] = {
+    "validate": Net(3, 4),
+    "route": Net(2, 4),
+    "retrieve": Net(4, 6),
+    "expand": Net(2, 4),
+    "ground": Net(4, 5),
+    "traverse": Net(3, 10),
+    "synthesize": Net(None, 28),
+    "respond": Net(4, 5),
+    "check": Net(None, 27),
+    "mcp": Net(None, 28),
+    "health": Net(None, 6),
+    "authorize": Net(None, 5),
+    "record": Net(None, 30),
+}
+"""By state, in lower case, which is also the function's name; `route` is the function expand."""

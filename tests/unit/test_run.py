@@ -1,0 +1,86 @@
+"""What every step relies on: time left, one line for each failure, each loss noted once."""
+
+import json
+from typing import Any
+
+from docstokg.contracts.records import Scope
+from docstokg.errors import Misconfigured, PlanRejected, Timeout, Unavailable
+from docstokg.observability import Telemetry
+from docstokg.usecases.run import Call, graph_reason
+
+
+def call(log: list[str], now_s: float = 100.0) -> Call:
+    return Call(
+        request_id="r-1",
+        deadline_ms=110_000.0,
+        scope=Scope(namespace="default"),
+        telemetry=Telemetry(write=log.append),
+        clock=lambda: now_s,
+    )
+
+
+def fails(error: Exception) -> Any:
+    def made() -> None:
+        raise error
+
+    return made
+
+
+def test_time_left_is_capped_and_leaves_a_reserve() -> None:
+    assert call([]).left_s(5.0) == 5.0
+    assert call([], 107.0).left_s(5.0, 0.25) == 2.75
+    assert call([], 109.9).left_s(5.0, 0.25) == 0.0
+    assert call([], 111.0).left_s(5.0) == 0.0
+
+
+def test_a_failure_is_one_line_with_id_step_kind_and_cause() -> None:
+    log: list[str] = []
+    run = call(log)
+    error = Unavailable("the graph cannot be reached")
+    error.__cause__ = OSError("connection to bolt://secret refused")
+    for _ in range(2):
+        assert run.attempt("graph_slice", fails(error), graph_reason) is None
+    assert run.degraded == ["kg_unavailable"]
+    line = json.loads(log[0])
+    assert len(log) == 2
+    assert (line["level"], line["event"], line["request_id"]) == (
+        "WARNING", "graph_slice_failed", "r-1",
+    )  # fmt: skip
+    assert (line["kind"], line["reason"], line["cause"]) == (
+        "Unavailable", "kg_unavailable", "OSError",
+    )  # fmt: skip
+    assert line["error"] == "the graph cannot be reached"
+    assert "secret" not in log[0]
+
+
+def test_what_costs_the_caller_nothing_is_logged_and_not_noted() -> None:
+    log: list[str] = []
+    run = call(log)
+    assert run.attempt("cache_write", fails(Timeout("late")), None) is None
+    assert run.degraded == []
+    assert json.loads(log[0])["kind"] == "Timeout"
+
+
+def test_a_mistake_of_ours_is_not_swallowed() -> None:
+    run = call([])
+    try:
+        run.attempt("graph_slice", fails(KeyError("x")), graph_reason)
+    except KeyError:
+        assert run.degraded == []
+    else:
+        raise AssertionError("a bug must crash the step, not degrade it")
+
+
+def test_the_graphs_failures_are_told_apart() -> None:
+    assert graph_reason(Timeout("late")) == "kg_timeout"
+    assert graph_reason(PlanRejected("scan")) == "kg_plan_rejected"
+    assert graph_reason(Misconfigured("password")) == "kg_unavailable"
+
+
+def test_what_is_missing_before_any_call_is_said() -> None:
+    log: list[str] = []
+    run = call(log)
+    run.do_without("embed", "embedding_unavailable", "there is no such embedder here")
+    line = json.loads(log[0])
+    assert (line["event"], line["request_id"]) == ("embed_skipped", "r-1")
+    assert run.degraded == ["embedding_unavailable"]

@@ -1,0 +1,63 @@
+"""One table of seconds: the state machine, the functions and infra keep it, inside out."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from docstokg.domain import time_budget as budget
+from docstokg.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
+TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
+CALLS = {
+    "retrieve": [budget.RETRIEVE],
+    "route": [budget.EXPAND],
+    "expand": [budget.EXPAND],
+    "ground": [budget.HYDRATE, budget.RERANK],
+    "traverse": [budget.GRAPH_VIEW],
+    "respond": [budget.CHECK_ANSWER, budget.FULL_TEXT],
+}
+
+
+def test_the_state_machine_keeps_the_table() -> None:
+    written = {name.lower(): state["TimeoutSeconds"] for name, state in TASKS.items()}
+    computed = {name for name, limit in written.items() if isinstance(limit, str)}
+    assert computed == {"synthesize"}
+    assert {name: limit for name, limit in written.items() if name not in computed} == {
+        name: net.state_s for name, net in budget.NETS.items() if net.state_s is not None
+    }
+    assert ASL["TimeoutSeconds"] == budget.EXECUTION_S
+
+
+@pytest.mark.parametrize("step", CALLS)
+def test_calls_end_before_their_state_and_states_before_their_function(step: str) -> None:
+    state_s, function_s = budget.NETS[step]
+    assert state_s is not None
+    assert max(share.cap_s for share in CALLS[step]) < state_s < function_s
+
+
+def test_the_deadline_ends_before_the_execution_and_that_before_the_route() -> None:
+    assert Settings().max_timeout_s == budget.LONGEST_DEADLINE_S
+    # Synthesize gives its model the rest of the deadline and one second to say so.
+    assert budget.LONGEST_DEADLINE_S + 1 < budget.EXECUTION_S < budget.ROUTE_S
+    waited_for = {name: net for name, net in budget.NETS.items() if name != "record"}
+    assert all(net.function_s < budget.ROUTE_S for net in waited_for.values())
+    assert budget.NETS["check"].function_s > budget.CHECK_S
+    assert budget.NETS["traverse"].function_s > budget.TRAVERSE_S
+    assert budget.NETS["health"].function_s > budget.HEALTH_S
+    assert max(budget.WRITE_TRACES_S, budget.REMOVE_TRACES_S) < budget.NETS["record"].function_s
+
+
+def test_no_step_writes_seconds_of_its_own() -> None:
+    own = [
+        f"{path.name}: {target.id}"
+        for path in (ROOT / "functions").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id.endswith("_S")
+    ]
+    assert own == ["call_budget.py: WINDOW_S"], "a minute of calls is no limit of time"
