@@ -37,7 +37,7 @@ def main() -> None:
     sources: Sources = (
         FileSources(chosen.folder, chosen.namespace)
         if chosen.source
-        else StoreSources(wiring.search_index(), chosen.namespace)
+        else StoreSources(wiring.search_index(), wiring.register(), chosen.namespace)
     )
     found: Counter[str] = Counter()
     begun = time.perf_counter()

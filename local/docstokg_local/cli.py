@@ -69,6 +69,13 @@ def load(
             "--replace-docs", help="Remove what the loaded documents held before and no longer do."
         ),
     ] = False,
+    sync: Annotated[
+        bool,
+        typer.Option("--sync", help="Also remove documents whose files are gone from the folder."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --sync: remove however many are gone.")
+    ] = False,
     prefix: Annotated[
         str,
         typer.Option(
@@ -96,11 +103,19 @@ def load(
     from docstokg.loading.pipeline import load as run_load
     from docstokg.loading.rejects import RejectLog
     from docstokg_local.display import TerminalProgress, show_load
+    from docstokg_local.documents import agree_to_remove
     from docstokg_local.load_stores import stores_of
 
     _check_namespace(namespace)
     wiring = _wiring(index, graph)
-    options = LoadOptions(namespace, embed=not no_embed, replace_docs=replace_docs, prefix=prefix)
+    options = LoadOptions(
+        namespace,
+        embed=not no_embed,
+        replace_docs=replace_docs,
+        prefix=prefix,
+        sync=sync,
+        agree=lambda gone: yes or agree_to_remove(gone),
+    )
     try:
         with RejectLog(rejects) as log:
             report = run_load(
@@ -113,7 +128,26 @@ def load(
     except OSError as broken:
         raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
     show_load(report, log)
-    raise typer.Exit(NOT_GOOD if log.count else DONE)
+    raise typer.Exit(NOT_GOOD if log.count or report.kept_back else DONE)
+
+
+@app.command(name="list")
+def list_(
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", metavar="NS", help="Only this one.")
+    ] = None,
+    documents: Annotated[bool, typer.Option("--documents", help="Every document.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Say what is loaded: namespaces with their documents, chunks and last load."""
+    from docstokg_local.documents import list_loaded
+
+    if namespace is not None:
+        _check_namespace(namespace)
+    found = list_loaded(_wiring(index, graph).register(), namespace, documents, as_json)
+    raise typer.Exit(DONE if found else NOT_GOOD)
 
 
 @app.command()
@@ -127,6 +161,7 @@ def delete(
             "--namespace", "-n", metavar="NS", help="Where; without --doc-id, all of it goes."
         ),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a namespace goes.")] = False,
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -145,6 +180,8 @@ def delete(
         count = delete_document(stores, namespace or "default", doc_id)
         what = f"document {doc_id}"
     else:
+        if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+            typer.confirm(f"Remove everything of namespace {namespace}?", abort=True, err=True)
         count = delete_namespace(stores, namespace or "default")
         what = f"namespace {namespace}"
     if count == 0:

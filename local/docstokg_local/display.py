@@ -133,6 +133,8 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
         f"run {report.run_id}, models: {models or 'none'}",
         style="dim",
     )
+    if report.gone:
+        out.print(f"{report.gone:,} documents are gone from the folder and removed", style="dim")
     if report.relinked:
         out.print(f"{report.relinked:,} earlier chunks mention what is new", style="dim")
     if len(report.types) > 1 or any(count.rejected for count in report.types.values()):

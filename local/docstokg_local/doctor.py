@@ -9,6 +9,7 @@ from pathlib import Path
 
 from docstokg import __version__
 from docstokg.errors import DocsToKGError
+from docstokg.loading.origins import document_rows
 from docstokg.settings import PARTS, SECRETS, Settings, variable
 from docstokg.wiring import EXTRACTIVE, Wiring, sqlite_path
 
@@ -192,7 +193,8 @@ def show_settings(settings: Settings) -> None:
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
     """Print one digest per store over all namespaces, then one of both."""
     chosen = sorted(set(namespaces)) or _namespaces(wiring)
-    index = _digest(wiring.index_writer().digest_rows, chosen)
+    register, rows = wiring.register(), wiring.index_writer().digest_rows
+    index = _digest(lambda name: (*rows(name), *document_rows(register, name)), chosen)
     graph = _digest(wiring.graph_writer().digest_rows, chosen)
     both = hashlib.sha256(f"{index}\n{graph}\n".encode()).hexdigest()
     print(f"index {index}\ngraph {graph}\ndigest {both}")

@@ -11,6 +11,7 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
         index_writer=wiring.index_writer(),
         knowledge_graph=wiring.knowledge_graph(),
         graph_writer=wiring.graph_writer(),
+        register=wiring.register(),
         readers=readers_of(wiring),
         embedder=wiring.embedder() if embed else None,
         sparse_encoder=wiring.sparse_encoder() if embed else None,

@@ -23,7 +23,7 @@ from docstokg.loading.records import text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import find_files
 from docstokg.loading.staging import Staging
-from docstokg.ports import SearchIndex
+from docstokg.ports import DocumentRegister, SearchIndex
 from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
 from docstokg_local.load_stores import readers_of
@@ -70,13 +70,16 @@ class Sources(Protocol):
 class StoreSources:
     """The index the response came from."""
 
-    def __init__(self, index: SearchIndex, namespace: str) -> None:
+    def __init__(self, index: SearchIndex, register: DocumentRegister, namespace: str) -> None:
         self._index = index
+        self._register = register
         self._scope = Scope(namespace=namespace)
 
     def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
         """Read by uuid; every acl is visible on this machine."""
         found = self._index.get(uuids, self._scope, READ_S)
+        doc_ids = {chunk.doc_id for chunk in found.chunks.values()}
+        kept = {i: self._register.text(self._scope.namespace, i) for i in sorted(doc_ids)}
         return {
             uuid: SourceChunk(
                 chunk_id=chunk.chunk_id,
@@ -88,6 +91,7 @@ class StoreSources:
                 uri=chunk.uri,
                 anchor=chunk.anchor,
                 char_start=chunk.char_start,
+                document=kept[chunk.doc_id],
             )
             for uuid, chunk in found.chunks.items()
         }
@@ -153,7 +157,8 @@ def verify_response(
     if source is not None:
         sources = FileSources(source, namespace, readers_of(wiring()))
     else:
-        sources = StoreSources(wiring().search_index(), namespace)
+        ports = wiring()
+        sources = StoreSources(ports.search_index(), ports.register(), namespace)
     return check_response(response, sources)
 
 

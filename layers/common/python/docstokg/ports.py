@@ -13,6 +13,7 @@ from docstokg.contracts.outline import Outline
 from docstokg.contracts.records import (
     ChunkNode,
     ChunkRecord,
+    DocumentRecord,
     EntityRecord,
     FactRecord,
     GraphInfo,
@@ -95,6 +96,30 @@ class IndexWriter(Protocol):
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
         """Yield one canonical line per chunk and fact, sorted, without run ids and times."""
+        ...
+
+
+class DocumentRegister(Protocol):
+    """Which documents a store holds, where they came from, and the texts made of them."""
+
+    def put(self, documents: Sequence[DocumentRecord]) -> None:
+        """Write records, replacing by namespace and id."""
+        ...
+
+    def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
+        """List a page of records by doc_id, those that follow `after`, without their texts."""
+        ...
+
+    def text(self, namespace: str, doc_id: str) -> str | None:
+        """Read the text a converter made of a document; None where there is none."""
+        ...
+
+    def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
+        """Remove records with their texts (None: the whole namespace)."""
+        ...
+
+    def namespaces(self) -> tuple[str, ...]:
+        """List the namespaces that hold documents."""
         ...
 
 

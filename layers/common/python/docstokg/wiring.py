@@ -13,6 +13,7 @@ from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
     CallCounter,
     Converter,
+    DocumentRegister,
     Embedder,
     GraphWriter,
     IndexWriter,
@@ -101,6 +102,19 @@ class Wiring:
         from docstokg.adapters.opensearch_writer import OpenSearchWriter
 
         return OpenSearchWriter(**self._opensearch())
+
+    @once
+    def register(self) -> DocumentRegister:
+        """Give the register of documents, where the index is."""
+        if (path := sqlite_path(self.settings.index_url)) is not None:
+            from docstokg.adapters.sqlite_documents import SqliteRegister
+
+            return SqliteRegister(path)
+        from docstokg.adapters.opensearch_documents import OpenSearchRegister
+
+        at = self._opensearch()
+        del at["telemetry"]
+        return OpenSearchRegister(**at)
 
     def _opensearch(self) -> dict[str, Any]:
         chosen = self.settings
@@ -220,11 +234,9 @@ class Wiring:
 
         return WordPieces() if WordPieces.installed() else EstimatedPieces()
 
+    @once
     def converter(self) -> Converter:
         """Give the converter of document formats: those whose packages are installed."""
-        return self._once("converter", self._converter)
-
-    def _converter(self) -> Converter:
         from docstokg.adapters.conversion import ChildConverter
 
         return ChildConverter()

@@ -56,6 +56,29 @@ class ChunkRecord(Contract):
     run_id: str
 
 
+class DocumentRecord(Contract):
+    """A document as lists show it, and where it came from.
+
+    `root`: a keyed hash of the folder it was read from, `path` its place there; neither is ever
+    shown. `named`: its id was written by its owner, not made from its path. `sha256`: of its
+    text. `converter`: what made the text, "" where that is the decoded file; then `text` is None.
+    """
+
+    namespace: str
+    doc_id: str
+    title: str = ""
+    acl: tuple[str, ...] = ()
+    chunks: int = 0
+    sha256: str = ""
+    converter: str = ""
+    run_id: str = ""
+    loaded_at: str = ""
+    root: str = ""
+    path: str = ""
+    named: bool = False
+    text: str | None = None
+
+
 class FactRecord(Contract):
     """A relation as a searchable sentence; visible iff its evidence chunk is."""
 

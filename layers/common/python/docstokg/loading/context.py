@@ -1,6 +1,6 @@
 """What every step of a load shares: ports, the staging area, and where it reports to."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,6 +10,7 @@ from docstokg.loading.rejects import RejectLog
 from docstokg.loading.staging import Staging
 from docstokg.ports import (
     Converter,
+    DocumentRegister,
     Embedder,
     GraphWriter,
     IndexWriter,
@@ -41,17 +42,24 @@ class Silent:
         yield lambda steps: None
 
 
+def _refuse(doc_ids: Sequence[str]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """How to load: `embed` false runs no encoder, `replace_docs` replaces whole documents.
 
-    `prefix`: before every doc_id that is made from a path.
+    `prefix`: before every doc_id that is made from a path. `sync` removes the documents of these
+    folders that are gone; `agree` is shown those before many go, and says whether they may.
     """
 
     namespace: str = "default"
     embed: bool = True
     replace_docs: bool = False
     prefix: str = ""
+    sync: bool = False
+    agree: Callable[[Sequence[str]], bool] = _refuse
 
 
 @dataclass(slots=True)
@@ -73,6 +81,8 @@ class LoadReport:
     written: int = 0
     unchanged: int = 0
     removed: int = 0
+    gone: int = 0
+    kept_back: list[str] = field(default_factory=list)
     entities: int = 0
     mentions: int = 0
     relations: int = 0
@@ -101,6 +111,7 @@ class Stores:
     index_writer: IndexWriter
     knowledge_graph: KnowledgeGraph
     graph_writer: GraphWriter
+    register: DocumentRegister
     readers: Readers
     embedder: Embedder | None = None
     sparse_encoder: SparseEncoder | None = None

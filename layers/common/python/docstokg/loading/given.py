@@ -92,12 +92,17 @@ class GivenTriple:
 class GivenDocument:
     """A document that was read whole, even when nothing of it is left.
 
-    `digest`: of its text. `note`: what its owner should know.
+    `digest`: of its text. `note`: what its owner should know. `text`: kept where a converter,
+    `converter`, made it. `named`: its id is its owner's.
     """
 
     doc_id: str
     digest: str = ""
     note: str = ""
+    title: str = ""
+    named: bool = False
+    converter: str = ""
+    text: str | None = None
 
 
 Given = GivenChunk | GivenEntity | GivenRelation | GivenTriple | GivenDocument

@@ -29,10 +29,11 @@ from docstokg.loading.context import (
 )
 from docstokg.loading.edges import resolve_edges, write_edges
 from docstokg.loading.entity_book import EntityBook
+from docstokg.loading.origins import Origins, is_listable, many
 from docstokg.loading.reading import stage
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.relinking import relink
-from docstokg.loading.removal import remove_stale
+from docstokg.loading.removal import remove_documents, remove_stale
 from docstokg.loading.sources import SourceFile, find_files
 from docstokg.loading.staging import Staging
 from docstokg.ports import SearchIndex
@@ -56,7 +57,8 @@ def load(
     """
     started = time.monotonic()
     files = [
-        replace(file, doc_id=options.prefix + file.doc_id) for file in find_files(sources, rejects)
+        replace(file, doc_id=options.prefix + file.doc_id)
+        for file in find_files(sources, rejects, may_be_empty=options.sync)
     ]
     report = LoadReport(run_id=str(ULID()), files=len(files))
     if options.embed and stores.embedder is None:
@@ -64,10 +66,12 @@ def load(
     staging = Staging()
     try:
         before = _info(stores.search_index)
+        origins = Origins(stores.register, options.namespace, options.replace_docs)
         context = _read(
-            files, options, stores, staging, rejects, progress or Silent(), report, before
+            files, options, stores, staging, rejects, progress or Silent(), report, before, origins
         )
-        _write(context, options, relink_all=before.unfinished_load)
+        gone = _gone(sources, files, options, context, origins) if options.sync else []
+        _write(context, options, before.unfinished_load, origins, gone)
     finally:
         staging.close()
     report.rejected = rejects.count
@@ -92,6 +96,7 @@ def _read(
     progress: Progress,
     report: LoadReport,
     before: IndexInfo,
+    origins: Origins,
 ) -> Context:
     """Stage all files, and find out which vector space is written."""
     dense = stores.embedder if options.embed else None
@@ -103,7 +108,7 @@ def _read(
         for file in files:
             count = report.types.setdefault(file.type, TypeCount())
             rejected, chunks = rejects.count, staging.count("chunk")
-            dimension = stage(file, staging, rejects, dimension, stores.readers)
+            dimension = stage(file, staging, rejects, dimension, stores.readers, origins)
             count.files += 1
             count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
@@ -126,7 +131,34 @@ def _read(
     )
 
 
-def _write(context: Context, options: LoadOptions, relink_all: bool) -> None:
+def _gone(
+    sources: Sequence[Path],
+    files: Sequence[SourceFile],
+    options: LoadOptions,
+    context: Context,
+    origins: Origins,
+) -> list[str]:
+    """List the documents that a folder no longer holds; none where that is not certain."""
+    rejected = {
+        (origins.root(file.root), file.inner)
+        for file in files
+        if context.rejects.by_file[str(file.path)]
+    }
+    roots = [source for source in sources if source.is_dir()]
+    for root in [root for root in roots if not is_listable(root)]:
+        context.report.warnings.append(f"{root} cannot be listed completely: nothing is removed")
+        roots.remove(root)
+    gone = origins.gone(roots, options.prefix, context.staging, rejected)
+    mine = origins.of_roots(roots)
+    if gone and (not files or many(gone, mine)) and not options.agree(gone):
+        context.report.kept_back = gone
+        return []
+    return gone
+
+
+def _write(
+    context: Context, options: LoadOptions, relink_all: bool, origins: Origins, gone: Sequence[str]
+) -> None:
     """Bring both stores to what the files say."""
     stores = context.stores
     stores.index_writer.open_load(
@@ -139,9 +171,11 @@ def _write(context: Context, options: LoadOptions, relink_all: bool) -> None:
     linker = Linker(aliases)
     write_chunks(context, book, linker)
     remove_stale(context, every_document=options.replace_docs)
+    remove_documents(context, gone)
     write_edges(context, book)
     # After an interrupted load nobody knows which names its chunks were never shown.
     fresh = aliases if relink_all else list(book.aliases.new(aliases))
     relink(context, book, linker, Linker(fresh))
     stores.graph_writer.close_load()
+    origins.write(context.staging, context.report.run_id)
     stores.index_writer.close_load()

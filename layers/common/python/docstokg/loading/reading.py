@@ -13,6 +13,7 @@ from docstokg.loading.given import (
     GivenEntity,
     GivenRelation,
 )
+from docstokg.loading.origins import Origins
 from docstokg.loading.readers.chunks import read_chunk
 from docstokg.loading.readers.documents import document_chunks, read_documents
 from docstokg.loading.readers.entities import read_entity
@@ -42,6 +43,7 @@ def stage(
     rejects: RejectLog,
     dimension: int | None,
     readers: Readers,
+    origins: Origins | None = None,
 ) -> int | None:
     """Read one file into `staging`; give the dimension of vectors, fixed by the first one given.
 
@@ -53,16 +55,14 @@ def stage(
         if isinstance(given, GivenChunk) and given.whole and given.doc_id == skipped:
             continue
         try:
-            if isinstance(given, GivenDocument) and not staging.add_document(
-                given.doc_id, given.digest
-            ):
+            if isinstance(given, GivenDocument):
                 skipped = given.doc_id
-                raise Rejected(
-                    f"doc_id {given.doc_id!r} is that of another file of this load, with other"
-                    " text: load one of them with --prefix NAME/"
-                )
-            if isinstance(given, GivenDocument) and given.note:
-                rejects.notes.append(f"{name}: {given.note}")
+                _claim(given, file, staging, origins)
+                skipped = None
+                if given.note:
+                    rejects.notes.append(f"{name}: {given.note}")
+            elif isinstance(given, GivenChunk) and origins is not None:
+                origins.note(file, GivenDocument(given.doc_id, named=True), staging)
             if isinstance(given, Rejected):
                 raise given
             if isinstance(given, GivenChunk | GivenEntity) and given.embedding is not None:
@@ -74,6 +74,21 @@ def stage(
         except Rejected as rejected:
             rejects.add(name, line, str(rejected))
     return dimension
+
+
+def _claim(
+    given: GivenDocument, file: SourceFile, staging: Staging, origins: Origins | None
+) -> None:
+    """Take a document's id for its text; `Rejected` when another text has it."""
+    if origins is not None and (reason := origins.conflict(file, given)):
+        raise Rejected(reason)
+    if not staging.add_document(given.doc_id, given.digest):
+        raise Rejected(
+            f"doc_id {given.doc_id!r} is that of another file of this load, with other text:"
+            " load one of them with --prefix NAME/"
+        )
+    if origins is not None:
+        origins.note(file, given, staging)
 
 
 def _read(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rejected]]:
@@ -103,7 +118,19 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given 
         chunks = list(document_chunks(document, file.path.name, readers.pieces))
         encoding = document.outline.encoding
         note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
-        yield 1, GivenDocument(document.doc_id, text_sha256(document.text), note)
+        made = document.converter
+        yield (
+            1,
+            GivenDocument(
+                doc_id=document.doc_id,
+                digest=text_sha256(document.text),
+                note=note,
+                title=str(document.fields.get("title") or document.outline.title),
+                named=document.named,
+                converter=made,
+                text=document.text if made else None,
+            ),
+        )
         line, place = 1, 0
         for chunk in chunks:
             start = chunk.char_start or 0

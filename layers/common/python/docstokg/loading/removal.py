@@ -29,15 +29,32 @@ def remove_stale(context: Context, every_document: bool) -> None:
             advance(1)
 
 
+def remove_documents(context: Context, doc_ids: Sequence[str]) -> None:
+    """Remove documents whose files are gone; the register remembers them until the last."""
+    stores = context.stores
+    with context.progress.stage("gone documents", len(doc_ids)) as advance:
+        for doc_id in doc_ids:
+            uuids = stores.index_writer.doc_uuids(context.namespace, doc_id)
+            if uuids:
+                context.report.removed += remove(stores, context.namespace, uuids)
+            stores.register.forget(context.namespace, [doc_id])
+            context.report.gone += 1
+            advance(1)
+
+
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
     """Remove one document's chunks with what only they support; count the chunks."""
     uuids = stores.index_writer.doc_uuids(namespace, doc_id)
-    return _delete(stores, namespace, uuids) if uuids else 0
+    count = _delete(stores, namespace, uuids) if uuids else 0
+    stores.register.forget(namespace, [doc_id])
+    return count
 
 
 def delete_namespace(stores: Stores, namespace: str) -> int:
     """Remove everything of a namespace; count the chunks."""
-    return _delete(stores, namespace, None)
+    count = _delete(stores, namespace, None)
+    stores.register.forget(namespace, None)
+    return count
 
 
 def _delete(stores: Stores, namespace: str, uuids: tuple[str, ...] | None) -> int:

@@ -34,12 +34,16 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file to load; `doc_id` is its path relative to the given folder `root`, or its name."""
+    """A file to load; `doc_id` is its path relative to the given folder `root`, or its name.
+
+    `inner`: that path, before anything is put in front of it.
+    """
 
     path: Path
     kind: Kind
     doc_id: str
     root: Path
+    inner: str = ""
 
     @property
     def type(self) -> str:
@@ -57,13 +61,15 @@ def kind_of(path: Path) -> Kind | None:
     return "document" if suffix in DOCUMENTS else None
 
 
-def find_files(sources: Iterable[Path], rejects: RejectLog) -> tuple[SourceFile, ...]:
+def find_files(
+    sources: Iterable[Path], rejects: RejectLog, may_be_empty: bool = False
+) -> tuple[SourceFile, ...]:
     """List the loadable files of files and folders, folders whole, each once, in path order.
 
     What cannot be loaded is rejected by name: a file of no known kind, and a link that leads out
     of its folder, for whoever made the folder need not be allowed to read what it names. Hidden
     files and those of `docstokg eval` are passed over. `LoadError` when a source is not there, a
-    named file is of no known kind, or nothing is left.
+    named file is of no known kind, or nothing is left (unless `may_be_empty`).
     """
     found: dict[Path, SourceFile] = {}
     for source in sources:
@@ -72,10 +78,10 @@ def find_files(sources: Iterable[Path], rejects: RejectLog) -> tuple[SourceFile,
                 inner = path.relative_to(source)
                 if any(part.startswith(".") for part in inner.parts) or path.is_dir():
                     continue
-                kind = kind_of(path)
+                kind, name = kind_of(path), inner.as_posix()
                 if kind not in EVALUATION and (real := _readable(path, kind, source, rejects)):
                     assert kind is not None
-                    found.setdefault(real, SourceFile(path, kind, inner.as_posix(), source))
+                    found.setdefault(real, SourceFile(path, kind, name, source, name))
             continue
         if not source.is_file():
             raise LoadError(f"{source} is not there")
@@ -83,9 +89,9 @@ def find_files(sources: Iterable[Path], rejects: RejectLog) -> tuple[SourceFile,
         if kind is None:
             raise LoadError(f"{source} is of no known kind; expected {EXPECTED}")
         if kind not in EVALUATION:
-            file = SourceFile(source, kind, source.name, source.parent)
+            file = SourceFile(source, kind, source.name, source.parent, source.name)
             found.setdefault(source.resolve(), file)
-    if not found:
+    if not found and not may_be_empty:
         raise LoadError(f"nothing to load: expected {EXPECTED}")
     return tuple(found.values())
 

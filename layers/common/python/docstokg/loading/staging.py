@@ -29,6 +29,7 @@ CREATE TABLE triple (seq INTEGER PRIMARY KEY, file TEXT, line INTEGER, payload T
 CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload TEXT, fact TEXT,
     PRIMARY KEY (evidence, source, type, target)) WITHOUT ROWID;
 CREATE TABLE document (doc_id TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID;
+CREATE TABLE origin (doc_id TEXT PRIMARY KEY, record TEXT) WITHOUT ROWID;
 """
 
 
@@ -90,6 +91,25 @@ class Staging:
         self._db.execute("INSERT OR IGNORE INTO document VALUES (?, ?)", (doc_id, digest))
         row = self._db.execute("SELECT digest FROM document WHERE doc_id = ?", (doc_id,))
         return bool(not digest or row.fetchone()[0] == digest)
+
+    def add_origin(self, doc_id: str, record: str) -> None:
+        """Keep where a document came from, the first time it is seen."""
+        self._db.execute("INSERT OR IGNORE INTO origin VALUES (?, ?)", (doc_id, record))
+
+    def origins(self) -> Iterator[tuple[str, str]]:
+        """Yield (doc_id, record as JSON), sorted."""
+        with closing(self._db.execute("SELECT doc_id, record FROM origin ORDER BY 1")) as rows:
+            yield from rows
+
+    def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
+        """Give a document's number of chunks, its title, and who may see any of them."""
+        rows = self._db.execute(
+            "SELECT acl, payload FROM chunk WHERE doc_id = ? ORDER BY seq", (doc_id,)
+        ).fetchall()
+        lists = [json.loads(row[0]) for row in rows]
+        groups = {group for names in lists for group in names} if all(lists) else set()
+        title = json.loads(rows[0][1]).get("title", "") if rows else ""
+        return len(rows), title, tuple(sorted(groups))
 
     def add_name(self, surface: str, type_: str = "", synonym: str = "") -> None:
         """Keep a name that becomes an entity, and another form of it."""

@@ -1,0 +1,136 @@
+"""The register of documents in OpenSearch: an index of its own, nothing of it searched."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from docstokg.adapters.opensearch_layout import Json
+from docstokg.adapters.opensearch_server import Connection, Server, schema_checked
+from docstokg.contracts.records import DocumentRecord
+from docstokg.errors import WrongAnswer
+
+PAGE = 1000
+TIMEOUT_S = 120.0
+REFRESH = {"refresh": "true"}
+_MAPPINGS: Json = {
+    "dynamic": "strict",
+    "properties": {
+        "namespace": {"type": "keyword"},
+        "doc_id": {"type": "keyword"},
+        "record": {"type": "keyword", "index": False, "doc_values": False},
+        "text": {"type": "keyword", "index": False, "doc_values": False},
+    },
+}
+
+
+class OpenSearchRegister:
+    """A `DocumentRegister` in the index `NAME-documents`, made at the first document."""
+
+    def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
+        self._index = f"{name}-documents"
+        self._server = Server(**connection)
+
+    def put(self, documents: Sequence[DocumentRecord]) -> None:
+        """Write records, replacing by namespace and id."""
+        if self._call("GET", f"/{self._index}/_mapping") is None:
+            self._call("PUT", f"/{self._index}", {"mappings": _MAPPINGS})
+        lines: list[str] = []
+        for document in documents:
+            lines.append(json.dumps({"index": {"_id": _id(document.namespace, document.doc_id)}}))
+            row = {
+                "namespace": document.namespace,
+                "doc_id": document.doc_id,
+                "record": document.model_dump_json(exclude={"text"}),
+                "text": document.text,
+            }
+            lines.append(json.dumps(row))
+        self._bulk(lines)
+
+    def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
+        """List a page of records by doc_id, without their texts."""
+        answer = self._call(
+            "POST",
+            f"/{self._index}/_search",
+            {
+                "size": PAGE,
+                "_source": ["record"],
+                "sort": [{"doc_id": "asc"}],
+                "search_after": [after],
+                "query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}},
+            },
+        )
+        if answer is None:
+            return ()
+        with schema_checked("_search"):
+            rows = [hit["_source"]["record"] for hit in answer["hits"]["hits"]]
+        return tuple(DocumentRecord.model_validate_json(row) for row in rows)
+
+    def text(self, namespace: str, doc_id: str) -> str | None:
+        """Read the text a converter made."""
+        answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")
+        if answer is None or not answer.get("found"):
+            return None
+        with schema_checked("_doc"):
+            text: str | None = answer["_source"]["text"]
+        return text
+
+    def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
+        """Remove records with their texts."""
+        if doc_ids is None:
+            query = {"query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}}}
+            self._call("POST", f"/{self._index}/_delete_by_query", query, REFRESH)
+        elif self._call("GET", f"/{self._index}/_mapping") is not None:
+            self._bulk([json.dumps({"delete": {"_id": _id(namespace, d)}}) for d in doc_ids])
+
+    def namespaces(self) -> tuple[str, ...]:
+        """List the namespaces that hold documents."""
+        counted = {"names": {"terms": {"field": "namespace", "size": PAGE}}}
+        answer = self._call("POST", f"/{self._index}/_search", {"size": 0, "aggs": counted})
+        if answer is None:
+            return ()
+        with schema_checked("_search"):
+            found = [bucket["key"] for bucket in answer["aggregations"]["names"]["buckets"]]
+        return tuple(sorted(name for name in found if name))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._server.close()
+
+    def _bulk(self, lines: Sequence[str]) -> None:
+        if not lines:
+            return
+        answer = self._server.call(
+            "POST",
+            f"/{self._index}/_bulk",
+            timeout_s=TIMEOUT_S,
+            params=REFRESH,
+            body="\n".join(lines) + "\n",
+        )
+        with schema_checked("_bulk"):
+            failed = [
+                outcome["error"]
+                for item in answer["items"]
+                for outcome in item.values()
+                if "error" in outcome
+            ]
+        if failed:
+            raise WrongAnswer(f"the register refused a document: {json.dumps(failed[0])[:300]}")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Json | None:
+        text = None if body is None else json.dumps(body)
+        answer: Json | None = self._server.call(
+            method, path, timeout_s=TIMEOUT_S, body=text, params=params, absent_is_none=True
+        )
+        return answer or None
+
+
+def _id(namespace: str, doc_id: str) -> str:
+    """Name a record: ids of OpenSearch hold 512 bytes, and ours may be as long."""
+    return hashlib.sha256(f"{namespace}/{doc_id}".encode()).hexdigest()

@@ -1,0 +1,80 @@
+"""What is loaded, as lists; and whether documents may go, as a question."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from docstokg.contracts.records import DocumentRecord
+from docstokg.loading.origins import every_document
+from docstokg.ports import DocumentRegister
+
+SHOWN = 20
+"""Documents that are named before a question; all of them where nobody can be asked."""
+
+FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at")
+
+
+def list_loaded(
+    register: DocumentRegister, namespace: str | None, documents: bool, as_json: bool
+) -> bool:
+    """Print the namespaces, or the documents of all or one; False when there is nothing."""
+    names = register.namespaces() if namespace is None else (namespace,)
+    every = {name: list(every_document(register, name)) for name in names}
+    found = [_summary(name, records) for name, records in every.items() if records]
+    if documents:
+        for summary in found:
+            summary["documents"] = [
+                record.model_dump(include=set(FIELDS)) for record in every[summary["namespace"]]
+            ]
+    if as_json:
+        print(json.dumps({"namespaces": found}, indent=2, ensure_ascii=False))
+    elif not found:
+        print("nothing is loaded" + (f" in {namespace}" if namespace else ""), file=sys.stderr)
+    else:
+        _show(found, documents)
+    return bool(found)
+
+
+def _summary(name: str, records: Sequence[DocumentRecord]) -> dict[str, Any]:
+    last = max(records, key=lambda record: record.loaded_at)
+    return {
+        "namespace": name,
+        "count": len(records),
+        "chunks": sum(record.chunks for record in records),
+        "last_load": {"run_id": last.run_id, "at": last.loaded_at},
+    }
+
+
+def _show(found: Iterable[dict[str, Any]], documents: bool) -> None:
+    from docstokg_local.display import screen
+
+    out = screen()
+    for summary in found:
+        out.print(
+            f"{summary['namespace']}: {summary['count']:,} documents, {summary['chunks']:,} "
+            f"chunks, last load {summary['last_load']['at']}",
+            highlight=False,
+            markup=False,
+        )
+        for row in summary["documents"] if documents else ():
+            line = f"  {row['doc_id']}  {row['chunks']:,} chunks  {row['loaded_at']}"
+            out.print(line + (f"  {row['title']}" if row["title"] else ""), highlight=False,
+                      markup=False, soft_wrap=True)  # fmt: skip
+
+
+def agree_to_remove(gone: Sequence[str]) -> bool:
+    """Ask whether documents that are gone from a folder may go; no, where nobody can answer."""
+    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    for doc_id in gone[:SHOWN] if terminal else gone:
+        print(f"gone: {doc_id}", file=sys.stderr)
+    if not terminal:
+        print(
+            f"{len(gone):,} documents are gone from the folder and stay loaded: --yes removes them",
+            file=sys.stderr,
+        )
+        return False
+    if len(gone) > SHOWN:
+        print(f"... and {len(gone) - SHOWN:,} more", file=sys.stderr)
+    print(f"Remove these {len(gone):,} documents? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")

@@ -1,0 +1,73 @@
+"""What every register of documents must do."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.opensearch_documents import OpenSearchRegister
+from docstokg.adapters.sqlite_documents import SqliteRegister
+from docstokg.contracts.records import DocumentRecord
+from docstokg.ports import DocumentRegister
+from docstokg_local.services import Which
+from tests.contract.real import remove_indices
+from tests.services import SERVICES, server
+
+
+@contextmanager
+def in_sqlite(tmp_path: Path) -> Iterator[DocumentRegister]:
+    yield SqliteRegister(tmp_path / "store.sqlite")
+
+
+@contextmanager
+def in_opensearch(tmp_path: Path) -> Iterator[DocumentRegister]:
+    url, name = server(Which.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
+    register = OpenSearchRegister(url=url, name=name)
+    try:
+        yield register
+    finally:
+        register.close()
+        remove_indices(url, name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("opensearch", marks=SERVICES)])
+def register(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DocumentRegister]:
+    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as made:
+        yield made
+
+
+def record(doc_id: str, namespace: str = "ns", **fields: object) -> DocumentRecord:
+    return DocumentRecord.model_validate({"namespace": namespace, "doc_id": doc_id, **fields})
+
+
+def test_an_empty_register_holds_nothing(register: DocumentRegister) -> None:
+    assert register.documents("ns") == ()
+    assert register.text("ns", "a") is None
+    assert register.namespaces() == ()
+    register.forget("ns", ["a"])
+    register.forget("ns", None)
+
+
+def test_records_are_listed_by_id_without_texts_and_replaced(register: DocumentRegister) -> None:
+    long = "ü/" * 256
+    many = [record(f"d{n:04}") for n in range(1100)]
+    register.put([*many, record(long, title="Two", acl=("hr",), text="words " * 20_000)])
+    register.put([record("d0000", "other", chunks=3)])
+    first = register.documents("ns")
+    rest = register.documents("ns", first[-1].doc_id)
+    listed = [*first, *rest]
+    assert [row.doc_id for row in listed] == [*(row.doc_id for row in many), long]
+    assert listed[-1].text is None
+    assert (listed[-1].title, listed[-1].acl) == ("Two", ("hr",))
+    assert register.documents("ns", long) == ()
+    assert register.text("ns", long) == "words " * 20_000
+    register.put([record(long, title="Three")])
+    assert register.text("ns", long) is None
+    assert register.namespaces() == ("ns", "other")
+    register.forget("ns", ["d0000", long, "never there"])
+    assert register.documents("ns")[0].doc_id == "d0001"
+    assert register.documents("other")[0].chunks == 3
+    register.forget("ns", None)
+    assert register.namespaces() == ("other",)

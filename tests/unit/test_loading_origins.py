@@ -1,0 +1,190 @@
+"""Two folders and one id; files that are gone; what a list says."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.records import DocumentRecord
+from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.origins import KEY, document_rows, every_document
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.loading.removal import delete_document, delete_namespace
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.documents import list_loaded
+from docstokg_local.load_stores import stores_of
+
+NS = "default"
+
+
+class Store:
+    def __init__(self, path: Path) -> None:
+        url = f"sqlite:///{path}"
+        settings = Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none")
+        self.wiring = Wiring(settings)
+        self.stores = stores_of(self.wiring, embed=False)
+        self.rejects = RejectLog()
+
+    def load(self, *folders: Path, **options: Any) -> LoadReport:
+        self.rejects = RejectLog()
+        chosen = LoadOptions(embed=False, **options)
+        return load(folders, chosen, self.stores, self.rejects)
+
+    def records(self) -> dict[str, DocumentRecord]:
+        return {r.doc_id: r for r in every_document(self.stores.register, NS)}
+
+    def texts(self) -> set[str]:
+        rows = self.stores.index_writer.digest_rows(NS)
+        return {json.loads(r.split(" ", 2)[2])["text"] for r in rows if r.startswith("chunk ")}
+
+    def rows(self) -> list[str]:
+        rows = list(self.stores.index_writer.digest_rows(NS))
+        rows += self.stores.graph_writer.digest_rows(NS)
+        return rows + list(document_rows(self.stores.register, NS))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store.sqlite")
+
+
+def folder(path: Path, **files: str) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (path / f"{name}.md").write_text(text)
+    return path
+
+
+def test_one_folder_does_not_replace_the_other(store: Store, tmp_path: Path):
+    one = folder(tmp_path / "a", README="The A rocket is blue.")
+    two = folder(tmp_path / "b", README="The B rocket is red.")
+    store.load(one)
+    store.load(two)
+    assert "--prefix NAME/" in store.rejects.first[0].reason
+    assert store.texts() == {"The A rocket is blue."}
+    store.load(two, prefix="b/")
+    assert store.rejects.count == 0
+    assert set(store.records()) == {"README.md", "b/README.md"}
+    store.load(two, replace_docs=True)
+    assert store.texts() == {"The B rocket is red."}
+
+
+def test_both_in_one_load_keep_the_first(store: Store, tmp_path: Path):
+    one = folder(tmp_path / "a", README="The A rocket is blue.")
+    two = folder(tmp_path / "b", README="The B rocket is red.")
+    store.load(one, two)
+    assert [r.reason for r in store.rejects.first] == [
+        "doc_id 'README.md' is that of another file of this load, with other text:"
+        " load one of them with --prefix NAME/"
+    ]
+    assert store.texts() == {"The A rocket is blue."}
+
+
+def test_the_same_text_is_the_same_from_anywhere(store: Store, tmp_path: Path):
+    store.load(folder(tmp_path / "a", README="One rocket."))
+    report = store.load(folder(tmp_path / "b", README="One rocket."))
+    assert (store.rejects.count, report.unchanged) == (0, 1)
+
+
+def test_an_id_its_owner_wrote_replaces_as_ever(store: Store, tmp_path: Path):
+    store.load(folder(tmp_path / "a", x="---\ndoc_id: rocket\n---\nBlue."))
+    store.load(folder(tmp_path / "b", x="---\ndoc_id: rocket\n---\nRed."))
+    assert store.rejects.count == 0
+    assert store.texts() == {"Red."}
+
+
+def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", x="Blue.")
+    store.load(home)
+    store.load(folder(home, x="Red."))
+    assert (store.rejects.count, store.texts()) == (0, {"Red."})
+
+
+def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
+    other = folder(tmp_path / "o", kept="Not of this folder.")
+    store.load(home, other)
+    (home / "f1.md").unlink()
+    (home / "f2.md").rename(home / "renamed.md")
+    folder(home, f3="Changed.", new="New here.")
+    report = store.load(home, sync=True)
+    assert (report.gone, report.kept_back) == (2, [])
+    fresh = Store(tmp_path / "fresh.sqlite")
+    fresh.load(home, other)
+    assert sorted(store.rows()) == sorted(fresh.rows())
+
+
+def test_many_gone_are_asked_for_and_stay_without_an_answer(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", a="A.", b="B.", c="C.")
+    store.load(home)
+    (home / "a.md").unlink()
+    asked: list[Sequence[str]] = []
+    report = store.load(home, sync=True, agree=lambda gone: bool(asked.append(gone)))
+    assert (asked, report.kept_back, len(store.texts())) == ([["a.md"]], ["a.md"], 3)
+    store.load(home, sync=True, agree=lambda gone: True)
+    assert store.texts() == {"B.", "C."}
+
+
+def test_an_empty_folder_removes_nothing_unasked(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", a="A.")
+    store.load(home)
+    (home / "a.md").unlink()
+    report = store.load(home, sync=True)
+    assert (report.kept_back, store.texts()) == (["a.md"], {"A."})
+
+
+def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
+    store.load(home)
+    (home / "f1.md").write_bytes(b"\0\0")
+    report = store.load(home, sync=True)
+    assert (report.gone, "File 1." in store.texts(), store.rejects.count) == (0, True, 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may list everything")
+def test_a_folder_that_cannot_be_listed_removes_nothing(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
+    folder(home / "locked", x="X.")
+    store.load(home)
+    (home / "f1.md").unlink()
+    (home / "locked").chmod(0)
+    try:
+        report = store.load(home, sync=True)
+    finally:
+        (home / "locked").chmod(0o700)
+    assert (report.gone, len(report.warnings)) == (0, 1)
+
+
+def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a")
+    (home / "t.csv").write_text("name,age\nAnn,3\n")
+    store.load(home)
+    register = store.stores.register
+    assert register.text(NS, "t.csv") == "name: Ann\nage: 3\n\n"
+    (record,) = store.records().values()
+    assert record.converter.startswith("charset-normalizer-")
+    assert delete_document(store.stores, NS, "t.csv") == 1
+    assert register.text(NS, "t.csv") is None
+    assert store.records() == {}
+
+
+def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Path, capsys):
+    store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="Black."))
+    register = store.stores.register
+    assert list_loaded(register, None, True, True)
+    out = capsys.readouterr().out
+    (found,) = json.loads(out)["namespaces"]
+    assert (found["count"], found["chunks"]) == (2, 2)
+    assert [d["title"] for d in found["documents"]] == ["Tea", ""]
+    key = register.text(*KEY)
+    assert key is not None
+    assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out
+    assert list_loaded(register, None, True, False)
+    assert "a.md  1 chunks" in capsys.readouterr().out
+    delete_namespace(store.stores, NS)
+    assert not list_loaded(register, None, False, False)
