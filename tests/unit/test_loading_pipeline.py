@@ -234,14 +234,14 @@ def test_a_changed_text_replaces_its_chunk_and_what_it_stated(store: Store, tmp_
 
 def test_a_document_is_replaced_whole(store: Store, another: Callable[[], Store], tmp_path: Path):
     long = "# Whale\n\nBig.\n\n## Blue whale\n\nBlue.\n\n## Orca\n\nBlack.\n"
-    store.load(write(tmp_path / "v1", whale=long))
+    store.load(write(tmp_path / "in", whale=long))
     assert store.wiring.search_index().info(5).chunks == 3
-    report = store.load(write(tmp_path / "v2", whale="# Whale\n\nSmall now.\n"))
+    report = store.load(write(tmp_path / "in", whale="# Whale\n\nSmall now.\n"))
     assert report.removed == 2
     other = another()
-    other.load(tmp_path / "v2")
+    other.load(tmp_path / "in")
     assert store.digest() == other.digest()
-    store.load(write(tmp_path / "v3", whale="---\ntitle: empty\n---\n"))
+    store.load(write(tmp_path / "in", whale="---\ntitle: empty\n---\n"))
     assert store.wiring.search_index().info(5).chunks == 0
 
 
