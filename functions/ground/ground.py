@@ -57,7 +57,7 @@ def ground(
         run.warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
     hydrated = _hydrate(run, ranking, index)
     if hydrated.failed:
-        run.lose("hydration_incomplete")
+        run.do_without("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
     started = time.perf_counter()
     order, chunks = _unique(ranking, hydrated)
     reranker_name, places = _reranked(run, chunks, reranker)
@@ -112,7 +112,7 @@ def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrate
     except DocsToKGError as exc:
         raise NothingToCite(f"The passages could not be read: {exc}") from exc
     if not hydrated.chunks and hydrated.failed:
-        raise NothingToCite("None of the passages could be read.")
+        raise NothingToCite(f"None of the passages could be read: {hydrated.cause}")
     return hydrated
 
 

@@ -180,6 +180,15 @@ def _search(
         answers.by_channel[result.channel] = result
         if result.failure is not None or result.partial:
             run.lose(UNAVAILABLE[result.channel])
+        if result.cause is not None:  # a failure of the whole call is one line, written above
+            run.telemetry.log(
+                "WARNING",
+                "channel_failed",
+                request_id=run.request_id,
+                channel=result.channel,
+                reason=UNAVAILABLE[result.channel],
+                error=result.cause,
+            )
 
 
 def _fused(

@@ -1,5 +1,6 @@
 """Break what is embedded for real: files, locks, models; the caller gets the best there is."""
 
+import json
 import shutil
 import sqlite3
 import time
@@ -35,8 +36,12 @@ def sidecars(store):
 
 def test_without_the_vector_files_words_still_answer(copied_store, client_for) -> None:
     shutil.rmtree(sidecars(copied_store))
-    body = ask(client_for(copied_store))
+    log: list[str] = []
+    body = ask(client_for(copied_store, log))
     assert "dense_unavailable" in reasons(body)
+    (dense,) = [row for row in map(json.loads, log) if row.get("channel") == "dense"]
+    assert dense["event"] == "channel_failed" and dense["reason"] == "dense_unavailable"
+    assert "cannot be read" in dense["error"] and dense["request_id"]
     assert body["citations"][0]["chunk_id"] == "seizure"
     assert "bm25" in body["citations"][0]["channels"]
 

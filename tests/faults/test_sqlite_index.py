@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -408,3 +409,49 @@ def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> No
 
 if __name__ == "__main__":
     load(Path(sys.argv[1]), say=lambda step: print(json.dumps(step), flush=True))
+
+
+LOADER = """
+import sys
+from pathlib import Path
+from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
+writer = SqliteIndexWriter(Path(sys.argv[1]))
+writer.open_load("theirs", None, None, None)
+print("open", flush=True)
+sys.stdin.readline()
+writer.close_load()
+"""
+
+
+@pytest.mark.parametrize("end", ["finished", "killed"])
+def test_a_load_waits_for_the_end_of_another_process_s(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "store.sqlite"
+    theirs = subprocess.Popen(
+        [sys.executable, "-c", LOADER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert theirs.stdin is not None and theirs.stdout is not None
+    assert theirs.stdout.readline() == "open\n"
+    ours = SqliteIndexWriter(path)
+    opened = threading.Event()
+
+    def load() -> None:
+        ours.open_load("ours", None, None, None)
+        opened.set()
+
+    waiting = threading.Thread(target=load)
+    waiting.start()
+    assert not opened.wait(0.5)
+    if end == "killed":
+        theirs.kill()
+    else:
+        theirs.stdin.write("\n")
+        theirs.stdin.flush()
+    assert opened.wait(30.0)
+    theirs.communicate()
+    ours.close_load()
+    assert SqliteIndex(path).info(5.0).unfinished_load is False
+    waiting.join()
+    ours.close()

@@ -10,7 +10,13 @@ from typing import Unpack
 
 from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.opensearch_layout import Json, facts_alias, feature_name, numbers
-from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
+from docstokg.adapters.opensearch_server import (
+    Connection,
+    Server,
+    error_text,
+    index_notes,
+    schema_checked,
+)
 from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
@@ -108,10 +114,12 @@ class OpenSearchIndex:
         chunks: dict[str, StoredChunk] = {}
         missing: list[str] = []
         failed: list[str] = []
+        cause: str | None = None
         with schema_checked("_mget"):
             for found in answer["docs"]:
                 if "error" in found:
                     failed.append(found["_id"])
+                    cause = cause or error_text(found["error"])
                 elif found["found"] and _visible_to(
                     shown := json.loads(found["fields"]["shown"][0]), scope, groups
                 ):
@@ -120,7 +128,9 @@ class OpenSearchIndex:
                     missing.append(found["_id"])
         unanswered = set(wanted) - chunks.keys() - set(missing) - set(failed)
         failed += sorted(unanswered)
-        return Hydrated(chunks=chunks, missing=tuple(missing), failed=tuple(failed))
+        if unanswered:
+            cause = cause or f"{len(unanswered)} of {len(wanted)} were left out of the answer"
+        return Hydrated(chunks=chunks, missing=tuple(missing), failed=tuple(failed), cause=cause)
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
@@ -347,8 +357,17 @@ def _words(text: str) -> str:
 def _result(query: ChannelQuery, child: Json) -> ChannelResult:
     if "error" in child:
         late = "cancel" in json.dumps(child["error"]) or child.get("status") in (408, 504)
-        return ChannelResult(channel=query.channel, failure="timeout" if late else "unavailable")
-    partial = bool(child["timed_out"]) or child["_shards"]["failed"] > 0
+        return ChannelResult(
+            channel=query.channel,
+            failure="timeout" if late else "unavailable",
+            cause=error_text(child["error"]),
+        )
+    cause = None
+    if child["timed_out"]:
+        cause = "the search was stopped before its end"
+    elif broken := child["_shards"]["failed"]:
+        cause = f"{broken} of {child['_shards']['total']} shards failed"
+    partial = cause is not None
     found = child["hits"]["hits"]
     if query.channel == "facts":
         facts = tuple(
@@ -363,7 +382,11 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
             for hit in found
         )
         return ChannelResult(
-            channel="facts", facts=facts, took_ms=float(child["took"]), partial=partial
+            channel="facts",
+            facts=facts,
+            took_ms=float(child["took"]),
+            partial=partial,
+            cause=cause,
         )
     cosine = query.channel == "dense"
     hits = [
@@ -376,7 +399,11 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
         for hit in found
     ]
     return ChannelResult(
-        channel=query.channel, hits=tuple(hits), took_ms=float(child["took"]), partial=partial
+        channel=query.channel,
+        hits=tuple(hits),
+        took_ms=float(child["took"]),
+        partial=partial,
+        cause=cause,
     )
 
 

@@ -238,6 +238,11 @@ def _credentials(at: Connection) -> object | None:
     return signer
 
 
+def error_text(error: Json) -> str:
+    """Give the type and the reason of an error object, as the server's answers hold them."""
+    return f"{error.get('type')}: {str(error.get('reason'))[:200]}"
+
+
 def _reason(exc: vendor.TransportError) -> str:
     error = exc.info.get("error") if isinstance(exc.info, dict) else None
     told = error.get("reason") if isinstance(error, dict) else error

@@ -20,7 +20,13 @@ from docstokg.adapters.opensearch_layout import (
     numbers,
     template,
 )
-from docstokg.adapters.opensearch_server import Connection, Server, index_notes, schema_checked
+from docstokg.adapters.opensearch_server import (
+    Connection,
+    Server,
+    error_text,
+    index_notes,
+    schema_checked,
+)
 from docstokg.contracts.records import ChunkRecord, FactRecord
 from docstokg.domain.identity import namespaced
 from docstokg.domain.query_terms import option_words
@@ -346,7 +352,7 @@ class OpenSearchWriter:
         error: Json = busy[name]
         raise QuotaExceeded(
             f"index {alias!r} put off {len(left)} documents {BULK_TRIES} times, {name!r} for "
-            f"{error.get('type')}: {str(error.get('reason'))[:200]}"
+            f"{error_text(error)}"
         )
 
 
@@ -427,7 +433,7 @@ def _blocked(outcome: Json) -> bool:
 
 
 def _refusal(alias: str, name: str, status: int, error: Json) -> DocsToKGError:
-    told = f"{error.get('type')}: {str(error.get('reason'))[:200]}"
+    told = error_text(error)
     if error.get("type") == "cluster_block_exception":
         return Unavailable(f"index {alias!r} takes no writes now ({told})")
     return WrongAnswer(f"index {alias!r} refused {name!r} with {status}, {told}")

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,8 +74,8 @@ class SqliteIndex:
         for query, future in zip(queries, running, strict=True):
             try:
                 results.append(self._wait(future, deadline))
-            except Timeout:
-                results.append(_failed(query, "timeout", timeout_s * 1000))
+            except Timeout as exc:
+                results.append(_failed(query, exc, timeout_s * 1000))
         return tuple(results)
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
@@ -156,10 +156,8 @@ class SqliteIndex:
         started = time.perf_counter()
         try:
             result = self._answer(query, trip)
-        except Timeout:
-            return _failed(query, "timeout", (time.perf_counter() - started) * 1000)
-        except DocsToKGError:
-            return _failed(query, "unavailable", (time.perf_counter() - started) * 1000)
+        except DocsToKGError as exc:
+            return _failed(query, exc, (time.perf_counter() - started) * 1000)
         return result.model_copy(update={"took_ms": (time.perf_counter() - started) * 1000})
 
     def _answer(self, query: ChannelQuery, trip: "_Trip") -> ChannelResult:
@@ -424,10 +422,13 @@ def _noted(db: sqlite3.Connection, key: str) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _failed(
-    query: ChannelQuery, failure: Literal["unavailable", "timeout"], took_ms: float
-) -> ChannelResult:
-    return ChannelResult(channel=query.channel, failure=failure, took_ms=took_ms)
+def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelResult:
+    return ChannelResult(
+        channel=query.channel,
+        failure="timeout" if isinstance(exc, Timeout) else "unavailable",
+        took_ms=took_ms,
+        cause=str(exc),
+    )
 
 
 def _fact_hit(row: Any, score: float) -> FactHit:

@@ -4,22 +4,24 @@ They are derived: the rows of the index are the truth, a finished load writes th
 `<path>.d/<generation>/`, and only then names that folder in the index.
 """
 
+import fcntl
 import json
 import os
 import secrets
 import shutil
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.errors import Unavailable
+from docstokg.errors import Timeout, Unavailable
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -29,11 +31,49 @@ MANIFEST = "manifest.json"
 SECTIONS = ("dense", "sparse")
 READ_BYTES = 1 << 22
 FETCH = 2000
+LOCK_POLL_S = 0.1
 
 
 def sidecar_folder(path: Path) -> Path:
     """Name the folder of an index file's arrays."""
     return path.with_name(f"{path.name}.d")
+
+
+class LoadLock:
+    """Lets one process at a time load into an index file; the others wait for its end.
+
+    The system gives the lock back when a process is killed. Within a process it is not felt.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def acquire(self, timeout_s: float) -> None:
+        """Wait until no other process loads; `Timeout` after `timeout_s`."""
+        if self._file is not None:
+            return
+        until = time.monotonic() + timeout_s
+        folder = sidecar_folder(self._path)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "load.lock").open("ab")
+        while True:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as taken:
+                if time.monotonic() >= until:
+                    file.close()
+                    raise Timeout(f"another load into {self._path} does not end") from taken
+                time.sleep(LOCK_POLL_S)
+            else:
+                self._file = file
+                return
+
+    def release(self) -> None:
+        """Let the next process load."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from docstokg.adapters.sqlite_index_files import (
     SECTIONS,
     GenerationWriter,
+    LoadLock,
     Sidecars,
     remove_other_generations,
     write_dense,
@@ -37,6 +38,7 @@ from docstokg.domain.visibility import facet, facets
 from docstokg.errors import Misconfigured, Unavailable
 
 BUSY_S = 60.0
+LOAD_WAIT_S = 3600.0
 MERGE_SHARE = 20
 LOOK_UP = 500
 
@@ -48,6 +50,7 @@ class SqliteIndexWriter:
         self._path = Path(path)
         self._connection: sqlite3.Connection | None = None
         self._token_ids: dict[str, int] = {}
+        self._load_lock = LoadLock(self._path)
 
     def open_load(
         self,
@@ -56,7 +59,11 @@ class SqliteIndexWriter:
         dimension: int | None,
         sparse_model: str | None,
     ) -> None:
-        """Note the load and the spaces it writes; `Misconfigured` when they are other ones."""
+        """Note the load and the spaces it writes; `Misconfigured` when they are other ones.
+
+        While another process loads into this file it waits: up to an hour, then `Timeout`.
+        """
+        self._load_lock.acquire(LOAD_WAIT_S)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch()
         with self._transaction() as db:
@@ -178,6 +185,7 @@ class SqliteIndexWriter:
             _note(db, "bytes", str(self._path.stat().st_size))
         self._checkpoint()
         remove_other_generations(self._path, keep)
+        self._load_lock.release()
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
         """Yield `chunk UUID JSON` lines, then `fact ID JSON` lines, sorted."""
@@ -218,6 +226,7 @@ class SqliteIndexWriter:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        self._load_lock.release()
 
     def __del__(self) -> None:
         self.close()

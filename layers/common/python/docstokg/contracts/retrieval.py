@@ -43,7 +43,7 @@ class FactHit(Contract):
 class ChannelResult(Contract):
     """What one channel answered; a failure keeps the other channels alive.
 
-    Hits come by falling score, ties by uuid.
+    Hits come by falling score, ties by uuid. `cause`: why it failed or is partial, for the log.
     """
 
     channel: Channel
@@ -52,14 +52,17 @@ class ChannelResult(Contract):
     took_ms: float = 0.0
     failure: Literal["unavailable", "timeout"] | None = None
     partial: bool = False
+    cause: str | None = None
 
 
 class Hydrated(Contract):
     """Chunks read by uuid, in no promised order.
 
     `missing`: asked for and not visible or not there. `failed`: could not be read this time.
+    `cause`: why, for the log.
     """
 
     chunks: dict[str, StoredChunk] = {}
     missing: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    cause: str | None = None
