@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune bench-verbosity clean
+.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity clean
 # The laptop alone needs few packages; another store or a remote model needs its client too.
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
@@ -56,6 +56,12 @@ bench-verbosity: ## times and walks of the three verbosity modes, as CSV and Mar
 
 prune: ## remove versions of ENV that no rollback can want
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
+
+smoke: ## ask, load, delete and fire one alarm (URL=, ENV= for a deployed environment)
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
+
+index-job: ## a job on a real index (JOB="rebuild", "register --bucket B --role R", "snapshot N", "restore N")
+	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.index_jobs $(JOB)
 
 clean: ## remove what the targets made, but no data
 	@rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,7 @@
-"""What a million requests cost: list prices times what the bundles were measured to take."""
+"""What a million requests cost, and what an environment costs while nobody asks.
+
+List prices times what the bundles were measured to take, and times what the settings name.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.prune import KEPT_MACHINES
+from infra.settings import ENVIRONMENTS, Environment, environment
 from infra.specs import ROOT, SPECS
 
 MEASURED = ROOT / "benchmarks" / "bundles.json"
@@ -54,6 +59,25 @@ LOGS = Price("CloudWatch Logs, taken in", 0.50, "GB", "aws.amazon.com/cloudwatch
 XRAY = Price("X-Ray, traces recorded", 5.00, "million", "aws.amazon.com/xray/pricing")
 OUT = Price("data to the internet", 0.09, "GB", "aws.amazon.com/ec2/pricing/on-demand")
 WAF = Price("WAF, requests", 0.60, "million", "aws.amazon.com/waf/pricing")
+NODES = {
+    "t3.small.search": 0.036,
+    "t3.medium.search": 0.073,
+    "m7g.medium.search": 0.068,
+    "m7g.large.search": 0.135,
+    "r7g.large.search": 0.178,
+    "r7g.xlarge.search": 0.356,
+}
+"""OpenSearch Service, USD an hour."""
+SEARCH_PAGE = "aws.amazon.com/opensearch-service/pricing"
+DISK = Price("OpenSearch, gp3", 0.122, "GB-month", SEARCH_PAGE)
+SNAPSHOT = Price("SnapStart, cache", 0.0000015046, "GB-second", "aws.amazon.com/lambda/pricing")
+KEY = Price("KMS, key", 1.0, "month", "aws.amazon.com/kms/pricing")
+SECRET = Price("Secrets Manager, secret", 0.40, "month", "aws.amazon.com/secrets-manager/pricing")
+ALARM = Price("CloudWatch, alarm metric", 0.10, "month", "aws.amazon.com/cloudwatch/pricing")
+ACL = Price("WAF, web ACL", 5.0, "month", "aws.amazon.com/waf/pricing")
+RULE = Price("WAF, rule", 1.0, "month", "aws.amazon.com/waf/pricing")
+FIXED = (DISK, SNAPSHOT, KEY, SECRET, ALARM, ACL, RULE)
+MONTH_H = 730
 WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pricing")
 WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
 PRICES = (
@@ -165,6 +189,72 @@ def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> d
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a synthesised environment holds of what is billed by the month."""
+
+    alarm_metrics: int
+    secrets: int
+    rules: int
+
+
+def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -> dict[str, float]:
+    """USD a month while nobody asks, without graph and NAT, per line.
+
+    `machines`: how many state machine versions still name function versions of their own; the
+    pruner keeps KEPT_MACHINES, so a deploy after those adds nothing. The dashboard is one of the
+    three that cost nothing.
+    """
+    index = ours.index
+    found = {}
+    if index.kind == "managed":
+        nodes = index.data_nodes * NODES[index.instance_type]
+        nodes += index.managers * NODES[index.manager_type] if index.managers else 0.0
+        found["index, nodes"] = nodes * MONTH_H
+        found["index, disks"] = index.data_nodes * index.volume_gib * DISK.usd
+    memory = sum(MEMORY[name] for name in ours.snap_start) / 1024
+    found["snapshots of functions"] = memory * SNAPSHOT.usd * MONTH_H * 3600 * machines
+    found["key"] = KEY.usd
+    found["secrets"] = counts.secrets * SECRET.usd
+    found["alarms"] = counts.alarm_metrics * ALARM.usd
+    if counts.rules:
+        found["firewall"] = ACL.usd + counts.rules * RULE.usd
+    return found
+
+
+def counted(templates: Sequence[Mapping[str, Any]]) -> Counts:
+    """Count in the templates what the settings do not say."""
+    resources = [r for body in templates for r in body["Resources"].values()]
+
+    def of(kind: str) -> list[Mapping[str, Any]]:
+        return [r["Properties"] for r in resources if r["Type"] == kind]
+
+    metrics = 0
+    for alarm in of("AWS::CloudWatch::Alarm"):
+        # An expression over two metrics is billed as two alarm metrics.
+        metrics += sum("MetricStat" in m for m in alarm.get("Metrics", ())) or 1
+    rules = sum(len(acl["Rules"]) for acl in of("AWS::WAFv2::WebACL"))
+    return Counts(metrics, len(of("AWS::SecretsManager::Secret")), rules)
+
+
+def idle_table(counts: Mapping[str, Counts]) -> str:
+    """The fixed bill of a month, a column per environment, after one deploy and after ten."""
+    bills = {
+        (name, machines): idle_usd(environment(name), counts[name], machines)
+        for name in counts
+        for machines in (1, KEPT_MACHINES)
+    }
+    lines = dict.fromkeys(line for bill in bills.values() for line in bill)
+    titles = [f"{name}, {'first deploy' if machines == 1 else 'tenth'}" for name, machines in bills]
+    rows = ["| USD a month, idle | " + " | ".join(titles) + " |", "|---" * (len(bills) + 1) + "|"]
+    for line in lines:
+        cells = [f"{bill[line]:.2f}" if line in bill else "" for bill in bills.values()]
+        rows.append(f"| {line} | " + " | ".join(cells) + " |")
+    totals = [f"**{sum(bill.values()):.2f}**" for bill in bills.values()]
+    rows.append("| **total** | " + " | ".join(totals) + " |")
+    return "\n".join(rows) + "\n"
+
+
 def table(report: Mapping[str, Any], assumed: Assumed) -> str:
     """The bill per million requests, a column per kind of request, as Markdown."""
     bills = [lines_of(profile, report, assumed) for profile in PROFILES]
@@ -184,7 +274,8 @@ def table(report: Mapping[str, Any], assumed: Assumed) -> str:
 def prices() -> str:
     """The list prices used, as Markdown."""
     rows = ["| list price, us-east-1 | | page |", "|---|---|---|"]
-    rows += [f"| {price.what} | {price.each} | {price.page} |" for price in PRICES]
+    rows += [f"| {price.what} | {price.each} | {price.page} |" for price in (*PRICES, *FIXED)]
+    rows += [f"| {name} | {usd} USD an hour | {SEARCH_PAGE} |" for name, usd in NODES.items()]
     return "\n".join(rows) + "\n"
 
 
@@ -192,12 +283,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """`python -m infra.costs [--bundles FILE] [--cold-share F] ...`: print bill and prices."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--bundles", type=Path, default=MEASURED)
+    parser.add_argument("--templates", type=Path, default=ROOT / "cdk.out", help="of `make synth`")
     for name, default in {f: getattr(Assumed(), f) for f in Assumed.__slots__}.items():
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=type(default), default=default)
     options = vars(parser.parse_args(arguments))
     report = json.loads(options.pop("bundles").read_text(encoding="utf-8"))
-    sys.stdout.write(f"{table(report, Assumed(**options))}\n{prices()}")
+    counts = {}
+    for name in ENVIRONMENTS:
+        paths = sorted((options["templates"] / name).glob("*.template.json"))
+        if not paths:
+            raise SystemExit(f"no templates of {name}: `make synth ENV={name}` first")
+        counts[name] = counted([json.loads(path.read_text(encoding="utf-8")) for path in paths])
+    del options["templates"]
+    bill = table(report, Assumed(**options))
+    sys.stdout.write(f"{idle_table(counts)}\n{bill}\n{prices()}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The bill is list price times measured time, and the guide shows what the command prints."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,14 +10,19 @@ from infra.costs import (
     MEMORY,
     PROFILES,
     Assumed,
+    Counts,
     compute_usd,
+    counted,
     express_usd,
+    idle_table,
+    idle_usd,
     lines_of,
     prices,
     table,
 )
+from infra.settings import environment
 from infra.specs import SPECS
-from tests.infra.conftest import ROOT
+from tests.infra.conftest import ENVIRONMENTS, ROOT
 
 REPORT = json.loads(MEASURED.read_text("utf-8"))
 NOTHING = Assumed(
@@ -68,3 +74,31 @@ def test_the_guide_shows_this_bill() -> None:
     measured = (ROOT / "benchmarks" / "bundles.md").read_text("utf-8")
     for name, row in REPORT["functions"].items():
         assert f"| {name} | {row['mb']:.1f} | {row['import_cpu_ms']} |" in measured
+
+
+@pytest.fixture(scope="session")
+def counts(assembly: Path) -> dict[str, Counts]:
+    return {name: counted_in(assembly, name) for name in ENVIRONMENTS}
+
+
+def counted_in(assembly: Path, name: str) -> Counts:
+    paths = sorted((assembly / name).glob("*.template.json"))
+    return counted([json.loads(path.read_text("utf-8")) for path in paths])
+
+
+@pytest.mark.xdist_group("synth")
+@pytest.mark.timeout(900)
+def test_idle_environments_keep_to_their_price(counts: dict[str, Counts]) -> None:
+    """Without graph and NAT; after ten deploys as after the third, because old versions go."""
+    bills = {name: sum(idle_usd(environment(name), counts[name]).values()) for name in counts}
+    assert bills["dev"] <= 40
+    assert bills["staging"] <= 200
+    guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    assert idle_table(counts) in guide, "python -m infra.costs prints what belongs there"
+
+
+def test_a_snapshot_worked_by_hand() -> None:
+    # Three functions of 1,769 MB: 5.18262 GB x 2,628,000 s x 0.0000015046 USD.
+    bill = idle_usd(environment("prod"), Counts(0, 0, 0), machines=1)
+    assert bill["snapshots of functions"] == pytest.approx(20.4928, abs=1e-3)
+    assert bill["index, nodes"] == pytest.approx(730 * 3 * (0.178 + 0.068))

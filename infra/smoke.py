@@ -1,0 +1,273 @@
+"""Asks a deployed environment what only a deployed one can answer: `make smoke URL=...`.
+
+It loads three documents into a namespace of its own, asks for them, sends what a gateway must
+refuse, deletes them again and, where an environment is named, fires one alarm and waits until the
+alarm's history says that the topic took the message. The first wrong answer ends it with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infra.specs import ROOT
+
+TEXTS = {
+    "beacons": "The Orsel beacon glows amber during fog. Its keeper trims the lamp at dusk.",
+    "ferries": "The Marrow ferry leaves Tallow Quay at noon. It carries at most forty goats.",
+    "weirs": "The Quillon weir was rebuilt in 1931 after the spring flood broke its sluice.",
+}
+QUESTION = "When does the Marrow ferry leave Tallow Quay?"
+ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
+ALARM = "circuit-open"
+WAIT_S = 120.0
+LIMIT_S = 40.0
+
+
+class Wrong(Exception):
+    """The environment did not do what it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and JSON body of one request."""
+
+    status: int
+    body: Any
+
+
+Sign = Callable[[str, str, bytes], Mapping[str, str]]
+"""Method, URL, body -> the headers that say who asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The address of a deployment and how to speak to it."""
+
+    url: str
+    sign: Sign = field(default=lambda method, url, body: {})
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        """One request; a refusal is an answer as well."""
+        url = self.url.rstrip("/") + path
+        headers = {"Content-Type": "application/json", **self.sign(method, url, body or b"")}
+        request = urllib.request.Request(  # noqa: S310 - the operator's own address
+            url, data=body, headers=headers, method=method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:  # noqa: S310
+                return Answer(answer.status, json.loads(answer.read()))
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, _problem(error.read()))
+        except OSError as error:
+            raise Wrong(f"{method} {url}: {error}") from error
+
+    def post(self, path: str, **fields: Any) -> Answer:
+        """POST a JSON object."""
+        return self.ask("POST", path, json.dumps(fields).encode())
+
+
+def _problem(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return {"text": body.decode("utf-8", "replace")[:200]}
+
+
+def expect(right: bool, answer: Answer, what: str) -> None:
+    """Raise `Wrong` with the answer when it is not right."""
+    if not right:
+        raise Wrong(f"{what}: {answer.status} {json.dumps(answer.body)[:400]}")
+
+
+def is_there(service: Service) -> None:
+    """The contract, without a credential."""
+    answer = service.ask("GET", "/openapi.json")
+    expect(answer.status == 200 and "paths" in answer.body, answer, "no contract")
+
+
+def is_healthy(service: Service) -> None:
+    """Both stores, once something is loaded."""
+    answer = service.ask("GET", "/v1/health")
+    expect(answer.status == 200 and answer.body["status"] == "ok", answer, "not healthy")
+
+
+def refuses(service: Service) -> None:
+    """What the gateway and validate refuse, each with its own status and a problem."""
+    long = json.dumps({"query": "x" * 70_000}).encode()
+    for method, path, body, status in (
+        ("POST", "/v1/answer", b"not json", 400),
+        ("POST", "/v1/answer", b"", 400),
+        ("POST", "/v1/answer", long, 413),
+        ("GET", "/v1/answer", None, 405),
+        ("GET", "/v1/nothing-here", None, 404),
+    ):
+        answer = service.ask(method, path, body)
+        told = f"{method} {path} with {len(body or b'')} bytes must be {status}"
+        expect(answer.status == status and answer.body.get("status") == status, answer, told)
+
+
+def answers(service: Service, namespace: str) -> None:
+    """A cited answer from what was just loaded, not degraded, the question unchanged."""
+    written = {
+        "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {"max_tokens_gen": 256},
+    }
+    for query in (QUESTION, ODD):
+        answer = service.post("/v1/answer", query=query, namespace=namespace, **written)
+        expect(answer.status == 200, answer, "no answer")
+        documents = {citation["doc_id"] for citation in answer.body["citations"]}
+        expect("ferries.txt" in documents, answer, "the document that says it is not cited")
+        reasons = answer.body["diagnostics"]["degraded_reasons"]
+        expect(reasons == [], answer, f"degraded: {reasons}")
+        expect(answer.body["query"] == query, answer, "the question came back changed")
+
+
+def is_empty(service: Service, namespace: str) -> None:
+    """Nothing of the namespace is found any more."""
+    until = time.monotonic() + WAIT_S
+    while True:
+        answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
+        gone = answer.status == 200 and not answer.body["citations"]
+        if gone or time.monotonic() > until:
+            break
+        time.sleep(2)
+    expect(gone, answer, "what was deleted is still found")
+
+
+@contextmanager
+def loaded(namespace: str, variables: Mapping[str, str]) -> Iterator[None]:
+    """Three documents in both stores while the block runs; `variables`: as for `docstokg load`."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in TEXTS.items():
+            (Path(folder) / f"{name}.txt").write_text(text, encoding="utf-8")
+        _docstokg(["load", folder, "--namespace", namespace], variables)
+    try:
+        yield
+    finally:
+        _docstokg(["delete", "--namespace", namespace], variables)
+
+
+def _docstokg(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
+    command = [str(ROOT / ".venv" / "bin" / "docstokg"), *arguments]
+    done = subprocess.run(  # noqa: S603 - our own program
+        command, env=os.environ | dict(variables), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Wrong(f"docstokg {arguments[0]} ended with {done.returncode}: {done.stderr[-400:]}")
+
+
+def alarms_reach_the_topic(environment: str, cloudwatch: Any, wait_s: float = WAIT_S) -> None:
+    """Set one alarm by hand; its history must tell that its action was carried out."""
+    name = f"docstokg-{environment}-{ALARM}"
+    started = time.time() - 5
+    for state in ("ALARM", "OK"):
+        cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="make smoke")
+    until = time.monotonic() + wait_s
+    while True:
+        found = cloudwatch.describe_alarm_history(
+            AlarmName=name, HistoryItemType="Action", StartDate=started, MaxRecords=10
+        )["AlarmHistoryItems"]
+        told = [item["HistorySummary"] for item in found]
+        if any(text.startswith("Successfully executed action") for text in told):
+            return
+        if failed := [text for text in told if text.startswith("Failed")]:
+            raise Wrong(f"alarm {name} could not tell anybody: {failed[0]}")
+        if time.monotonic() > until:
+            raise Wrong(f"alarm {name} told nobody within {wait_s:.0f} s")
+        time.sleep(2)
+
+
+def smoke(service: Service, variables: Mapping[str, str], say: Callable[[str], object]) -> None:
+    """All checks that need no environment's name, in an order that names the first failure."""
+    namespace = f"smoke-{secrets.token_hex(4)}"
+    is_there(service)
+    say("up: the contract is served")
+    refuses(service)
+    say("refuses what it must")
+    with loaded(namespace, variables):
+        say(f"loaded three documents into {namespace}")
+        is_healthy(service)
+        say("index and graph are up")
+        answers(service, namespace)
+        say("answers with citations, not degraded")
+    is_empty(service, namespace)
+    say("deleted, and found no more")
+
+
+def bearer(token: str, key: str) -> Sign:
+    """Say who asks by a token and the usage plan's key."""
+    headers = {"Authorization": f"Bearer {token}"} | ({"X-Api-Key": key} if key else {})
+    return lambda method, url, body: headers
+
+
+def sigv4(region: str) -> Sign:
+    """Say who asks by the credentials of this shell."""
+    import boto3
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+
+    found = boto3.session.Session().get_credentials()
+    if found is None:
+        raise Wrong("no AWS credentials in this shell")
+    signer: Any = SigV4Auth(found.get_frozen_credentials(), "execute-api", region)
+
+    def sign(method: str, url: str, body: bytes) -> Mapping[str, str]:
+        request = AWSRequest(method, url, data=body, headers={"Content-Type": "application/json"})
+        signer.add_auth(request)
+        return dict(request.headers.items())
+
+    return sign
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"ok  {text}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """`python -m infra.smoke --url URL [--env ENV] [--token T --key K]`; stores as for `load`.
+
+    Without a token the requests are signed (IAM) where an environment is named, and bare where
+    none is: a server on this machine.
+    """
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--env", default="", help="an environment of infra/settings.py")
+    parser.add_argument("--token", default=os.environ.get("SMOKE_TOKEN", ""))
+    parser.add_argument("--key", default=os.environ.get("SMOKE_KEY", ""))
+    options = parser.parse_args(arguments)
+    try:
+        service = Service(options.url)
+        region = ""
+        if options.env:
+            from infra.settings import environment
+
+            region = environment(options.env).region
+            service = Service(options.url, sigv4(region))
+        if options.token:
+            service = Service(options.url, bearer(options.token, options.key))
+        smoke(service, {}, _say)
+        if options.env:
+            import boto3
+
+            alarms_reach_the_topic(options.env, boto3.client("cloudwatch", region_name=region))
+            _say("an alarm reached its topic")
+    except Wrong as exc:
+        raise SystemExit(f"WRONG  {exc}") from exc
+
+
+if __name__ == "__main__":
+    main()

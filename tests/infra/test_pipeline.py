@@ -1,0 +1,61 @@
+"""The one workflow file builds once and carries the same bundles through the environments."""
+
+import re
+from typing import Any
+
+import yaml
+
+from infra.settings import ENVIRONMENTS
+from tests.infra.conftest import ROOT
+
+FILE = ROOT / ".github" / "workflows" / "deliver.yml"
+WORKFLOW: dict[str, Any] = yaml.safe_load(FILE.read_text("utf-8"))
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
+
+
+def commands(job: str) -> str:
+    return "\n".join(step.get("run", "") for step in JOBS[job]["steps"])
+
+
+def uses(job: str) -> list[str]:
+    return [step["uses"].split("@")[0] for step in JOBS[job]["steps"] if "uses" in step]
+
+
+def test_bundles_are_built_once_and_promoted() -> None:
+    assert [name for name in JOBS if "make package" in commands(name)] == ["build"]
+    assert "actions/upload-artifact" in uses("build")
+    assert list(JOBS) == ["test", "build", *ENVIRONMENTS]
+    needs = {name: JOBS[name].get("needs") for name in JOBS}
+    assert needs == {
+        "test": None,
+        "build": "test",
+        "dev": "build",
+        "staging": "dev",
+        "prod": "staging",
+    }
+    for name in ENVIRONMENTS:
+        assert "actions/download-artifact" in uses(name)
+        assert JOBS[name]["environment"] == JOBS[name]["env"]["TARGET"] == name
+        order = [commands(name).find(word) for word in ("deploy --all", "make smoke", "make prune")]
+        assert order == sorted(order)
+        assert order[0] >= 0
+        assert JOBS[name]["permissions"]["id-token"] == "write"
+
+
+def test_only_main_is_deployed_and_no_key_lies_in_the_file() -> None:
+    for name in ("build", *ENVIRONMENTS):
+        assert JOBS[name]["if"] == "github.ref == 'refs/heads/main'"
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert not re.search(r"AKIA|aws[_-]secret", FILE.read_text("utf-8"), re.I)
+
+
+def test_every_command_is_one_of_ours() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    for name in JOBS:
+        for target in re.findall(r"\bmake ([a-z-]+)", commands(name)):
+            assert target in targets
+        for version in re.findall(r"aws-cdk@([\d.]+)", commands(name)):
+            assert f"aws-cdk@{version}" in guide
+        for path in re.findall(r"(?:^|\s)((?:scripts|\.ci)/\w+)", commands(name)):
+            assert (ROOT / path).is_file()

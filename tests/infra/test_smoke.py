@@ -1,0 +1,95 @@
+"""The smoke test passes where the service works and names what does not: a real server, moto."""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from infra.smoke import Answer, Service, Wrong, alarms_reach_the_topic, is_empty, smoke
+from tests.infra.conftest import ROOT
+
+pytestmark = [pytest.mark.xdist_group("smoke"), pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Iterator[dict[str, str]]:
+    """`docstokg serve` over a store of its own; the variables `docstokg load` needs for it."""
+    folder = tmp_path_factory.mktemp("smoke")
+    store = f"sqlite:///{folder / 'store.sqlite'}"
+    variables = {
+        "DOCSTOKG_INDEX_URL": store,
+        "DOCSTOKG_GRAPH_URL": store,
+        "DOCSTOKG_CACHE_DIR": str(cache_dir),
+    }
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = [str(Path(sys.executable).parent / "docstokg"), "serve", "--port", str(port)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            program, cwd=ROOT, env=os.environ | variables, stdout=log, stderr=log
+        )
+    try:
+        yield variables | {"URL": _address(folder / "log", process)}
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+    until = time.monotonic() + 120
+    while time.monotonic() < until and process.poll() is None:
+        if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text("utf-8")):
+            with contextlib.suppress(Wrong):
+                Service(found[0]).ask("GET", "/openapi.json")
+                return found[0]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text("utf-8"))
+
+
+def test_a_working_service_passes_every_check(served: dict[str, str]) -> None:
+    told: list[str] = []
+    smoke(Service(served["URL"]), served, told.append)
+    assert told[0].startswith("up")
+    assert "answers with citations, not degraded" in told
+    assert told[-1] == "deleted, and found no more"
+
+
+def test_a_document_that_stays_is_told(served: dict[str, str], monkeypatch: Any) -> None:
+    monkeypatch.setattr("infra.smoke.WAIT_S", 0.0)
+    service = Service(served["URL"])
+    kept = Answer(200, {"citations": [{"doc_id": "ferries"}]})
+    monkeypatch.setattr(Service, "ask", lambda self, *_: kept)
+    with pytest.raises(Wrong, match="still found"):
+        is_empty(service, "n")
+
+
+@pytest.mark.parametrize(
+    ("summary", "right"),
+    [
+        ("Successfully executed action arn:aws:sns:eu-central-1:111122223333:topic", True),
+        ("Failed to execute action arn:aws:sns:...: not authorized to perform SNS:Publish", False),
+    ],
+)
+def test_an_alarm_counts_when_its_history_says_it_spoke(summary: str, right: bool) -> None:
+    client: Any = boto3.session.Session("x", "x", region_name="eu-central-1").client("cloudwatch")
+    with Stubber(client) as stub:
+        stub.add_response("set_alarm_state", {})
+        stub.add_response("set_alarm_state", {})
+        history = {"AlarmHistoryItems": [{"HistorySummary": summary}]}
+        stub.add_response("describe_alarm_history", history)
+        if right:
+            alarms_reach_the_topic("dev", client)
+        else:
+            with pytest.raises(Wrong, match="SNS:Publish"):
+                alarms_reach_the_topic("dev", client)
+        stub.assert_no_pending_responses()
