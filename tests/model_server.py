@@ -27,6 +27,8 @@ class ModelServer:
     dimension: int = 8
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    connections: int = 0
+    hang_up: bool = False
     released: threading.Event = field(default_factory=threading.Event)
     port: int = 0
     tamper: Callable[[str, Any], Any] | None = None
@@ -48,6 +50,10 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
 
         def log_message(self, *args: object) -> None:
             """Stay silent."""
+
+        def setup(self) -> None:
+            state.connections += 1
+            super().setup()
 
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
@@ -122,6 +128,8 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+            # Closed without a word, as a server does that is restarted or tired of waiting.
+            self.close_connection = self.close_connection or state.hang_up
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.daemon_threads = True

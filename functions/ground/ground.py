@@ -12,6 +12,7 @@ from docstokg.contracts.response import (
     Channel,
     ChannelUse,
     Citation,
+    Fusion,
     Provenance,
     ProvidersUsed,
 )
@@ -26,6 +27,7 @@ from docstokg.contracts.state import (
     StepReport,
 )
 from docstokg.domain import budget, diversity, duplicates, relevance, snippets, time_budget
+from docstokg.domain.fusion import RRF_K
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite
 from docstokg.ports import Reranker, SearchIndex
@@ -257,6 +259,16 @@ def _blocks(
     return blocks
 
 
+def _fusion(plan: Plan) -> Fusion:
+    """Say how the channels were to be fused, whether or not they answered."""
+    by_rank = plan.retrieval.fusion == "rrf"
+    return Fusion(
+        method="RRF+MMR" if by_rank else "minmax+MMR",
+        k=RRF_K if by_rank else None,
+        lambda_=diversity.LAMBDA,
+    )
+
+
 def _report(
     plan: Plan,
     retrieval: Retrieval,
@@ -280,7 +292,7 @@ def _report(
     stats, gain = knowledge.gained(plan, retrieval, expansion, citations)
     return StepReport(
         channels=used,
-        fusion=retrieval.fusion,
+        fusion=_fusion(plan),
         kg_stats=stats,
         graph_gain=gain,
         providers=ProvidersUsed(

@@ -12,7 +12,6 @@ from docstokg.contracts.response import (
     ChannelRank,
     ChannelUse,
     DegradedReason,
-    Fusion,
     ProvidersUsed,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
@@ -214,11 +213,6 @@ def _fused(
         facts=_facts(results),
         query_vector=base64.b64encode(query_vector).decode() if query_vector else None,
         channels=_uses(results),
-        fusion=Fusion(
-            method="RRF+MMR" if by_rank else "minmax+MMR",
-            k=fusion.RRF_K if by_rank else None,
-            lambda_=diversity.LAMBDA,
-        ),
         providers=providers,
         index_model=answers.index_model,
         took_ms=run.took_ms(),

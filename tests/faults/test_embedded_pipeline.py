@@ -8,7 +8,9 @@ from contextlib import closing
 
 import pytest
 
+from docstokg.adapters.wordpieces import cassette_model
 from docstokg.contracts.response import RAGResponse
+from tests.onnx_files import FLOAT, write_model
 
 ASK = {"query": "What are seizures?", "budget": {"timeout_s": 2}}
 SLACK_S = 0.3
@@ -167,3 +169,18 @@ def test_a_cache_folder_that_cannot_be_made(small_store, client_for, tmp_path) -
 def test_the_shortest_deadline_is_kept(small_store, client_for) -> None:
     body = ask(client_for(small_store), {**ASK, "budget": {"timeout_s": 1}})
     assert body["citations"]
+
+
+def test_a_local_reranker_that_fails_on_the_way_leaves_the_order(
+    small_store, client_for, tmp_path
+) -> None:
+    shutil.copy(cassette_model() / "tokenizer.json", tmp_path / "tokenizer.json")
+    broken = write_model(tmp_path / "float.onnx", ["plus"], takes=FLOAT)
+    log: list[str] = []
+    client = client_for(small_store, log, rerank_provider="local", rerank_model_path=str(broken))
+    body = ask(client)
+    assert reasons(body) == {"reranker_unavailable"}
+    assert body["citations"][0]["chunk_id"] == "seizure"
+    assert body["diagnostics"]["providers"]["reranker"] is None
+    (line,) = [json.loads(text) for text in log if "rerank_failed" in text]
+    assert (line["kind"], line["request_id"]) == ("Unavailable", body["metadata"]["request_id"])

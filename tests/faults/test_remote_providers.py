@@ -1,12 +1,14 @@
 """Embedders and rerankers against a real loopback server that obeys and breaks their protocols."""
 
 import math
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from docstokg.adapters import http_json
 from docstokg.adapters.http_embedder import HttpEmbedder
 from docstokg.adapters.http_json import Endpoint
 from docstokg.adapters.http_reranker import HttpReranker
@@ -186,3 +188,29 @@ def test_settings_that_cannot_work() -> None:
         OnnxReranker(None)
     with pytest.raises(Misconfigured, match="missing"):
         OnnxReranker("/nowhere/model.onnx").warm()
+
+
+def test_one_connection_serves_call_after_call_and_a_lost_one_is_opened_again(
+    server: ModelServer,
+) -> None:
+    two = embedder(server.url)
+    for text in ("a", "b", "c"):
+        two.embed([text], 2.0)
+    assert server.connections == 1
+    server.hang_up = True
+    two.embed(["d"], 2.0)
+    two.embed(["e"], 2.0)
+    assert server.connections > 1
+    assert len(server.requests) == 5
+
+
+def test_certificates_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    create = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", lambda: read.append(1) or create())
+    http_json._tls_context.cache_clear()
+    one, two = (Endpoint(f"https://127.0.0.1:{port}/v1", None) for port in (9, 10))
+    for endpoint in (one, two, one):
+        with pytest.raises(Unavailable):
+            endpoint.post({}, 1.0)
+    assert read == [1]

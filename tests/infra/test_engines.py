@@ -103,7 +103,7 @@ def respond(payload: dict[str, Any]) -> dict[str, Any]:
 HEALTHY: dict[str, Step] = {
     "Validate": lambda _: validated(),
     "Expand": expand,
-    "Retrieve": gives({"degraded": [], "pool": ["a"], "fusion": {"method": "minmax+MMR"}}),
+    "Retrieve": gives({"degraded": [], "pool": ["a"]}),
     "Ground": gives({"degraded": [], "citations": [1], "blocks": ["x"], "relevant": True}),
     "Traverse": gives({"degraded": [], "graph": {"nodes": []}}),
     "Synthesize": gives({"degraded": [], "outcome": "answered", "answer": "It is [1]."}),
@@ -124,7 +124,7 @@ class Scenario:
 
 
 THROTTLED = "Lambda.TooManyRequestsException"
-BIG = {"degraded": [], "pool": ["\U0001f600" * 70_000], "fusion": {"method": "minmax+MMR"}}
+BIG = {"degraded": [], "pool": ["\U0001f600" * 70_000]}
 TWICE = {"degraded": ["bm25_unavailable", "dense_unavailable"], "pool": []}
 ONCE = {"degraded": ["splade_unavailable"], "pool": []}
 REFUSAL = {"statusCode": 400, "body": "{}"}

@@ -10,7 +10,7 @@ import pytest
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Filters, Scope
-from docstokg.contracts.response import BudgetLimits, Fusion
+from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import (
     Candidate,
     Expansion,
@@ -119,7 +119,6 @@ def retrieved(*pool: str, facts: tuple[FactRef, ...] = (), selected: int = 2) ->
         selected=tuple(uuids[:selected]),
         pool=tuple(Candidate(uuid=u, score=1.0 - i / 10) for i, u in enumerate(uuids)),
         facts=facts,
-        fusion=Fusion(method="minmax+MMR"),
     )
 
 
@@ -252,7 +251,6 @@ def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
     found = Retrieval(
         selected=tuple(uuids[:10]),
         pool=tuple(Candidate(uuid=u, score=3 - i / 300) for i, u in enumerate(uuids)),
-        fusion=Fusion(method="minmax+MMR"),
     )
     sources = [item.source for item in run(graph, "entity 0", found, limit=100).ranking]
     last = max(place for place, source in enumerate(sources) if source == "hybrid")
@@ -408,7 +406,6 @@ def test_the_message_stays_small_and_points_inside_itself() -> None:
     found = Retrieval(
         selected=tuple(uuids[:100]),
         pool=tuple(Candidate(uuid=u, score=1 - i / 300) for i, u in enumerate(uuids)),
-        fusion=Fusion(method="minmax+MMR"),
     )
     expansion = run(graph, "entity 0 \U0001f600 and entity 7", found, limit=100, max_hops=2)
     assert len(expansion.ranking) > 150

@@ -4,7 +4,10 @@ import http.client
 import json
 import ssl
 import time
+import weakref
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,10 +24,25 @@ from docstokg.errors import (
 )
 
 _LONGEST_ANSWER = 64 * 1024 * 1024
+_MOST_IDLE = 4
+
+
+@lru_cache(maxsize=1)
+def _tls_context() -> ssl.SSLContext:
+    """Read the trusted certificates once: doing it for each call costs tens of milliseconds."""
+    return ssl.create_default_context()
+
+
+def _close_all(connections: deque[http.client.HTTPConnection]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 class Endpoint:
-    """An address with its circuit: after five failures in a row nothing is sent for 30 s."""
+    """An address with its circuit: after five failures in a row nothing is sent for 30 s.
+
+    Connections are kept alive between calls, at most four idle ones.
+    """
 
     def __init__(
         self,
@@ -37,6 +55,8 @@ class Endpoint:
             raise Misconfigured(f"{url!r} is no http(s) address")
         self.url = url
         self._api_key = api_key
+        self._idle: deque[http.client.HTTPConnection] = deque()
+        weakref.finalize(self, _close_all, self._idle)
         self._breaker = Breaker(self._host(), counts=(DocsToKGError,), clock=clock)
 
     def post(self, payload: Mapping[str, Any], timeout_s: float) -> Any:
@@ -63,17 +83,41 @@ class Endpoint:
             raise WrongAnswer(f"{self._host()} answered something that is no JSON") from exc
 
     def _sent(self, body: bytes, timeout_s: float) -> Any:
-        parts = urlsplit(self.url)
-        connection: http.client.HTTPConnection
-        if parts.scheme == "https":
-            context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(
-                parts.hostname or "", parts.port, timeout=timeout_s, context=context
-            )
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            response, data = self._exchange(self._opened(timeout_s), body)
         else:
-            connection = http.client.HTTPConnection(
-                parts.hostname or "", parts.port, timeout=timeout_s
-            )
+            connection.timeout = timeout_s
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout_s)
+            try:
+                response, data = self._exchange(connection, body)
+            except (http.client.RemoteDisconnected, ConnectionError):
+                # The other side had closed it meanwhile: nothing was lost but the connection.
+                response, data = self._exchange(self._opened(timeout_s), body)
+        if response.status == http.HTTPStatus.TOO_MANY_REQUESTS:
+            raise QuotaExceeded(f"{self._host()} refused because of too many calls")
+        if response.status != http.HTTPStatus.OK:
+            raise Unavailable(f"{self._host()} answered with status {response.status}")
+        if len(data) > _LONGEST_ANSWER:
+            raise WrongAnswer(f"{self._host()} answered more than {_LONGEST_ANSWER} bytes")
+        return json.loads(data)
+
+    def _opened(self, timeout_s: float) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
+        return http.client.HTTPSConnection(
+            host, parts.port, timeout=timeout_s, context=_tls_context()
+        )
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, body: bytes
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        """Post and read all of the answer; the connection is kept for the next call, or closed."""
+        parts = urlsplit(self.url)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._api_key:
             headers["Authorization"] = f"Bearer {self._api_key}"
@@ -84,15 +128,14 @@ class Endpoint:
             data = response.read(_LONGEST_ANSWER + 1)
             if response.length and len(data) <= _LONGEST_ANSWER:
                 raise http.client.IncompleteRead(data, response.length)
-        finally:
+        except BaseException:
             connection.close()
-        if response.status == http.HTTPStatus.TOO_MANY_REQUESTS:
-            raise QuotaExceeded(f"{self._host()} refused because of too many calls")
-        if response.status != http.HTTPStatus.OK:
-            raise Unavailable(f"{self._host()} answered with status {response.status}")
-        if len(data) > _LONGEST_ANSWER:
-            raise WrongAnswer(f"{self._host()} answered more than {_LONGEST_ANSWER} bytes")
-        return json.loads(data)
+            raise
+        if response.isclosed() and not response.will_close and len(self._idle) < _MOST_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return response, data
 
     def _host(self) -> str:
         return urlsplit(self.url).netloc.rpartition("@")[2]

@@ -26,6 +26,7 @@ from docstokg.domain.visibility import may_see, required
 from docstokg.errors import DocsToKGError, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
+CANCELLED = "task_cancelled_exception"  # what `cancel_after_time_interval` ends a search with
 MAX_CLAUSES = 400  # the server allows 1,024 in all; the exact sub-field doubles the words
 MAX_TOKENS = 900
 EXACT_BOOST = 0.1
@@ -354,9 +355,19 @@ def _words(text: str) -> str:
     return text
 
 
+def _kinds(error: object) -> set[str]:
+    """Give the types an error and its causes name; their reasons may quote the question."""
+    if isinstance(error, list):
+        return set().union(*(_kinds(part) for part in error))
+    if not isinstance(error, dict):
+        return set()
+    own = {error["type"]} if isinstance(error.get("type"), str) else set()
+    return own.union(*(_kinds(part) for part in error.values()))
+
+
 def _result(query: ChannelQuery, child: Json) -> ChannelResult:
     if "error" in child:
-        late = "cancel" in json.dumps(child["error"]) or child.get("status") in (408, 504)
+        late = CANCELLED in _kinds(child["error"]) or child.get("status") in (408, 504)
         return ChannelResult(
             channel=query.channel,
             failure="timeout" if late else "unavailable",

@@ -189,7 +189,6 @@ class Retrieval(Contract):
     facts: Packed[tuple[FactRef, ...]] = ()
     query_vector: str | None = None
     channels: dict[Channel, ChannelUse] = {}
-    fusion: Fusion
     providers: ProvidersUsed = ProvidersUsed()
     index_model: str | None = None
     took_ms: float = 0.0

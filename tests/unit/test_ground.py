@@ -1,0 +1,117 @@
+"""Grounding cites what could be read, and says what it did without."""
+
+import json
+import math
+
+import pytest
+
+from docstokg.contracts.records import ChunkRecord, Scope
+from docstokg.contracts.response import BudgetLimits
+from docstokg.contracts.state import (
+    Candidate,
+    Expansion,
+    ExpansionPlan,
+    Plan,
+    Ranked,
+    Retrieval,
+    RetrievalPlan,
+)
+from docstokg.errors import NothingToCite, Unavailable
+from docstokg.observability import Telemetry
+from docstokg.usecases.run import Run
+from functions.ground.ground import ground
+from tests.contract.fakes import MemoryIndex
+
+
+def index(*names: str) -> MemoryIndex:
+    made = MemoryIndex()
+    made.open_load("run", None, None, None)
+    records = [
+        ChunkRecord(
+            uuid=name,
+            chunk_id=name,
+            namespace="default",
+            doc_id=name,
+            text=f"{name.title()} is a thing.",
+            text_sha256=name.rjust(64, "0"),
+            run_id="run",
+        )
+        for name in names
+    ]
+    made.put([(record, "print") for record in records])
+    made.close_load()
+    return made
+
+
+def step(log: list[str] | None = None, fusion: str = "minmax") -> Run:
+    plan = Plan(
+        request_id="r",
+        route="answer",
+        caller_sub="s",
+        namespace="default",
+        groups=None,
+        query="What is alpha?",
+        top_k=2,
+        started_ms=0,
+        deadline_ms=2**52,
+        retrieval=RetrievalPlan.model_validate({"channels": {}, "fusion": fusion, "time_s": 1.0}),
+        expansion=ExpansionPlan(enabled=False, time_s=1.0),
+        verbosity="snippet",
+        snippet_chars=200,
+        diagnostics=True,
+        budget_limits=BudgetLimits(
+            max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=5.0
+        ),
+    )
+    telemetry = Telemetry(write=[].append if log is None else log.append)
+    return Run(plan=plan, scope=Scope(namespace="default"), telemetry=telemetry)
+
+
+def found(*names: str) -> Retrieval:
+    pool = tuple(Candidate(uuid=name, score=1.0) for name in names)
+    return Retrieval(selected=names, pool=pool)
+
+
+class Refusing:
+    """A cross-encoder that is down."""
+
+    model = "cross"
+
+    def rank(self, query: str, passages: object, timeout_s: float) -> tuple[float, ...]:
+        raise Unavailable("127.0.0.1:9: ConnectionRefusedError")
+
+
+def test_a_lost_reranker_leaves_the_order_and_one_line() -> None:
+    log: list[str] = []
+    run = step(log)
+    names = ("beta", "alpha")
+    grounded = ground(run, found(*names), None, index=index(*names), reranker=Refusing())
+    assert [citation.uuid for citation in grounded.citations] == ["beta", "alpha"]
+    assert grounded.degraded == ("reranker_unavailable",)
+    (line,) = [json.loads(text) for text in log]
+    assert (line["event"], line["request_id"], line["kind"]) == (
+        "rerank_failed",
+        "r",
+        "Unavailable",
+    )
+
+
+@pytest.mark.parametrize(("fusion", "method"), [("rrf", "RRF+MMR"), ("minmax", "minmax+MMR")])
+def test_a_lost_retrieval_is_reported_with_the_rule_that_was_planned(
+    fusion: str, method: str
+) -> None:
+    # What the state machine passes on when retrieve crashed or timed out.
+    lost = Retrieval.model_validate({"failed": True})
+    expansion = Expansion(ranking=(Ranked(uuid="alpha", source="kg_expansion"),))
+    grounded = ground(step(fusion=fusion), lost, expansion, index=index("alpha"), reranker=None)
+    assert [citation.uuid for citation in grounded.citations] == ["alpha"]
+    assert grounded.report.fusion.method == method
+    with pytest.raises(NothingToCite):
+        ground(step(), lost, None, index=index(), reranker=None)
+
+
+def test_healthy_channels_that_find_nothing_are_a_warning() -> None:
+    grounded = ground(step(), found(), None, index=index(), reranker=None)
+    assert grounded.citations == ()
+    assert "Nothing was found" in grounded.warnings[0]
+    assert math.isfinite(grounded.report.grounding_ms)
