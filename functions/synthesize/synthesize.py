@@ -84,7 +84,7 @@ def _time_s(run: Run, *, first: bool, last: bool) -> float | None:
 
 
 def _extracted(run: Run, blocks: Sequence[Block], chosen: SynthesisPlan) -> Synthesis:
-    text = extractive.answer(run.plan.query, blocks, verdicts.weights(), chosen.max_tokens)
+    text = extractive.answer(run.plan.query, blocks, verdicts.judge(), chosen.max_tokens)
     return Synthesis(
         outcome="answered",
         answer=text,

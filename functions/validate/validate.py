@@ -48,7 +48,7 @@ class Rules(Contract):
     min_score: float
     max_blocks: int
     max_full_text_bytes: int
-    repair: Literal["drop", "report"]
+    repair: Literal["attribute", "drop", "report"]
     allow_system_prompt: bool
     verbosity_graph: bool
     cache_ttl_s: int

@@ -14,7 +14,7 @@ from docstokg.domain import extractive, notices
 from docstokg.domain.citations import find_markers
 from docstokg.domain.grounding import statements
 from docstokg.domain.vectors import pack
-from docstokg.domain.verdicts import weights
+from docstokg.domain.verdicts import judge
 from docstokg.errors import Timeout
 from docstokg.observability import Telemetry
 from docstokg.usecases.check_answer import check_answer
@@ -113,12 +113,53 @@ def test_sentences_point_into_the_answer() -> None:
 
 
 def test_orphans_with_valid_ones_left() -> None:
-    result = check("Seizures are electrical events in the brain [1][9]. More [3].")
-    assert result.answer == "Seizures are electrical events in the brain [1]. More."
+    result = check(
+        "Seizures are electrical events in the brain [1][9]. Anticonvulsants help many people [3]."
+    )
+    assert result.answer == (
+        "Seizures are electrical events in the brain [1]. Anticonvulsants help many people."
+    )
     assert result.grounding.invalid_citations == ("[9]", "[3]")
     assert result.confidence <= 0.5
-    assert notices.CITATIONS_UNAVAILABLE in result.warnings
+    assert notices.CITATIONS_REMOVED in result.warnings
+    assert notices.CITATIONS_UNAVAILABLE not in result.warnings
     assert not result.grounding.grounded
+
+
+def test_a_stump_goes_with_its_marker() -> None:
+    result = check("Seizures are electrical events in the brain [1]. See also [9].")
+    assert result.answer == "Seizures are electrical events in the brain [1]."
+    assert result.grounding.invalid_citations == ("[9]",)
+    kept = check("Seizures are electrical events in the brain [1]. See below.")
+    assert kept.answer.endswith("See below.")
+
+
+@pytest.mark.parametrize("answer", ["[1][2]", "[1] [2].", "[9]", "See also [9]."])
+def test_markers_alone_are_no_answer(answer: str) -> None:
+    result = check(answer)
+    assert (result.answer, result.confidence, result.grounding) == (notices.ABSTENTION, 0.0, None)
+
+
+def test_a_forgotten_marker_is_added_and_said() -> None:
+    bare = "Anticonvulsants reduce the frequency of seizures by 50 percent."
+    result = check(bare, repair="attribute")
+    assert result.answer == bare.replace(".", " [1].")
+    assert result.cited == (1,)
+    (sentence,) = result.grounding.sentences
+    assert (sentence.verdict, sentence.reasons) == ("supported", ("marker_added",))
+    assert result.grounding.grounded
+    assert check(bare).answer == bare
+
+
+def test_no_marker_is_added_without_support() -> None:
+    text = "Anticonvulsants never reduce seizures. It begins with febrile seizures."
+    result = check(text, repair="attribute")
+    assert (
+        result.answer
+        == "Anticonvulsants never reduce seizures. It begins with febrile seizures [2]."
+    )
+    first, second = result.grounding.sentences
+    assert (first.verdict, second.reasons) == ("uncited", ("marker_added",))
 
 
 def test_no_valid_marker_at_all() -> None:
@@ -215,7 +256,7 @@ PIECES = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(st.text(max_size=120), st.lists(PIECES, max_size=25).map("".join)),
-       st.sampled_from(["drop", "report"]))  # fmt: skip
+       st.sampled_from(["attribute", "drop", "report"]))  # fmt: skip
 def test_any_model_output_whatever(answer: str, repair: str) -> None:
     result = check(answer, repair=repair)
     given_ranks = {block.rank for block in BLOCKS}
@@ -240,7 +281,7 @@ def test_any_model_output_whatever(answer: str, repair: str) -> None:
 @given(st.text(min_size=3, max_size=60), st.text(max_size=200))
 def test_the_extractive_model_is_cited_by_construction(query: str, text: str) -> None:
     blocks = [*BLOCKS, Block(rank=7, uuid="u7", text=text, document_name="x", relevance=9)]
-    answer = extractive.answer(query, blocks, weights(), 300)
+    answer = extractive.answer(query, blocks, judge(), 300)
     result = check_answer(answer, blocks, query=query)
     assert result.grounding is None or not result.grounding.invalid_citations
     assert result.grounding is None or result.grounding.coverage == 1.0
@@ -256,7 +297,7 @@ def test_the_extractive_model_is_cited_by_construction(query: str, text: str) ->
     ],
 )  # fmt: skip
 def test_the_extractive_model_answers_with_source_sentences(query: str, expected: str) -> None:
-    answer = extractive.answer(query, BLOCKS, weights(), 300)
+    answer = extractive.answer(query, BLOCKS, judge(), 300)
     assert expected in answer
     report = check_answer(answer, BLOCKS, query=query).grounding
     assert report.grounded
@@ -264,13 +305,13 @@ def test_the_extractive_model_answers_with_source_sentences(query: str, expected
 
 
 def test_the_extractive_model_abstains() -> None:
-    assert extractive.answer("Who painted the Mona Lisa?", BLOCKS, weights(), 300) == (
+    assert extractive.answer("Who painted the Mona Lisa?", BLOCKS, judge(), 300) == (
         notices.ABSTENTION
     )
 
 
 def test_the_extractive_model_keeps_its_token_budget() -> None:
-    answer = extractive.answer("What are seizures of the brain?", BLOCKS, weights(), 20)
+    answer = extractive.answer("What are seizures of the brain?", BLOCKS, judge(), 20)
     assert -(-len(answer.encode()) // 4) <= 20
 
 

@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from docstokg.domain.verdicts import (
     Passage,
+    Weights,
     decide,
     examine,
-    parse_weights,
-    sentence_scores,
-    weights,
+    judge,
 )
 from docstokg.domain.wording import quantities, read, stem
 
@@ -22,13 +22,13 @@ TEXT = (
 PASSAGE = Passage("u-1", TEXT, base=100, header="Valproate trial")
 
 
-def judge(claim: str, *passages: Passage):
-    return decide(examine(claim, passages or (PASSAGE,), weights()), weights())
+def judged(claim: str, *passages: Passage):
+    return decide(examine(claim, passages or (PASSAGE,), judge()), judge())
 
 
 def test_a_quotation_is_supported_and_its_span_is_exact() -> None:
     claim = "valproate reduced the frequency of seizures by 49.6% within 12 weeks"
-    result = judge(claim)
+    result = judged(claim)
     assert (result.verdict, result.support, result.reasons) == ("supported", 1.0, ())
     assert result.evidence is not None
     assert result.evidence.uuid == "u-1"
@@ -45,8 +45,8 @@ def test_a_quotation_is_supported_and_its_span_is_exact() -> None:
     ],
 )
 def test_a_paraphrase_is_not_called_unsupported(claim: str) -> None:
-    assert judge(claim).verdict in ("supported", "weak")
-    assert judge(claim).reasons == ()
+    assert judged(claim).verdict in ("supported", "weak")
+    assert judged(claim).reasons == ()
 
 
 @pytest.mark.parametrize(
@@ -60,47 +60,39 @@ def test_a_paraphrase_is_not_called_unsupported(claim: str) -> None:
          {"weak", "unsupported"}),
         ("Ataxia (HP:0001250) is coded by the clinic", "id_label_mismatch", {"unsupported"}),
         ("Seizure (HP:0009999) is coded by the clinic", "id_not_in_source", {"unsupported"}),
-        ("Valproate did not reduce the frequency of seizures", "negation_mismatch",
-         {"weak", "unsupported"}),
+        ("Valproate did not reduce the frequency of seizures", "contradicted",
+         {"unsupported"}),
         ("SCN1A variants decrease the risk of febrile seizures", "contradiction_suspected",
          {"weak", "unsupported"}),
     ],
 )  # fmt: skip
 def test_reasons(claim: str, reason: str, verdicts: set[str]) -> None:
-    result = judge(claim)
+    result = judged(claim)
     assert reason in result.reasons
     assert result.verdict in verdicts
 
 
 def test_another_topic_is_unsupported() -> None:
-    assert judge("The Golden Gate Bridge opened to traffic in California").verdict == "unsupported"
+    assert judged("The Golden Gate Bridge opened to traffic in California").verdict == "unsupported"
 
 
 def test_two_passages_may_support_together() -> None:
     other = Passage("u-2", "Febrile seizures are common in Dravet syndrome.")
-    assert judge("Dravet syndrome has febrile seizures", PASSAGE, other).evidence.uuid == "u-2"
+    assert judged("Dravet syndrome has febrile seizures", PASSAGE, other).evidence.uuid == "u-2"
 
 
 def test_vectors_may_lift_a_paraphrase() -> None:
-    found = examine("The drug made fits rarer", (PASSAGE,), weights())
-    near = decide(found, weights(), [0.95] * len(found.evidence))
-    far = decide(found, weights(), [0.0] * len(found.evidence))
+    found = examine("The drug made fits rarer", (PASSAGE,), judge())
+    near = decide(found, judge(), [0.95] * len(found.evidence))
+    far = decide(found, judge(), [0.0] * len(found.evidence))
     assert near.support > far.support
-
-
-def test_rationale_comes_first() -> None:
-    sentences = ("Epilepsy is a disease.", "We found that valproate reduced seizures.", "Methods.")
-    scores = sentence_scores("Valproate reduces seizures", sentences, weights())
-    assert max(scores) == scores[1]
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=120), st.lists(st.text(max_size=150), max_size=3))
 def test_any_text_gets_a_verdict(claim: str, texts: list[str]) -> None:
     passages = [Passage(str(place), text) for place, text in enumerate(texts)]
-    result = (
-        judge(claim, *passages) if passages else decide(examine(claim, [], weights()), weights())
-    )
+    result = judged(claim, *passages) if passages else decide(examine(claim, [], judge()), judge())
     assert 0 <= result.support <= 1
     assert result.verdict in ("supported", "weak", "unsupported")
     if result.evidence is not None:
@@ -113,12 +105,12 @@ def test_any_text_gets_a_verdict(claim: str, texts: list[str]) -> None:
 def test_whole_sentences_of_a_source_are_supported(first: int, count: int) -> None:
     pieces = TEXT.split(". ")
     claim = ". ".join(pieces[first : first + count])
-    assert judge(claim).verdict == "supported"
+    assert judged(claim).verdict == "supported"
 
 
-def test_weights_say_where_they_come_from() -> None:
-    with pytest.raises(TypeError):
-        parse_weights({"idf": [], "rarest": 1, "sentence": {}, "lexical": {}, "dense": {}})
+def test_weights_are_read_strictly() -> None:
+    with pytest.raises(ValidationError):
+        Weights.model_validate({"idf": [], "rarest": 1, "lexical": {}, "dense": {}})
 
 
 @pytest.mark.parametrize(

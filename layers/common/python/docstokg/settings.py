@@ -61,8 +61,9 @@ class ModelSettings(Contract):
         description="what a request may choose",
     )
     allow_system_prompt: bool = Field(True, description="pass the client's style hint on")
-    repair: Literal["drop", "report"] = Field(
-        "report", description="drop removes unsupported sentences from an answer"
+    repair: Literal["attribute", "drop", "report"] = Field(
+        "report",
+        description="drop removes unsupported sentences, attribute adds markers a model forgot",
     )
     max_blocks: int = Field(5, ge=1, le=20, description="passages given to the model")
 

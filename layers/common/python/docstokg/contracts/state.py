@@ -137,7 +137,7 @@ class Plan(Contract):
     min_score: float = 0.3
     max_blocks: int = 5
     full_text_bytes: int = 16384
-    repair: Literal["drop", "report"] = "report"
+    repair: Literal["attribute", "drop", "report"] = "report"
     cache: CachePlan | None = None
     warnings: tuple[str, ...] = ()
     validation_ms: float = 0.0

@@ -61,7 +61,7 @@ def find_markers(text: str) -> tuple[Marker, ...]:
     full-width brackets with a number are malformed. `[^1]`, `[sic]`, `[1.5]`, `[95% CI 1-3]` and
     all brackets in code are no citations.
     """
-    code = _code_ranges(text)
+    code = code_ranges(text)
     found: list[Marker] = []
     at = 0
     for match in _MARKER.finditer(text):
@@ -196,7 +196,7 @@ def _at_line_start(text: str, start: int) -> bool:
     return not text[line:start].strip()
 
 
-def _code_ranges(text: str) -> list[tuple[int, int]]:
+def code_ranges(text: str) -> list[tuple[int, int]]:
     """Return the ranges of fenced blocks and inline code, in order, as CommonMark reads them."""
     if "`" not in text and "~~~" not in text:
         return []

@@ -10,7 +10,7 @@ from docstokg.domain.budget import tokens
 from docstokg.domain.citations import strip_markers
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.sentences import sentence_spans
-from docstokg.domain.verdicts import Weights, sentence_scores
+from docstokg.domain.verdicts import Judge
 from docstokg.domain.wording import content_stems, read
 from docstokg.domain.words import normalise, visible
 
@@ -43,18 +43,18 @@ class _Choice:
     stems: frozenset[str]
 
 
-def answer(query: str, blocks: Sequence[Block], fitted: Weights, max_tokens: int) -> str:
+def answer(query: str, blocks: Sequence[Block], judge: Judge, max_tokens: int) -> str:
     """Return up to three sentences of the blocks, each with the marker of its own block.
 
-    Score = probability of being evidence on the question x (0.5 + relevance / 20), doubled as far
-    as the sentence, with its block's header, holds the question's rare words. The abstention
+    Score = (0.5 + relevance / 20) x (0.1 + share of the question's rare words that the sentence,
+    with its block's header, holds). The abstention
     sentence is returned when no sentence holds a fifth of them (by rarity). Sentences far below
     the best (40 % of its score) are left out, and those that
     address a model instead of stating something are left out, and so are repetitions. Quoted
     brackets with digits become round, so that no source can forge a marker.
     """
     wanted = frozenset(content_stems(query)) | read(query).ids
-    weights = {stem: fitted.weigh(stem) for stem in wanted}
+    weights = {stem: judge.weigh(stem) for stem in wanted}
     total = sum(weights.values())
     choices: list[_Choice] = []
     best_coverage = 0.0
@@ -68,15 +68,14 @@ def answer(query: str, blocks: Sequence[Block], fitted: Weights, max_tokens: int
         if not texts:
             continue
         header = _header_words(block)
-        scores = sentence_scores(query, texts, fitted)
-        for place, (text, score) in enumerate(zip(texts, scores, strict=True)):
+        for place, text in enumerate(texts):
             stems = frozenset(content_stems(text)) | read(text).ids
             held = sum(
                 weight for stem, weight in weights.items() if stem in stems or stem in header
             )
             coverage = held / total if total else 0.0
             best_coverage = max(best_coverage, coverage)
-            value = score * (0.5 + block.relevance / 20) * (1 + coverage)
+            value = (0.5 + block.relevance / 20) * (0.1 + coverage)
             choices.append(_Choice(value, block.rank, place, text, stems))
     if best_coverage < _LEAST_COVERAGE:
         return ABSTENTION

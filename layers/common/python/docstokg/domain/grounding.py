@@ -1,18 +1,26 @@
 """The grounding report: which sentences of an answer its sources carry."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from docstokg.contracts.response import Grounding, SentenceVerdict
-from docstokg.domain.citations import Marker, find_markers, ranks_within, strip_markers
+from docstokg.domain.citations import (
+    Marker,
+    code_ranges,
+    find_markers,
+    ranks_within,
+    strip_markers,
+)
 from docstokg.domain.notices import is_abstention
 from docstokg.domain.sentences import Span, sentence_spans
 from docstokg.domain.words import WORD
 
 MIN_COVERAGE: Final = 0.7
 _SHORTEST_CLAIM: Final = 2
+_LONGEST_STUMP: Final = 3
+_EDGES: Final = " \t\r\n.,;:!?*_-"
 _FRAMING: Final = re.compile(
     r"^(?:(?:here (?:is|are)|below (?:is|are)|the following|in summary:?$|sources?:|references?:"
     r"|note:?$|i hope|let me know|based on the (?:provided|given|available)[^,]*[,:]?$"
@@ -95,3 +103,44 @@ def without(answer: str, spans: Collection[Span]) -> str:
                 at += 1
     kept.append(answer[at:])
     return "".join(kept).strip()
+
+
+def says_something(answer: str) -> bool:
+    """Tell whether an answer has a factual sentence or code; markers alone say nothing."""
+    return bool(code_ranges(answer)) or any(
+        statement.factual and WORD.search(statement.claim) for statement in statements(answer)
+    )
+
+
+def without_stumps(text: str, original: str) -> str:
+    """Return `text` without the short sentences that lost the marker they were written for.
+
+    `original`: the answer before its invalid markers were removed. "See also [9]." without its
+    marker is no statement, and goes with it.
+    """
+    marked = {
+        strip_markers(original[span.start : span.end]).strip(_EDGES)
+        for span in sentence_spans(original)
+        if find_markers(original[span.start : span.end])
+    }
+    stumps = [
+        span
+        for span in sentence_spans(text)
+        if not find_markers(text[span.start : span.end])
+        and (plain := text[span.start : span.end].strip(_EDGES)) in marked
+        and len(WORD.findall(plain)) <= _LONGEST_STUMP
+    ]
+    return without(text, stumps) if stumps else text
+
+
+def with_markers(text: str, ranks: Mapping[int, int]) -> str:
+    """Return `text` with markers before the final stop of sentences: {end of sentence: rank}."""
+    pieces: list[str] = []
+    at = 0
+    for end in sorted(ranks):
+        body = text[at:end].rstrip()
+        stop = len(body.rstrip(".!?\u2026\u3002"))
+        pieces.append(f"{body[:stop]} [{ranks[end]}]{body[stop:]}{text[at + len(body) : end]}")
+        at = end
+    pieces.append(text[at:])
+    return "".join(pieces)

@@ -9,6 +9,7 @@ SYNTHESIS_UNAVAILABLE: Final = (
 CITATIONS_UNAVAILABLE: Final = (
     "Citations unavailable for this response. Please verify information manually."
 )
+CITATIONS_REMOVED: Final = "Some citation markers were invalid and have been removed."
 LOW_COVERAGE: Final = "Some statements in this answer carry no citation."
 UNSUPPORTED: Final = "Some statements in this answer are not supported by the sources they cite."
 UNSUPPORTED_DROPPED: Final = (

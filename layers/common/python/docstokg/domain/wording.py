@@ -42,7 +42,7 @@ _NEGATIONS_TEXT: Final = (
     "insufficient independent independently false incorrect disprove refute dispensable "
     "unnecessary unaltered nonsignificant insignificant neg"
 )
-_NEGATIONS: Final = frozenset(_NEGATIONS_TEXT.split())
+NEGATIONS: Final = frozenset(_NEGATIONS_TEXT.split())
 _CONTRACTED_NOT: Final = re.compile(r"n['\u2019]t\b|\bnon-", re.IGNORECASE)
 _UP_WORDS_TEXT: Final = (
     "increase raise rise risen rose elevate enhance promote upregulate activate induce higher "
@@ -185,7 +185,7 @@ def read(text: str) -> Wording:
     folded = normalise(text)
     words = WORD.findall(folded)
     stems = tuple(stem(word) for word in words if word not in CLAIM_STOP_WORDS)
-    negations = sum(word in _NEGATIONS for word in words)
+    negations = sum(word in NEGATIONS for word in words)
     negations += len(_CONTRACTED_NOT.findall(folded))
     return Wording(
         stems=stems,

@@ -23,7 +23,11 @@ from docstokg.domain.confidence import (
 )
 from docstokg.usecases.comparison import Comparison
 
-_MOST_COMPARED = 12
+Repair = Literal["attribute", "drop", "report"]
+
+_MOST_COMPARED = 40
+_CLEARLY = 0.1
+_NEARLY = 0.15
 
 
 class CheckedAnswer(Contract):
@@ -44,9 +48,12 @@ def check_answer(
     citations: Sequence[Citation] = (),
     query: str = "",
     compare: Comparison | None = None,
-    repair: Literal["drop", "report"] = "report",
+    repair: Repair = "report",
 ) -> CheckedAnswer:
     """Check markers, sentences and confidence; never raises for what a model wrote.
+
+    `repair`: `drop` removes unsupported sentences, `attribute` gives a sentence without a marker
+    the marker of the passage that supports it, `report` changes nothing but invalid markers.
 
     `blocks`: exactly the passages the model was given. `citations`: where their scores and
     documents are read, by rank. Without `compare`, or without vectors in its time, the verdicts
@@ -55,15 +62,18 @@ def check_answer(
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
     given = {block.rank: block for block in blocks}
-    checked = markers.check_markers(answer, given)
-    if not checked.text.strip():
-        # Nothing but forged markers: what is left says nothing.
+    checked = _without_orphans(answer, given)
+    whole = checked.text
+    if not grounding.says_something(whole):
+        # Markers alone, forged or not, are no answer.
         return CheckedAnswer(answer=notices.ABSTENTION)
     if compare is not None:
         # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
-        compare.similarity(query, checked.text)
-    text, judged = checked.text, _judged(checked.text, given, compare)
+        compare.similarity(query, whole)
+    text, judged = whole, _judged(whole, given, compare)
     warnings: list[str] = []
+    if repair == "attribute":
+        text, judged = _attributed(text, judged, given, compare)
     if repair == "drop":
         text, judged, dropped = _repaired(text, judged, given, compare)
         if dropped:
@@ -83,7 +93,7 @@ def check_answer(
             warnings.append(notices.NO_EMBEDDER)
         value = _confidence(cited, given, citations, similarity)
     if checked.invalid or not cited:
-        warnings.append(notices.CITATIONS_UNAVAILABLE)
+        warnings.append(notices.CITATIONS_REMOVED if cited else notices.CITATIONS_UNAVAILABLE)
         value = min(value, CEILING_WITH_INVALID_CITATIONS)
     return CheckedAnswer(
         answer=text,
@@ -92,6 +102,18 @@ def check_answer(
         confidence=value,
         confidence_level=level(value),
         warnings=tuple(warnings),
+    )
+
+
+def _without_orphans(answer: str, given: Mapping[int, Block]) -> markers.CitedText:
+    """Remove invalid markers, and the stumps that were written for them only."""
+    checked = markers.check_markers(answer, given)
+    if not checked.invalid:
+        return checked
+    # What a stump leaves behind may join into a new marker.
+    again = markers.check_markers(grounding.without_stumps(checked.text, answer), given)
+    return dataclasses.replace(
+        again, invalid=tuple(dict.fromkeys((*checked.invalid, *again.invalid)))
     )
 
 
@@ -135,7 +157,8 @@ def ground_sentences(
     ]
     given = {block.rank: block for found in sources for block in found}
     judged = [
-        _against_sources(verdict, given) for verdict in _judged_statements(cited, given, compare)
+        _against_sources(verdict, given)
+        for verdict in _judged_statements(cited, given, compare, together=False)
     ]
     named = {rank for verdict in judged for rank in verdict.citations}
     return grounding.report(judged, cited=named, given=given, invalid=())
@@ -159,44 +182,57 @@ def _judged(
 
 
 def _judged_statements(
-    factual: Sequence[grounding.Statement], given: Mapping[int, Block], compare: Comparison | None
+    factual: Sequence[grounding.Statement],
+    given: Mapping[int, Block],
+    compare: Comparison | None,
+    *,
+    together: bool = True,
 ) -> tuple[SentenceVerdict, ...]:
-    """Judge each statement by the passages it cites, each alone and all together.
+    """Judge each statement by the passages it cites, each alone and, on request, all together.
+
+    Passages that were looked for and not cited stay apart: the subject of one with the predicate
+    of another is no support.
 
     Words choose the passages; vectors are asked about the chosen ones only, and not where a rule
     has settled the verdict.
     """
-    fitted = verdicts.weights()
-    chosen = [_best_examination(statement, given, fitted) for statement in factual]
+    judge = verdicts.judge()
+    chosen = [
+        _closest(statement.claim, _cited(statement, given, together=together), judge)
+        for statement in factual
+    ]
     unsettled = [one for one in chosen if one is not None and not verdicts.is_settled(one)]
-    vectors = compare if compare is not None and _fetched(unsettled, compare) else None
+    compared = [
+        one
+        for one in unsettled[:_MOST_COMPARED]
+        if compare is not None
+        and compare.fetch([one.claim, *(evidence.text for evidence in one.evidence)])
+    ]
     judged: list[SentenceVerdict] = []
     for statement, one in zip(factual, chosen, strict=True):
-        decided = _decided(one, fitted, vectors) if one is not None else None
         ranks = tuple(rank for rank in statement.ranks if rank in given)
-        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), decided))
+        judgement = _judgement(one, judge, compare if one in compared else None)
+        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), judgement))
     return tuple(judged)
 
 
-def _fetched(unsettled: Sequence[verdicts.Examination], compare: Comparison) -> bool:
-    """Embed what is to be compared, unless it is too much; tell whether there are vectors."""
-    pieces = dict.fromkeys(
-        piece
-        for one in unsettled
-        for piece in (one.claim, *(evidence.text for evidence in one.evidence))
-    )
-    return len(pieces) <= _MOST_COMPARED and compare.fetch(list(pieces))
-
-
-def _best_examination(
-    statement: grounding.Statement, given: Mapping[int, Block], fitted: verdicts.Weights
+def _closest(
+    claim: str, groups: Sequence[Sequence[verdicts.Passage]], judge: verdicts.Judge
 ) -> verdicts.Examination | None:
-    """Examine a statement by each of the groups it cites; the one that is worth most."""
-    return max(
-        (verdicts.examine(statement.claim, group, fitted) for group in _cited(statement, given)),
-        key=lambda one: _worth(verdicts.decide(one, fitted)),
-        default=None,
-    )
+    """Return the examination of the passages that speak most of the claim.
+
+    Among those whose support is nearly the highest the best verdict counts: a source far from the
+    claim cannot acquit what a near one contradicts.
+    """
+    examinations = [verdicts.examine(claim, group, judge) for group in groups]
+    judgements = [verdicts.decide(one, judge) for one in examinations]
+    most = max((judgement.support for judgement in judgements), default=0.0)
+    near = [
+        (_worth(judgement), one)
+        for judgement, one in zip(judgements, examinations, strict=True)
+        if judgement.support >= most - _NEARLY
+    ]
+    return max(near, key=lambda item: item[0])[1] if near else None
 
 
 def _worth(judgement: verdicts.Judgement) -> tuple[int, float]:
@@ -207,11 +243,11 @@ _ORDER = {"uncited": 0, "unsupported": 1, "weak": 2, "supported": 3}
 
 
 def _cited(
-    statement: grounding.Statement, given: Mapping[int, Block]
+    statement: grounding.Statement, given: Mapping[int, Block], *, together: bool
 ) -> list[list[verdicts.Passage]]:
     passages = [_passage(given[rank]) for rank in statement.ranks if rank in given]
     groups = [[passage] for passage in passages]
-    return [*groups, passages] if len(passages) > 1 else groups
+    return [*groups, passages] if together and len(passages) > 1 else groups
 
 
 def _passage(block: Block) -> verdicts.Passage:
@@ -219,15 +255,15 @@ def _passage(block: Block) -> verdicts.Passage:
     return verdicts.Passage(block.uuid, block.text, block.char_start + block.start, header)
 
 
-def _decided(
-    one: verdicts.Examination,
-    fitted: verdicts.Weights,
-    compare: Comparison | None,
-) -> verdicts.Judgement:
+def _judgement(
+    one: verdicts.Examination | None, judge: verdicts.Judge, compare: Comparison | None
+) -> verdicts.Judgement | None:
+    if one is None:
+        return None
     cosines = None
     if compare is not None and not one.quoted:
         cosines = compare.cosines(one.claim, [evidence.text for evidence in one.evidence])
-    return verdicts.decide(one, fitted, cosines)
+    return verdicts.decide(one, judge, cosines)
 
 
 def _verdict(
@@ -249,6 +285,55 @@ def _verdict(
         else None,
         reasons=judgement.reasons,
     )
+
+
+def _attributed(
+    text: str,
+    judged: tuple[SentenceVerdict, ...],
+    given: Mapping[int, Block],
+    compare: Comparison | None,
+) -> tuple[str, tuple[SentenceVerdict, ...]]:
+    """Give each sentence without a marker the marker of the passage that clearly supports it.
+
+    The places of the sentences move, so all are judged again; a sentence whose marker was added
+    says so among its reasons.
+    """
+    bare = [verdict for verdict in judged if not verdict.citations]
+    markers_added = {
+        verdict.end: rank
+        for verdict in bare
+        if (rank := _supporting_rank(text[verdict.start : verdict.end], given, compare)) is not None
+    }
+    if not markers_added:
+        return text, judged
+    written = grounding.with_markers(text, markers_added)
+    marked = {place for place, verdict in enumerate(judged) if verdict.end in markers_added}
+    again = tuple(
+        verdict.model_copy(update={"reasons": (*verdict.reasons, "marker_added")})
+        if place in marked
+        else verdict
+        for place, verdict in enumerate(_judged(written, given, compare))
+    )
+    return written, again
+
+
+def _supporting_rank(
+    sentence: str, given: Mapping[int, Block], compare: Comparison | None
+) -> int | None:
+    """Return the rank of the one passage that supports a sentence clearly better than others."""
+    statements = [
+        grounding.Statement(sentences.Span(0, len(sentence)), (rank,), sentence.strip(), True)
+        for rank in given
+    ]
+    verdict_of = dict(zip(given, _judged_statements(statements, given, compare), strict=True))
+    supporting = sorted(
+        (-verdict.support, rank)
+        for rank, verdict in verdict_of.items()
+        if verdict.verdict == "supported"
+    )
+    if not supporting or (len(supporting) > 1 and supporting[1][0] - supporting[0][0] < _CLEARLY):
+        return None
+    return supporting[0][1]
 
 
 def _repaired(
