@@ -15,6 +15,7 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
         readers=readers_of(wiring),
         embedder=wiring.embedder() if embed else None,
         sparse_encoder=wiring.sparse_encoder() if embed else None,
+        names=wiring.names(),
     )
 
 

@@ -46,6 +46,7 @@ class MemoryGraph:
         self._relations: dict[RelationKey, RelationRecord] = {}
         self._mentions: dict[tuple[str, str, str], MentionRecord] = {}
         self._degree: dict[str, int] = {}
+        self._recognisers: dict[str, str] = {}
 
     # ---- reading
 
@@ -365,8 +366,26 @@ class MemoryGraph:
     def chunk_uuids(self, namespace: str) -> Iterable[str]:
         return sorted(c.uuid for c in self._chunks.values() if c.namespace == namespace)
 
+    def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
+        rows = [c for c in self._chunks.values() if c.namespace == namespace]
+        return sorted((c.uuid, c.doc_id, c.title, c.section) for c in rows)
+
+    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for item in self._relations.values():
+            if item.namespace == namespace and item.evidence_uuid in uuids:
+                found.setdefault(item.evidence_uuid, set()).update((item.source, item.target))
+        return found
+
+    def recogniser(self, namespace: str) -> str | None:
+        return self._recognisers.get(namespace)
+
+    def note_recogniser(self, namespace: str, name: str) -> None:
+        self._recognisers[namespace] = name
+
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         if uuids is None:
+            self._recognisers.pop(namespace, None)
             gone = {c.uuid for c in self._chunks.values() if c.namespace == namespace}
             self._entities = {k: v for k, v in self._entities.items() if k[0] != namespace}
             self._relations = {k: v for k, v in self._relations.items() if k[0] != namespace}

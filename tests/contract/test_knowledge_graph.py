@@ -303,6 +303,31 @@ def test_edges_to_what_was_fetched_before_come_with_a_further_hop(store: Store) 
     assert (number("a"), BRIDGE) in {(m.uuid, m.entity_id) for m in more.mentions}
 
 
+def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) -> None:
+    labels = {row[0]: row[1:] for row in store.writer.labels(SPACE)}
+    assert list(labels) == sorted(labels) and number("z", "other") not in labels
+    node = ChunkNode(
+        uuid=number("a"), chunk_id="a", namespace=SPACE, doc_id="d9", title="T", section="S"
+    )
+    store.writer.put_chunks([node])
+    assert {row[0]: row[1:] for row in store.writer.labels(SPACE)} == {
+        **labels,
+        number("a"): ("d9", "T", "S"),
+    }
+    uuids = [number("a"), number("b"), number("c")]
+    assert store.writer.stated(SPACE, uuids) == {
+        number("b"): {"MONDO:1", "HP:0001250"},
+        number("c"): {SECRET, "MONDO:1"},
+    }
+    assert not store.writer.recogniser(SPACE)
+    for name in ("one", "two"):
+        store.writer.note_recogniser(SPACE, name)
+        assert store.writer.recogniser(SPACE) == name
+    assert not store.writer.recogniser("other")
+    store.writer.delete(SPACE, None)
+    assert not store.writer.recogniser(SPACE)
+
+
 def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store: Store) -> None:
     assert "HP:0001250" in entity_ids(ask(store, entity_ids=("hp:0001250",)))
     assert ask(store, alias_keys=("hp 0001250",)).aliases[0].entity_id == "HP:0001250"

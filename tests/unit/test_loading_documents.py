@@ -11,6 +11,7 @@ from docstokg.adapters.conversion_formats import converter_of, installed_version
 from docstokg.adapters.convert_markdown import MarkdownConverter
 from docstokg.adapters.wordpieces import EstimatedPieces, WordPieces
 from docstokg.contracts.outline import Outline
+from docstokg.loading.candidates import Labels
 from docstokg.loading.chunking import ENCODER_PIECES
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.readers.documents import (
@@ -82,7 +83,7 @@ def test_front_matter_counts_in_offsets_and_becomes_fields_and_metadata(tmp_path
     assert (chunk.id, chunk.doc_id, chunk.title) == ("field-guide#0", "field-guide", "A guide")
     assert (chunk.acl, chunk.topics) == (("staff",), ("plants",))
     assert chunk.metadata == {"written": "2024-05-06", "nested": {"a": [1, 2]}}
-    assert (chunk.section, chunk.anchor, chunk.names) == ("Lace", "lace", ("Lace",))
+    assert (chunk.section, chunk.anchor) == ("Lace", "lace")
     assert chunk.char_start == text.index("# Lace")
     assert text[chunk.char_start :].startswith(chunk.text)
     assert chunk.whole
@@ -117,7 +118,9 @@ def test_headings_cut_and_generic_ones_name_nothing(tmp_path):
         "Blue whale",
         "Old style",
     ]
-    assert [chunk.names for chunk in chunks] == [("Whales",), (), ("Blue whale",), ("Old style",)]
+    labels = Labels((), (), set())
+    names = [labels.heading(chunk.section) for chunk in chunks]
+    assert names == ["Whales", None, "Blue whale", "Old style"]
     assert {chunk.title for chunk in chunks} == {"Whales"}
     assert "# no heading" in chunks[2].text
 

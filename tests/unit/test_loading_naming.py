@@ -2,6 +2,7 @@
 
 from docstokg.domain.folding import alias_keys
 from docstokg.domain.identity import entity_id, is_id
+from docstokg.loading.candidates import Labels
 from docstokg.loading.naming import Aliases, Names
 
 
@@ -42,7 +43,7 @@ def test_an_own_entity_taken_over_by_a_curie_is_not_linked():
     aliases.put("HP:1", "Seizure", ())
     names = Names()
     names.add(aliases.of_curies())
-    linking = set(aliases.for_linking(names))
+    linking = set(aliases.for_linking(names, Labels((), (), set()), set()))
     assert ("seizure", "HP:1", True) in linking
     assert all(entry[1] != own for entry in linking)
 

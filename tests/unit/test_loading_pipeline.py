@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from docstokg.contracts.records import Scope
+from docstokg.contracts.records import FoundName, Scope
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.context import LoadOptions, LoadReport
@@ -16,6 +17,7 @@ from docstokg.loading.edges import stating_sentence
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.removal import delete_document, delete_namespace
+from docstokg.ports import NameFinder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.load_stores import stores_of
@@ -60,9 +62,9 @@ class Store:
         self.wiring = Wiring(settings)
         self.rejects = RejectLog()
 
-    def load(self, folder: Path, **options: Any) -> LoadReport:
+    def load(self, folder: Path, names: NameFinder | None = None, **options: Any) -> LoadReport:
         self.rejects = RejectLog()
-        stores = stores_of(self.wiring, embed=False)
+        stores = replace(stores_of(self.wiring, embed=False), names=names)
         return load([folder], LoadOptions(embed=False, **options), stores, self.rejects)
 
     def rows(self, namespace: str = NS) -> list[str]:
@@ -146,7 +148,7 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
         ("c4", status),
     }
     title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
-    assert [entity.type for entity in title] == ["Title", "Title"]
+    assert [entity.type for entity in title] == ["Title", None]
 
 
 def test_a_triple_end_is_the_curie_that_has_its_name(store: Store, tmp_path: Path):
@@ -308,7 +310,7 @@ def test_a_chunk_is_about_its_title_its_heading_and_what_its_file_says(
     store: Store, tmp_path: Path
 ):
     rows = [
-        {"id": "c1", "doc_id": "d", "title": "Epilepsy", "text": "Seizure here."},
+        {"id": "c1", "doc_id": "d", "title": "Epilepsy", "text": "It hurts here."},
         {"id": "c2", "doc_id": "e", "text": "Seizure and epilepsy here.",
          "mentions": [{"entity": "X:7", "about": True},
                       {"entity": "X:8", "start": 0, "end": 7, "about": True},
@@ -376,3 +378,51 @@ def test_the_sentence_that_states_a_triple_is_found():
     assert stating_sentence(text, "brain", "Organ") == (9, 31)
     assert stating_sentence(text, "brain", "nothing") is None
     assert stating_sentence(text, "brain", "liver") is None
+
+
+MANUALS = {
+    f"page{n}": f"# Tool{n}x\n\nTool{n}x reads what Marie Dupont wrote.\n\n## Handy stuff\n\n"
+    f"Handy stuff of Tool{(n + 1) % 6}x and of the Northwind Vault.\n"
+    for n in range(6)
+}
+
+
+def test_names_in_plain_documents_become_entities_and_labels_of_many_do_not(
+    store: Store, another: Callable[[], Store], tmp_path: Path
+):
+    report = store.load(write(tmp_path / "all", **MANUALS))
+    names = {name for _, name in store.mentions()}
+    assert entity_id("Marie Dupont") in names and entity_id("Northwind Vault") in names
+    assert entity_id("Tool3x") in names
+    assert entity_id("Handy stuff") not in names  # it heads a section in six documents
+    assert {name for _, name in store.abouts()} == {entity_id(f"Tool{n}x") for n in range(6)}
+    assert report.names_by == "capitals-1"
+    parts = another(), another()
+    for part, order in zip(parts, (sorted(MANUALS), sorted(MANUALS, reverse=True)), strict=True):
+        for number, page in enumerate(order):
+            part.load(write(tmp_path / f"{number}{page}", **{page: MANUALS[page]}))
+        assert part.rows() == store.rows()
+
+
+class Shouts:
+    """A recogniser that knows one name."""
+
+    model = "shouts==1"
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        found = FoundName("Northwind Vault", "Organization")
+        return tuple((found,) if found.text in text else () for text in texts)
+
+
+def test_a_load_with_another_recogniser_names_and_links_earlier_chunks_anew(
+    store: Store, another: Callable[[], Store], tmp_path: Path
+):
+    old, new = dict(list(MANUALS.items())[:4]), dict(list(MANUALS.items())[4:])
+    store.load(write(tmp_path / "old", **old))
+    assert entity_id("Marie Dupont") in {name for _, name in store.mentions()}
+    store.load(write(tmp_path / "new", **new), names=Shouts())
+    clean = another()
+    clean.load(write(tmp_path / "all", **MANUALS), names=Shouts())
+    assert store.rows() == clean.rows()
+    assert entity_id("Marie Dupont") not in {name for _, name in store.mentions()}
+    assert store.wiring.graph_writer().recogniser(NS) == "shouts==1"

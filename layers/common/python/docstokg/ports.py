@@ -16,6 +16,7 @@ from docstokg.contracts.records import (
     DocumentRecord,
     EntityRecord,
     FactRecord,
+    FoundName,
     GraphInfo,
     IndexInfo,
     MentionRecord,
@@ -193,6 +194,22 @@ class GraphWriter(Protocol):
         """Yield every chunk uuid of a namespace, sorted."""
         ...
 
+    def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
+        """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
+        ...
+
+    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        ...
+
+    def recogniser(self, namespace: str) -> str | None:
+        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        ...
+
+    def note_recogniser(self, namespace: str, name: str) -> None:
+        """Note what finds the names in a namespace's texts."""
+        ...
+
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         ...
@@ -233,6 +250,19 @@ class Embedder(Protocol):
         `parts`: per text, the stretches in code points. A model that reads the text once may take
         their vectors from that reading. See `domain.vectors.packed`.
         """
+        ...
+
+
+class NameFinder(Protocol):
+    """Texts to the names of people, places and things in them; used by loads only."""
+
+    @property
+    def model(self) -> str:
+        """Name the recogniser, as the graph records it."""
+        ...
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        """Return the names of each text, each once."""
         ...
 
 

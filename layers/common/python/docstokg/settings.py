@@ -80,6 +80,9 @@ class EncoderSettings(Contract):
     embed_dimension: int | None = Field(None, description="needed for models not known here")
     embed_api_key: str | None = Field(None, description="key of the embedding provider")
     sparse: Literal["local", "none"] = Field("local", description="learned sparse weights")
+    names: Literal["auto", "rule"] = Field(
+        "auto", description="who finds names in texts at a load; auto: spaCy where installed"
+    )
     provider_jina_enabled: bool = Field(True, description="flag: use Jina for embeddings")
 
 

@@ -19,6 +19,7 @@ from docstokg.ports import (
     IndexWriter,
     KnowledgeGraph,
     LanguageModel,
+    NameFinder,
     PieceCounter,
     Reranker,
     ResponseCache,
@@ -226,6 +227,19 @@ class Wiring:
         from docstokg.adapters.vector_cache import CachedSparseEncoder
 
         return CachedSparseEncoder(NumpySplade(), self.cache_folder())
+
+    @once
+    def names(self) -> NameFinder | None:
+        """Give what finds names in texts at a load, or None: then a rule does."""
+        if self.settings.names == "rule":
+            return None
+        from docstokg.adapters import spacy_names
+
+        if not spacy_names.is_installed():
+            return None
+        from docstokg.adapters.vector_cache import CachedNames
+
+        return CachedNames(spacy_names.SpacyNames(), self.cache_folder())
 
     @once
     def piece_counter(self) -> PieceCounter:

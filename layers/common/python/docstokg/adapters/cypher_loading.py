@@ -8,7 +8,8 @@ PUT_CHUNKS = Template(
     """UNWIND $p.rows AS row
 MERGE (c:Chunk {uuid: row.uuid})
 SET c.key = row.key, c.chunk_id = row.chunk_id, c.namespace = row.namespace,
-  c.doc_id = row.doc_id, c.title = row.title, c.acl = row.acl, c.open = row.open,
+  c.doc_id = row.doc_id, c.title = row.title, c.section = row.section,
+  c.acl = row.acl, c.open = row.open,
   c.topics = row.topics, c.facets = row.facets, c.degree = coalesce(c.degree, 0)
 MERGE (d:Document {key: row.document})
 SET d.namespace = row.namespace, d.doc_id = row.doc_id
@@ -273,6 +274,35 @@ WITH e LIMIT $p.batch DETACH DELETE e RETURN count(*) AS done""",
     {"namespace": "default", "batch": 1000},
 )
 
+LABELS = Template(
+    "labels",
+    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
+RETURN c.uuid AS uuid, c.doc_id AS doc_id, c.title AS title, coalesce(c.section, '') AS section
+ORDER BY uuid LIMIT $p.batch""",
+    {"namespace": "default", "after": "", "batch": 1000},
+)
+
+STATED = Template(
+    "stated",
+    """UNWIND $p.uuids AS uuid
+MATCH (s:Entity)-[r:RELATED_TO {evidence_uuid: uuid}]->(t:Entity)
+WHERE r.namespace = $p.namespace
+RETURN uuid, collect(s.id) + collect(t.id) AS ends""",
+    {"namespace": "default", "uuids": ["u"]},
+)
+
+RECOGNISER = Template(
+    "recogniser",
+    "MATCH (s:Store {name: $p.name}) RETURN s.recogniser AS recogniser",
+    {"name": "docstokg/default"},
+)
+
+NOTE_RECOGNISER = Template(
+    "note_recogniser",
+    "MERGE (s:Store {name: $p.name}) SET s.recogniser = $p.recogniser",
+    {"name": "docstokg/default", "recogniser": ""},
+)
+
 CHUNK_UUIDS = Template(
     "chunk_uuids",
     """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
@@ -297,7 +327,8 @@ DIGESTS: tuple[Template, ...] = (
     Template(
         "chunk",
         """MATCH (c:Chunk {namespace: $p.namespace})
-RETURN [c.uuid, c.chunk_id, c.doc_id, c.title, c.acl, c.topics, c.facets] AS row""",
+RETURN [c.uuid, c.chunk_id, c.doc_id, c.title, coalesce(c.section, ''), c.acl, c.topics,
+  c.facets] AS row""",
         {"namespace": "default"},
     ),
     Template(

@@ -60,6 +60,7 @@ class Neo4jGraphWriter:
                     "doc_id": node.doc_id,
                     "document": namespaced(node.namespace, node.doc_id),
                     "title": node.title,
+                    "section": node.section,
                     "acl": sorted(set(node.acl)),
                     "open": not node.acl,
                     "topics": topics,
@@ -178,6 +179,33 @@ class Neo4jGraphWriter:
                 return
             after = rows[-1]["uuid"]
 
+    def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
+        """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
+        after = ""
+        while True:
+            page = {"namespace": namespace, "after": after, "batch": PAGE}
+            rows = self._read(cypher.LABELS, page)
+            for row in rows:
+                yield row["uuid"], row["doc_id"], row["title"], row["section"]
+            if len(rows) < PAGE:
+                return
+            after = rows[-1]["uuid"]
+
+    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        rows = self._read(cypher.STATED, {"namespace": namespace, "uuids": list(uuids)})
+        return {row["uuid"]: set(row["ends"]) for row in rows}
+
+    def recogniser(self, namespace: str) -> str | None:
+        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        rows = self._read(cypher.RECOGNISER, {"name": f"{STORE}/{namespace}"})
+        return rows[0]["recogniser"] if rows else None
+
+    def note_recogniser(self, namespace: str, name: str) -> None:
+        """Note what finds the names in a namespace's texts."""
+        note = {"name": f"{STORE}/{namespace}", "recogniser": name}
+        self._write(cypher.NOTE_RECOGNISER, note)
+
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         gone = 0
@@ -186,6 +214,7 @@ class Neo4jGraphWriter:
             some = {"namespace": namespace, "uuids": wanted[start : start + BATCH]}
             gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
         if uuids is None:
+            self.note_recogniser(namespace, "")
             self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)
         self._tidy()
         return gone

@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS graph_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS graph_chunks (
   chunk INTEGER PRIMARY KEY, namespace TEXT NOT NULL, uuid TEXT NOT NULL, chunk_id TEXT NOT NULL,
   doc_id TEXT NOT NULL, title TEXT NOT NULL, acl TEXT NOT NULL, topics TEXT NOT NULL,
-  facets TEXT NOT NULL);
+  facets TEXT NOT NULL, section TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS graph_chunks_doc ON graph_chunks (namespace, doc_id);
 CREATE INDEX IF NOT EXISTS graph_chunks_closed ON graph_chunks (namespace) WHERE acl <> '[]';
 CREATE TABLE IF NOT EXISTS graph_topics (
@@ -58,6 +58,7 @@ CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
 UPGRADES = {
     "1": (
         "DROP INDEX graph_mentions_chunk",
+        "ALTER TABLE graph_chunks ADD COLUMN section TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE graph_mentions ADD COLUMN about INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE graph_entities ADD COLUMN open_heads INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE graph_entities ADD COLUMN closed_heads INTEGER NOT NULL DEFAULT 0",

@@ -62,7 +62,7 @@ class SqliteGraphWriter:
             )
             for key, node in rows:
                 run(
-                    "INSERT OR REPLACE INTO graph_chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO graph_chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         key,
                         node.namespace,
@@ -73,6 +73,7 @@ class SqliteGraphWriter:
                         _array(sorted(set(node.acl))),
                         _array(sorted(set(node.topics))),
                         _array(node.facets),
+                        node.section,
                     ),
                 )
                 for topic in set(node.topics):
@@ -243,6 +244,42 @@ class SqliteGraphWriter:
         )
         return [row[0] for row in found]
 
+    def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
+        """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
+        return self._connection().execute(
+            "SELECT uuid, doc_id, title, section FROM graph_chunks WHERE namespace = ?"
+            " ORDER BY uuid",
+            (namespace,),
+        )
+
+    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        by_key = {chunk_key(uuid): uuid for uuid in uuids}
+        found: dict[str, set[str]] = {}
+        for key, source, target in self._connection().execute(
+            "SELECT r.evidence, s.id, t.id FROM json_each(?) k"
+            " CROSS JOIN graph_relations r ON r.evidence = k.value"
+            " CROSS JOIN graph_entities s ON s.entity = r.source"
+            " CROSS JOIN graph_entities t ON t.entity = r.target WHERE r.namespace = ?",
+            (_array(by_key), namespace),
+        ):
+            found.setdefault(by_key[key], set()).update((source, target))
+        return found
+
+    def recogniser(self, namespace: str) -> str | None:
+        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        row = (
+            self._connection()
+            .execute("SELECT value FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
+            .fetchone()
+        )
+        return None if row is None else str(row[0])
+
+    def note_recogniser(self, namespace: str, name: str) -> None:
+        """Note what finds the names in a namespace's texts."""
+        with self._writing() as run:
+            run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
+
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         with self._writing() as run:
@@ -288,6 +325,7 @@ class SqliteGraphWriter:
         )
         for table in ("relations", "topics", "aliases", "chunks", "entities"):
             run(f"DELETE FROM graph_{table} WHERE namespace = ?", (namespace,))
+        run("DELETE FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
         return int(count)
 
     def _refresh(self, run: "_Run") -> None:
@@ -421,7 +459,7 @@ def _prepared(connection: sqlite3.Connection) -> str:
 _Run = Any
 
 _DIGESTS = {
-    "chunk": "SELECT uuid, chunk_id, doc_id, title, acl, topics, facets FROM graph_chunks"
+    "chunk": "SELECT uuid, chunk_id, doc_id, title, section, acl, topics, facets FROM graph_chunks"
     " WHERE namespace = ?",
     "entity": "SELECT id, name, type, synonyms, definition, obsolete, replaced_by, listed, bare,"
     " hex(vector) FROM graph_entities WHERE namespace = ?",
@@ -435,6 +473,10 @@ _DIGESTS = {
     " CROSS JOIN graph_entities t ON t.entity = r.target"
     " LEFT JOIN graph_chunks c ON c.chunk = r.evidence WHERE r.namespace = ?",
 }
+
+
+def _recogniser(namespace: str) -> str:
+    return f"recogniser/{namespace}"
 
 
 def _place(record: MentionRecord) -> tuple[bool, int, int]:

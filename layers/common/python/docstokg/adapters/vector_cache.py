@@ -1,4 +1,7 @@
-"""Encoders take hours for what a disk returns in seconds: vectors kept under their text's hash."""
+"""Encoders take hours for what a disk returns in seconds: vectors kept under their text's hash.
+
+So are the names that a recogniser finds in a text.
+"""
 
 import hashlib
 import json
@@ -9,14 +12,17 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from docstokg.contracts.records import FoundName
 from docstokg.errors import Timeout
-from docstokg.ports import Embedder, Parts, Spans, SparseEncoder
+from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
 
 FILE = "vectors.sqlite"
 BUSY_MS = 100
 LOOK_UP = 400
 WRITE_THROUGH = 64
 TTL_S = 90 * 86400.0
+NAMES_VERSION = 1
+"""Of the rules in `domain.names` that cached names have passed."""
 
 _log = logging.getLogger(__name__)
 
@@ -227,6 +233,34 @@ class CachedSparseEncoder:
         )
 
 
+class CachedNames:
+    """A `NameFinder` that reads only texts the cache does not hold."""
+
+    def __init__(self, inner: NameFinder, folder: Path) -> None:
+        self._inner = inner
+        self._cache = VectorCache(folder)
+
+    @property
+    def model(self) -> str:
+        """Name the wrapped recogniser."""
+        return self._inner.model
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        """Return the names of each text; an entry that is not readable is made anew."""
+        keys = [f"names:{NAMES_VERSION}:{self.model}:{_digest(text)}" for text in texts]
+        found = {}
+        for key, value in self._cache.get(keys).items():
+            names = _names(value)
+            if names is not None:
+                found[key] = names
+        todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        if todo:
+            made = dict(zip(todo, self._inner.find(list(todo.values())), strict=True))
+            self._cache.put({key: json.dumps(names).encode() for key, names in made.items()})
+            found.update(made)
+        return tuple(found[key] for key in keys)
+
+
 def _missing(
     keys: Sequence[str], texts: Sequence[str], found: Mapping[str, object]
 ) -> list[tuple[str, str]]:
@@ -252,3 +286,10 @@ def _warm(encoder: object) -> None:
     warm = getattr(encoder, "warm", None)
     if warm is not None:
         warm()
+
+
+def _names(value: bytes) -> tuple[FoundName, ...] | None:
+    try:
+        return tuple(FoundName(str(text), kind) for text, kind in json.loads(value))
+    except (ValueError, TypeError):
+        return None

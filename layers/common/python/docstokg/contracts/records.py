@@ -1,6 +1,6 @@
 """What the stores hold: the loader writes these, the adapters keep them, the steps read them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import Scalar
@@ -170,10 +170,17 @@ class MentionRecord(Contract):
     about: bool = False
 
 
+class FoundName(NamedTuple):
+    """A name that a recogniser found in a text, and what kind of thing it names."""
+
+    text: str
+    kind: str | None = None
+
+
 class ChunkNode(Contract):
     """A chunk as the graph keeps it: identity, visibility and what filters need.
 
-    `facets`: see `domain.visibility.facets`.
+    `section`: the label of the section it stands in. `facets`: see `domain.visibility.facets`.
     """
 
     uuid: str
@@ -181,6 +188,7 @@ class ChunkNode(Contract):
     namespace: str
     doc_id: str
     title: str = ""
+    section: str = ""
     acl: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     facets: tuple[str, ...] = ()

@@ -5,12 +5,11 @@ from itertools import batched
 
 from docstokg.contracts.records import ChunkRecord
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.linking import Linker
 from docstokg.domain.sentences import Span, sentence_spans
 from docstokg.loading.context import CHUNK_BATCH, Context
 from docstokg.loading.entity_book import EntityBook
 from docstokg.loading.given import GivenChunk
-from docstokg.loading.mentions import mentions_of
+from docstokg.loading.mentions import MentionFinder
 from docstokg.loading.records import (
     Encoding,
     chunk_node,
@@ -25,7 +24,7 @@ from docstokg.ports import Parts
 Fresh = Sequence[tuple[GivenChunk, str]]
 
 
-def write_chunks(context: Context, book: EntityBook, linker: Linker) -> None:
+def write_chunks(context: Context, book: EntityBook, finder: MentionFinder) -> None:
     """Write what is new or changed, encoded; the graph's side is written anew always.
 
     What a changed chunk invalidates goes before its new fingerprint is stored: the fingerprint is
@@ -51,7 +50,7 @@ def write_chunks(context: Context, book: EntityBook, linker: Linker) -> None:
                 remove(context.stores, context.namespace, fallen)
             if records:
                 context.stores.index_writer.put(records)
-            _write_nodes(context, book, linker, batch)
+            _write_nodes(context, book, finder, batch)
             report.chunks += len(batch)
             report.written += len(records)
             report.unchanged += len(batch) - len(records)
@@ -92,13 +91,11 @@ def _read(
 
 
 def _write_nodes(
-    context: Context, book: EntityBook, linker: Linker, batch: Sequence[GivenChunk]
+    context: Context, book: EntityBook, finder: MentionFinder, batch: Sequence[GivenChunk]
 ) -> None:
     nodes = [chunk_node(chunk, context.namespace) for chunk in batch]
     mentions = {
-        node.uuid: mentions_of(
-            chunk, node.uuid, linker, book.names, context.staging.endpoints(node.uuid)
-        )
+        node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
         for node, chunk in zip(nodes, batch, strict=True)
     }
     book.write_named(row.entity for rows in mentions.values() for row in rows)

@@ -15,6 +15,7 @@ from docstokg.ports import (
     GraphWriter,
     IndexWriter,
     KnowledgeGraph,
+    NameFinder,
     PieceCounter,
     SearchIndex,
     SparseEncoder,
@@ -90,6 +91,7 @@ class LoadReport:
     rejected: int = 0
     embedding_model: str | None = None
     sparse_model: str | None = None
+    names_by: str | None = None
     seconds: float = 0.0
     types: dict[str, TypeCount] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -105,7 +107,7 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """The ports a load needs."""
+    """The ports a load needs; without `names` a rule finds the names in texts."""
 
     search_index: SearchIndex
     index_writer: IndexWriter
@@ -115,6 +117,7 @@ class Stores:
     readers: Readers
     embedder: Embedder | None = None
     sparse_encoder: SparseEncoder | None = None
+    names: NameFinder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,7 @@ class Context:
     """One load.
 
     `model`, `dimension`: the vector space it writes. `dense`, `sparse`: what encodes here, or None.
+    `replace_docs`: documents are replaced whole.
     """
 
     namespace: str
@@ -134,6 +138,7 @@ class Context:
     dimension: int | None
     dense: Embedder | None
     sparse: SparseEncoder | None
+    replace_docs: bool = False
 
     @property
     def scope(self) -> Scope:

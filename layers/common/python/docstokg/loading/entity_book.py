@@ -5,6 +5,7 @@ from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
 from docstokg.domain.identity import REDIRECT_DEPTH, is_own_id
+from docstokg.domain.names import better_kind, better_surface
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.given import GivenEntity
 from docstokg.loading.naming import Aliases, NamedEntity, Names
@@ -30,9 +31,9 @@ class EntityBook:
         for surface, kind, synonym in context.staging.names():
             identity = self.names.named(surface)
             if is_own_id(identity):
-                named = self._named.setdefault(
-                    identity, NamedEntity(identity, surface, kind or None)
-                )
+                named = self._named.setdefault(identity, NamedEntity(identity, surface))
+                named.name = better_surface(named.name, surface)
+                named.type = better_kind((named.type, kind))
                 if synonym:
                     named.synonyms.add(synonym)
         for identities in batched(sorted(self._named), ROW_BATCH, strict=False):
@@ -41,14 +42,29 @@ class EntityBook:
             aliases.put(named.id, named.name, sorted(named.synonyms))
         return aliases
 
+    def forgotten(self) -> set[str]:
+        """List the stored entities that no text or file names any more, relations' ends apart.
+
+        It is asked when every text of the store was read anew (`stage_names`).
+        """
+        context = self._context
+        ends: set[str] = set()
+        uuids = context.stores.graph_writer.chunk_uuids(context.namespace)
+        for batch in batched(uuids, ROW_BATCH, strict=False):
+            stated = context.stores.graph_writer.stated(context.namespace, batch)
+            ends.update(end for some in stated.values() for end in some)
+        return self.aliases.own() - self._named.keys() - ends
+
     def _merge_stored(self, identities: Sequence[str]) -> None:
-        """Let an entity keep the type and the names that earlier loads gave it."""
+        """Join what earlier loads said of an entity: the order of loads is no matter."""
         graph, scope = self._context.stores.knowledge_graph, self._context.scope
         for stored in graph.entities(identities, scope, READ_S):
             mine = self._named[stored.id]
-            mine.type = mine.type or stored.type
+            mine.type = better_kind((mine.type, stored.type))
         for identity, names in graph.names(identities, scope, READ_S).items():
-            self._named[identity].synonyms.update(names[1:])
+            mine = self._named[identity]
+            mine.name = better_surface(mine.name, names[0])
+            mine.synonyms.update(names[1:])
 
     def _current(self, entity: GivenEntity) -> str:
         """Follow `replaced_by` through this load's entities, so that old names find new terms."""

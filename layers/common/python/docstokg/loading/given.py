@@ -22,9 +22,8 @@ class GivenChunk:
     """A chunk as its file has it.
 
     `headings`: those its place in the document stands under, given to encoders and word search
-    with the title. `names`: headings that become entities beside the title. `mentions` None =
-    link it here. `embedding`: unit vector, float32 little-endian. `whole`: its document is
-    replaced entirely.
+    with the title. `mentions` None = link it here. `embedding`: unit vector, float32
+    little-endian. `whole`: its document is replaced entirely.
     """
 
     id: str
@@ -44,7 +43,6 @@ class GivenChunk:
     mentions: tuple[GivenMention, ...] | None = None
     embedding: bytes | None = None
     sparse: dict[str, float] | None = None
-    names: tuple[str, ...] = ()
     whole: bool = False
 
 

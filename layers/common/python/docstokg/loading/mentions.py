@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 
 from docstokg.contracts.records import MentionRecord
+from docstokg.domain.identity import is_own_id
 from docstokg.domain.linking import Linker, Match
+from docstokg.domain.names import is_mention
+from docstokg.loading.candidates import Labels
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.naming import Names
-from docstokg.loading.reading import title_names
 
 MOST_HOMONYMS = 8
 """A name of more entities than this says nothing about any of them."""
@@ -14,50 +16,60 @@ MOST_HOMONYMS = 8
 Places = dict[str, tuple[int, int] | None]
 
 
-def mentions_of(
-    chunk: GivenChunk, uuid: str, linker: Linker, names: Names, stated: Iterable[str]
-) -> list[MentionRecord]:
-    """List what a chunk mentions, each entity once, by id.
+class MentionFinder:
+    """What a load knows of names when it says which entities a chunk mentions."""
 
-    It is about its title and its headings. Those and the ends of the edges it states are
-    mentioned too, without a place where their names do not stand in the text.
-    """
-    places: Places = {}
-    heads: set[str] = set()
-    if chunk.mentions is None:
-        places = linked(linker.find(chunk.text))
-    else:
-        for given in chunk.mentions:
-            identity = names.resolve(given.entity)
-            if given.start is not None and given.end is not None:
-                places.setdefault(identity, (given.start, given.end))
-            if given.about:
-                heads.add(identity)
-    heads.update(names.named(name) for name in title_names(chunk))
-    for head in heads:
-        places.setdefault(head, None)
-    for end in stated:
-        places.setdefault(end, None)
-    return [
-        MentionRecord(
-            uuid=uuid,
-            entity=entity,
-            start=place[0] if place else None,
-            end=place[1] if place else None,
-            about=entity in heads,
-        )
-        for entity, place in sorted(places.items())
-    ]
+    def __init__(self, linker: Linker, names: Names, labels: Labels) -> None:
+        self._linker = linker
+        self._names = names
+        self._labels = labels
+
+    def mentions(self, chunk: GivenChunk, uuid: str, stated: Iterable[str]) -> list[MentionRecord]:
+        """List what a chunk mentions, each entity once, by id.
+
+        It is about its title and its heading. Those and the ends of the edges it states are
+        mentioned too, without a place where their names do not stand in the text.
+        """
+        places: Places = {}
+        heads: set[str] = set()
+        if chunk.mentions is None:
+            places = linked(chunk.text, self._linker.find(chunk.text))
+        else:
+            for given in chunk.mentions:
+                identity = self._names.resolve(given.entity)
+                if given.start is not None and given.end is not None:
+                    places.setdefault(identity, (given.start, given.end))
+                if given.about:
+                    heads.add(identity)
+        heads.update(self._names.named(name) for name in self._labels.heads(chunk))
+        for head in heads:
+            places.setdefault(head, None)
+        for end in stated:
+            places.setdefault(end, None)
+        return [
+            MentionRecord(
+                uuid=uuid,
+                entity=entity,
+                start=place[0] if place else None,
+                end=place[1] if place else None,
+                about=entity in heads,
+            )
+            for entity, place in sorted(places.items())
+        ]
 
 
-def linked(matches: Iterable[Match]) -> Places:
+def linked(text: str, matches: Iterable[Match]) -> Places:
     """Give each entity found its first place; names inside longer names come after those.
 
     They count: a text about the University of Bonn is about Bonn too, for a walk over the graph.
+    Names that no list gave count only where the words are meant as a name.
     """
     places: Places = {}
     for match in sorted(matches, key=lambda match: match.nested):
-        if len(match.entity_ids) <= MOST_HOMONYMS:
-            for identity in match.entity_ids:
+        if len(match.entity_ids) > MOST_HOMONYMS:
+            continue
+        meant = is_mention(text[match.start : match.end])
+        for identity in match.entity_ids:
+            if meant or not is_own_id(identity):
                 places.setdefault(identity, (match.start, match.end))
     return places

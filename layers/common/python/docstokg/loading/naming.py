@@ -1,11 +1,12 @@
 """Which entity a name means: a CURIE's when one claims it alone, else one of its own."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 from docstokg.domain.folding import alias_keys
-from docstokg.domain.identity import entity_id, is_curie, is_id
+from docstokg.domain.identity import entity_id, is_curie, is_id, is_own_id
 from docstokg.domain.words import fold
+from docstokg.loading.candidates import Labels
 
 Entry = tuple[str, str, bool]
 _SEVERAL = ""
@@ -88,15 +89,23 @@ class Aliases:
             if identity not in self._stored:
                 yield from entries
 
-    def for_linking(self, names: Names) -> Iterator[Entry]:
-        """Yield what to link: an own entity whose name a CURIE has taken over is left out."""
-        taken: dict[str, bool] = {}
+    def for_linking(self, names: Names, labels: Labels, forgotten: Set[str]) -> Iterator[Entry]:
+        """Yield what to link, without `forgotten` own entities.
+
+        Left out are own entities whose name a CURIE has taken over, or that are parts of many
+        documents.
+        """
+        taken: set[str] = set()
         for key, identity, preferred in self.all():
-            if preferred and not is_curie(identity):
-                taken[identity] = names.curie(key) is not None
+            if preferred and not is_curie(identity) and (names.curie(key) or labels.is_part(key)):
+                taken.add(identity)
         for entry in self.all():
-            if not taken.get(entry[1], False):
+            if entry[1] not in taken and entry[1] not in forgotten:
                 yield entry
+
+    def own(self) -> set[str]:
+        """List the stored entities that have no CURIE."""
+        return {identity for identity in self._stored if is_own_id(identity)}
 
     def new(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Yield those the store did not have."""

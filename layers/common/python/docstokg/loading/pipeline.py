@@ -16,6 +16,7 @@ from ulid import ULID
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain.linking import Linker
 from docstokg.errors import Unavailable
+from docstokg.loading.candidates import labels_of, recogniser_of, stage_names
 from docstokg.loading.chunk_writing import write_chunks
 from docstokg.loading.context import (
     READ_S,
@@ -29,10 +30,11 @@ from docstokg.loading.context import (
 )
 from docstokg.loading.edges import resolve_edges, write_edges
 from docstokg.loading.entity_book import EntityBook
+from docstokg.loading.mentions import MentionFinder
 from docstokg.loading.origins import Origins, is_listable, many
 from docstokg.loading.reading import stage
 from docstokg.loading.rejects import RejectLog
-from docstokg.loading.relinking import relink
+from docstokg.loading.relinking import News, relink
 from docstokg.loading.removal import remove_documents, remove_stale
 from docstokg.loading.sources import SourceFile, find_files
 from docstokg.loading.staging import Staging
@@ -71,7 +73,7 @@ def load(
             files, options, stores, staging, rejects, progress or Silent(), report, before, origins
         )
         gone = _gone(sources, files, options, context, origins) if options.sync else []
-        _write(context, options, before.unfinished_load, origins, gone)
+        _write(context, before.unfinished_load, origins, gone)
     finally:
         staging.close()
     report.rejected = rejects.count
@@ -128,6 +130,7 @@ def _read(
         dimension=dimension if model else None,
         dense=dense,
         sparse=sparse,
+        replace_docs=options.replace_docs,
     )
 
 
@@ -156,26 +159,38 @@ def _gone(
     return gone
 
 
-def _write(
-    context: Context, options: LoadOptions, relink_all: bool, origins: Origins, gone: Sequence[str]
-) -> None:
-    """Bring both stores to what the files say."""
-    stores = context.stores
+def _write(context: Context, unfinished: bool, origins: Origins, gone: Sequence[str]) -> None:
+    """Bring both stores to what the files say, without the documents `gone`.
+
+    Earlier chunks are named and linked anew where another recogniser, or an earlier layout of
+    the graph, left them.
+    """
+    stores, namespace = context.stores, context.namespace
     stores.index_writer.open_load(
         context.report.run_id, context.model, context.dimension, context.report.sparse_model
     )
+    recogniser = context.report.names_by = recogniser_of(context)
+    renamed = stores.graph_writer.recogniser(namespace) != recogniser
+    labels = labels_of(context, gone)
+    if renamed:
+        stores.graph_writer.note_recogniser(namespace, "")
+    stage_names(context, labels, earlier=renamed)
     book = EntityBook(context)
     resolve_edges(context, book.names)
     book.write_listed()
-    aliases = list(book.aliases.for_linking(book.names))
-    linker = Linker(aliases)
-    write_chunks(context, book, linker)
-    remove_stale(context, every_document=options.replace_docs)
+    aliases = list(
+        book.aliases.for_linking(book.names, labels, book.forgotten() if renamed else frozenset())
+    )
+    finder = MentionFinder(Linker(aliases), book.names, labels)
+    write_chunks(context, book, finder)
+    remove_stale(context, every_document=context.replace_docs)
     remove_documents(context, gone)
     write_edges(context, book)
+    fresh = [*book.aliases.new(aliases), *((key, "", True) for key in labels.changed)]
     # After an interrupted load nobody knows which names its chunks were never shown.
-    fresh = aliases if relink_all else list(book.aliases.new(aliases))
-    relink(context, book, linker, Linker(fresh))
+    news = News(Linker(fresh), labels.changed, everything=unfinished or renamed)
+    relink(context, book, finder, news)
+    stores.graph_writer.note_recogniser(namespace, recogniser)
     stores.graph_writer.close_load()
     origins.write(context.staging, context.report.run_id)
     stores.index_writer.close_load()

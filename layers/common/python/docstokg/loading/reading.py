@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from docstokg.domain.identity import is_id
-from docstokg.domain.linking import abbreviations
 from docstokg.loading.context import Readers
 from docstokg.loading.given import (
     Given,
@@ -32,9 +31,6 @@ READERS: dict[Kind, Callable[[dict[str, Any]], Given]] = {
     "relations": read_relation,
     "triples": read_triple,
 }
-TITLE = "Title"
-LONGEST_TITLE = 200
-"""Characters; longer titles are sentences, which name nothing elsewhere."""
 
 
 def stage(
@@ -141,8 +137,7 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given 
 
 def _keep(given: Given, staging: Staging, file: str, line: int) -> None:
     if isinstance(given, GivenChunk):
-        if staging.add_chunk(given, text_sha256(given.text)):
-            _keep_names(given, staging)
+        staging.add_chunk(given, text_sha256(given.text))
     elif isinstance(given, GivenEntity):
         staging.add_entity(given)
     elif isinstance(given, GivenRelation):
@@ -156,20 +151,3 @@ def _keep(given: Given, staging: Staging, file: str, line: int) -> None:
         staging.add_triple(given, file, line)
         staging.add_name(given.subject)
         staging.add_name(given.object)
-
-
-def _keep_names(chunk: GivenChunk, staging: Staging) -> None:
-    for name in title_names(chunk):
-        staging.add_name(name, TITLE)
-    if "(" in chunk.text or "[" in chunk.text:
-        for found in abbreviations(chunk.text):
-            staging.add_name(" ".join(found.long.split()), TITLE, found.short)
-    for mention in chunk.mentions or ():
-        if not is_id(mention.entity):
-            staging.add_name(mention.entity)
-
-
-def title_names(chunk: GivenChunk) -> tuple[str, ...]:
-    """List what a chunk is headed by: its title and its headings, each an entity's name."""
-    names = (" ".join(name.split()) for name in (chunk.title, *chunk.names))
-    return tuple(dict.fromkeys(n for n in names if n and len(n) <= LONGEST_TITLE))

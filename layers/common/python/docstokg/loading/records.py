@@ -75,6 +75,7 @@ def chunk_node(chunk: GivenChunk, namespace: str) -> ChunkNode:
         namespace=namespace,
         doc_id=chunk.doc_id,
         title=chunk.title,
+        section=chunk.section or "",
         acl=chunk.acl,
         topics=chunk.topics,
         facets=facets(fields, chunk.topics, chunk.metadata),
@@ -90,7 +91,7 @@ def fingerprint(chunk: GivenChunk, dense: str, sparse: str) -> str:
     """
     stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
     fields = asdict(chunk)
-    for key in ("mentions", "names", "whole", "embedding", "sparse"):
+    for key in ("mentions", "whole", "embedding", "sparse"):
         del fields[key]
     given = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
     weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse

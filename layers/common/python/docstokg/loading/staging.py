@@ -119,9 +119,9 @@ class Staging:
         )
 
     def names(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (name, type or "", synonym or ""), titles first, in the order of the files."""
+        """Yield (name, type or "", synonym or ""), in no order that means anything."""
         with closing(
-            self._db.execute("SELECT surface, type, synonym FROM name ORDER BY type = '', seq")
+            self._db.execute("SELECT surface, type, synonym FROM name ORDER BY seq")
         ) as rows:
             yield from rows
 
@@ -292,7 +292,7 @@ class Staging:
 def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> GivenChunk:
     fields = json.loads(payload)
     mentions = fields.pop("mentions", None)
-    for key in ("topics", "acl", "names", "headings"):
+    for key in ("topics", "acl", "headings"):
         fields[key] = tuple(fields.get(key, ()))
     return GivenChunk(
         id=identity,

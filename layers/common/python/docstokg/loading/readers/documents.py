@@ -16,20 +16,6 @@ from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.loading.rejects import Rejected
 from docstokg.ports import Converter, PieceCounter
 
-_GENERIC = (
-    "abstract acknowledgements acknowledgments appendix authors background changelog conclusion"
-    " conclusions contents contributing discussion example examples faq introduction installation"
-    " keywords license methods notes objective overview references related results summary"
-    " table usage"
-)
-GENERIC_HEADINGS = frozenset(_GENERIC.split()) | {
-    "see also",
-    "further reading",
-    "external links",
-    "getting started",
-    "table of contents",
-    "materials and methods",
-}
 SOURCE_TEXTS = frozenset((".md", ".markdown", ".txt", ".rst"))
 """Formats whose text is the decoded file itself."""
 
@@ -179,7 +165,6 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
             metadata=document.metadata,
             topics=fields.get("topics", ()),
             acl=fields.get("acl", ()),
-            names=(heading,) if heading and is_telling(heading) else (),
             whole=True,
         )
 
@@ -204,12 +189,6 @@ def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
             slugs[slug] = seen + 1
             anchors[block.start] = f"{slug}-{seen}" if seen else slug
     return anchors
-
-
-def is_telling(heading: str) -> bool:
-    """Tell whether a heading names something, rather than a part every document has."""
-    folded = heading.casefold().strip(" .:0123456789")
-    return len(folded) > 2 and folded not in GENERIC_HEADINGS
 
 
 def slugify(heading: str) -> str:

@@ -1,0 +1,138 @@
+"""What counts as a name: titles, headings, abbreviations, and words of a text."""
+
+from itertools import permutations
+
+import pytest
+
+from docstokg.domain.names import (
+    better_kind,
+    better_surface,
+    capitalised_names,
+    heading_name,
+    is_definition,
+    is_mention,
+    is_proper,
+    prose,
+    tidy,
+    title_names,
+)
+
+
+@pytest.mark.parametrize(
+    ("title", "names"),
+    [
+        ("The Chase (1946 film)", ("The Chase (1946 film)", "The Chase", "Chase")),
+        ("git-rebase(1)", ("git-rebase(1)", "git-rebase")),
+        ("Angelman syndrome", ("Angelman syndrome",)),
+        ("Node.js", ("Node.js",)),
+        ("notes-2024.md", ()),
+        ("readme", ()),
+        ("fs.readFile(path[, options], callback)", ()),
+        ("x" * 201, ()),
+        ("  ", ()),
+    ],
+)
+def test_a_title_names_its_document_unless_it_is_a_file_or_code(title: str, names: tuple) -> None:
+    assert title_names(title, "notes.md", "guide/readme.md") == names
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [
+        ("Parental leave", "Parental leave"),
+        ("3.2 Northwind Vault", "Northwind Vault"),
+        ("The Buffer class", "Buffer class"),
+        ("npm ci", "npm ci"),
+        ("Files", None),
+        ("type", None),
+        ("Options", None),
+        ("Exit status", None),
+        ("How to install", None),
+        ("Using the cache", None),
+        ("-k, --insecure", None),
+        ("new Buffer(size)", None),
+        ("fs.readFile(path[, options], callback)", None),
+        ("What is new?", None),
+        ("This heading is a whole sentence that goes on and on about nothing", None),
+    ],
+)
+def test_a_heading_is_a_name_unless_it_is_a_part_a_question_or_code(
+    heading: str, name: str | None
+) -> None:
+    assert heading_name(heading) == name
+
+
+@pytest.mark.parametrize(
+    ("long", "short", "defines"),
+    [
+        ("programmed cell death", "PCD", True),
+        ("human immunodeficiency virus", "HIV-1", True),
+        ("files SYNOPSIS sort [OPTION]...", "FILE", False),
+        ("encoded `TypedArray` into this API instead. * `outputEncoding`", "TAPI", False),
+        ("Node.js process the [`domain`][] module can be used.", "NPD", False),
+        ("the mode of the old file", "m", False),
+        ("Figure", "Fig", False),
+    ],
+)
+def test_a_definition_is_no_option_list_and_no_code(long: str, short: str, defines: bool) -> None:
+    assert is_definition(long, short) is defines
+
+
+@pytest.mark.parametrize(
+    ("surface", "meant"),
+    [
+        ("Hucbert", True),
+        ("epilepsy", True),
+        ("file", False),
+        ("Files", False),
+        ("US", True),
+        ("us", False),
+        ("Us", False),
+        ("World War", True),
+        ("world war", False),
+        ("exit status", False),
+        ("東京", True),
+    ],
+)
+def test_everyday_words_are_no_mentions_and_short_ones_only_in_capitals(
+    surface: str, meant: bool
+) -> None:
+    assert is_mention(surface) is meant
+
+
+def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
+    assert [is_proper(t) for t in ("Marie Dupont", "NHS", "Files", "It", "lace plant", "A")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert tidy("the Bank of\nEngland's") == "Bank of England"
+
+
+def test_capitalised_runs_are_names_where_no_model_tells_them() -> None:
+    text = (
+        "She was a queen of Lotharingia by marriage to Lothair II. The Bank of England and Marie "
+        "Dupont moved. Yesterday they met in New York City.\n\n```\nFoo Bar = New(Zork)\n```\n"
+        "SYNOPSIS OF COMMANDS\n\nSee `Some Thing`, --Long-Option and /usr/Share."
+    )
+    assert list(capitalised_names(text)) == [
+        "Lotharingia",
+        "Lothair II",
+        "Bank of England",
+        "Marie Dupont",
+        "New York City",
+    ]
+    assert len(prose(text)) == len(text)
+
+
+def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads() -> None:
+    for one, two, three in permutations(("marie dupont", "Marie Dupont", "MARIE DUPONT")):
+        assert better_surface(better_surface(one, two), three) == "Marie Dupont"
+    for kinds in permutations(("Title", "Person", None, "Organization")):
+        best = None
+        for kind in kinds:
+            best = better_kind((best, kind))
+        assert best == "Person"
