@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import (
     ChunkNode,
@@ -46,7 +47,6 @@ from docstokg.contracts.records import (
     Scope,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
-from docstokg.contracts.state import Caller, Envelope
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets, may_see
 from docstokg.errors import Unavailable

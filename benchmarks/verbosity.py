@@ -24,8 +24,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.records import Scope
-from docstokg.contracts.state import Caller, Envelope
 from docstokg.contracts.traverse import Frontier
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from docstokg.contracts.state import Caller
+from docstokg.contracts.envelope import Caller
 
 Verify = Callable[[str], Caller | None]
 SCHEME = "bearer "

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from docstokg.contracts.check import (
     CheckCitation,
     CheckDiagnostics,
-    CheckEnvelope,
     CheckRequest,
     CheckResponse,
     Consistency,
     Source,
 )
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import Channel, DegradedReason, Grounding
 from docstokg.contracts.retrieval import ChannelQuery
-from docstokg.contracts.state import Block, Reply
+from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
 from docstokg.domain.grounding import Statement, statements
 from docstokg.errors import DocsToKGError, Timeout
@@ -35,7 +35,7 @@ Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
 
 
 def check(
-    envelope: CheckEnvelope,
+    envelope: Envelope,
     *,
     begin: Begin,
     index: SearchIndex,

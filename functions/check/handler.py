@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from docstokg.contracts.check import CheckEnvelope
+from docstokg.contracts.envelope import Envelope
 from docstokg.domain import time_budget
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import ONTOLOGY
@@ -20,7 +20,7 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         reply = check(
-            CheckEnvelope.model_validate(event),
+            Envelope.model_validate(event),
             begin=begin,
             index=index,
             embedder=embedder,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from docstokg.contracts.tools import RouteEnvelope
+from docstokg.contracts.envelope import Envelope
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.mcp.protocol import answer
 from functions.mcp.tools import offered_tools
@@ -18,7 +18,7 @@ def build(wiring: Wiring) -> Handler:
     )
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        reply = answer(RouteEnvelope.model_validate(event), tools=tools, telemetry=wiring.telemetry)
+        reply = answer(Envelope.model_validate(event), tools=tools, telemetry=wiring.telemetry)
         return reply.model_dump(mode="json")
 
     return handler

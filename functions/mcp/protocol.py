@@ -45,8 +45,7 @@ from mcp_types.version import (
 from pydantic import ValidationError
 
 from docstokg import __version__
-from docstokg.contracts.state import Caller, Reply
-from docstokg.contracts.tools import RouteEnvelope
+from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import decode_body
 from functions.mcp.paging import dump
@@ -90,7 +89,7 @@ class Asked:
     modern: bool
 
 
-def answer(envelope: RouteEnvelope, *, tools: tuple[Tool, ...], telemetry: Telemetry) -> Reply:
+def answer(envelope: Envelope, *, tools: tuple[Tool, ...], telemetry: Telemetry) -> Reply:
     """Answer one JSON-RPC message: 200 with a result or an error, 202 for a notification.
 
     400 and 404 with a JSON-RPC error for what is no request or, where the protocol says so, for a

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from docstokg.contracts.check import CheckRequest
-from docstokg.contracts.request import RAGRequest, Route, SearchRequest
+from docstokg.contracts.envelope import Caller, Envelope, Reply, Route
+from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import FieldProblem
-from docstokg.contracts.state import Caller, Envelope, Reply
-from docstokg.contracts.tools import MIN_RESPONSE_TOKENS, Paging, RouteEnvelope
+from docstokg.contracts.tools import MIN_RESPONSE_TOKENS, Paging
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import DocsToKGError, InvalidCursor, QuotaExceeded, Timeout, Unavailable
 from docstokg.observability import Telemetry
@@ -36,9 +36,9 @@ class Tool:
     name: str
     title: str
     description: str
-    route: str
+    route: Route
     request: type[BaseModel]
-    run: Callable[[RouteEnvelope], Reply]
+    run: Callable[[Envelope], Reply]
     facts: tuple[str, ...]
     stored: bool = False
 
@@ -62,17 +62,6 @@ def offered_tools(
     workflow: Workflow, check: RouteFunction | None, traverse: RouteFunction | None
 ) -> tuple[Tool, ...]:
     """List the tools whose route is there."""
-
-    def asked(route: Route) -> Callable[[RouteEnvelope], Reply]:
-        return lambda given: workflow.run(
-            Envelope(
-                route=route,
-                request_id=given.request_id,
-                caller=given.caller,
-                body_b64=given.body_b64,
-            )
-        )
-
     tools = [
         Tool(
             "search_documentation",
@@ -82,7 +71,7 @@ def offered_tools(
             "[0, 1] and, when the graph brought it, the path from the question to it.",
             "search",
             SearchRequest,
-            asked("search"),
+            workflow.run,
             ("citations", "graph"),
             stored=True,
         ),
@@ -95,7 +84,7 @@ def offered_tools(
             "their sources support. Without it, the same evidence and no answer.",
             "answer",
             RAGRequest,
-            asked("answer"),
+            workflow.run,
             ("answer", "citations", "grounding", "graph"),
             stored=True,
         ),
@@ -192,7 +181,7 @@ def _max_bytes(limit: object) -> int | None:
 def _reply(
     tool: Tool, asked: dict[str, Any], caller: Caller, request_id: str, telemetry: Telemetry
 ) -> Reply:
-    envelope = RouteEnvelope(
+    envelope = Envelope(
         route=tool.route,
         request_id=request_id,
         caller=caller,

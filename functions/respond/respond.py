@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from docstokg import __version__
+from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import (
     BudgetUsed,
     Citation,
@@ -14,7 +15,7 @@ from docstokg.contracts.response import (
     RAGResponse,
     Timings,
 )
-from docstokg.contracts.state import Grounded, Reply, RespondInput, Synthesis, TraceMessage
+from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink

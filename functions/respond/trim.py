@@ -2,8 +2,8 @@
 
 import json
 
+from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
-from docstokg.contracts.state import Reply
 from docstokg.domain.budget import nested_json_bytes
 
 SNIPPET_STEPS = (400, 200, 100)

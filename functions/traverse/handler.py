@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any
 
-from docstokg.contracts.state import Grounded, Reply
-from docstokg.contracts.traverse import TraverseEnvelope
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.contracts.state import Grounded
 from docstokg.domain import time_budget
 from docstokg.usecases.run import Run, beginning
 from docstokg.wiring import Handler, Wiring, entry_point
@@ -38,7 +38,7 @@ def build(wiring: Wiring) -> Handler:
                 "reply": shown if refused else None,
             }
         reply = traverse(
-            TraverseEnvelope.model_validate(event),
+            Envelope.model_validate(event),
             begin=begin,
             walk=walk,
             budget=budget,

@@ -6,16 +6,16 @@ import hashlib
 import json
 from collections.abc import Callable
 
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import Filters
 from docstokg.contracts.request import GraphLimits
 from docstokg.contracts.response import FieldProblem, GraphBudget, GraphView
-from docstokg.contracts.state import Grounded, Reply
+from docstokg.contracts.state import Grounded
 from docstokg.contracts.traverse import (
     Caps,
     Explain,
     Frontier,
     Scoring,
-    TraverseEnvelope,
     TraverseRequest,
     TraverseResponse,
 )
@@ -41,7 +41,7 @@ Walking = Callable[[Call, WalkRequest, float], WalkResult]
 
 
 def traverse(
-    envelope: TraverseEnvelope,
+    envelope: Envelope,
     *,
     begin: Begin,
     walk: Walking,

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from docstokg.contracts.state import Envelope
+from docstokg.contracts.envelope import Envelope
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.validate.validate import Rules, validate
 

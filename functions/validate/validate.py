@@ -7,15 +7,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import KgExpansion, RAGRequest, SearchRequest
 from docstokg.contracts.response import BudgetLimits, Channel, FieldProblem
 from docstokg.contracts.state import (
     CachePlan,
-    Envelope,
     ExpansionPlan,
     Plan,
-    Reply,
     RetrievalPlan,
     SynthesisPlan,
     Validated,

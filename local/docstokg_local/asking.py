@@ -7,8 +7,7 @@ from typing import Any
 
 from ulid import ULID
 
-from docstokg.contracts.request import Route
-from docstokg.contracts.state import Envelope
+from docstokg.contracts.envelope import Envelope, Route
 from docstokg.ports import Workflow
 from docstokg_local.authentication import EVERYBODY
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from docstokg.contracts.envelope import Caller
 from docstokg.contracts.model import Contract
-from docstokg.contracts.state import Caller
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 

@@ -9,8 +9,7 @@ from typing import IO
 
 from ulid import ULID
 
-from docstokg.contracts.state import Reply
-from docstokg.contracts.tools import RouteEnvelope
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
@@ -26,7 +25,7 @@ class LocalRouteFunction:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    def run(self, envelope: RouteEnvelope) -> Reply:
+    def run(self, envelope: Envelope) -> Reply:
         """Call it as Lambda would."""
         return Reply.model_validate(self._handler(envelope.model_dump(mode="json"), None))
 

@@ -14,8 +14,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from ulid import ULID
 
+from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import MAX_BODY_BYTES
-from docstokg.contracts.state import Caller, Envelope, Reply
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.problems import problem_reply

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from docstokg.contracts.state import Envelope, Reply
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.asl_engine import Execution, StateMachine

@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
+from docstokg.contracts.envelope import Caller
 from docstokg.contracts.response import Problem
-from docstokg.contracts.state import Caller
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring

@@ -21,7 +21,8 @@ from docstokg.adapters.jwt_tokens import Claims, JwksTokens
 from docstokg.adapters.secrets import read_secrets
 from docstokg.adapters.shared_circuit import CircuitTable
 from docstokg.adapters.sqs_trace import SqsTrace
-from docstokg.contracts.state import Caller, TraceMessage
+from docstokg.contracts.envelope import Caller
+from docstokg.contracts.state import TraceMessage
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import (
     CircuitOpen,

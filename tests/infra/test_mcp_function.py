@@ -13,8 +13,7 @@ import pytest
 from docstokg.adapters.aws import AwsService
 from docstokg.adapters.lambda_invoke import LambdaRouteFunction
 from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
-from docstokg.contracts.state import Caller, Envelope
-from docstokg.contracts.tools import RouteEnvelope
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.errors import Misconfigured, QuotaExceeded, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
@@ -94,7 +93,7 @@ def succeeded(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 ENVELOPE = Envelope(route="search", request_id="r", caller=CALLER, body_b64="e30=")
-ROUTE = RouteEnvelope(route="check", request_id="r", caller=CALLER, body_b64="e30=")
+ROUTE = Envelope(route="check", request_id="r", caller=CALLER, body_b64="e30=")
 
 
 def test_an_execution_gives_its_reply(amazon) -> None:
@@ -127,7 +126,7 @@ def test_an_invocation_gives_its_reply(amazon) -> None:
     assert amazon.function().run(ROUTE).body == GOOD["body"]
     ((path, body),) = amazon.asked
     assert path.startswith("/2015-03-31/functions/")
-    assert RouteEnvelope.model_validate(body) == ROUTE
+    assert Envelope.model_validate(body) == ROUTE
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from docstokg.contracts.envelope import Caller
 from docstokg.contracts.response import RAGResponse
-from docstokg.contracts.state import Caller
 from docstokg_local.asl_engine import Execution, StateMachine
 from functions.authorize.authorize import encode_caller
 from infra import templates

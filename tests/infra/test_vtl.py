@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docstokg.contracts.state import Caller, Envelope
+from docstokg.contracts.envelope import Caller, Envelope
 from functions.authorize.authorize import encode_caller
 from infra import templates
 from tests.infra.gateway import render_request, render_response

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
 from docstokg.contracts.records import (
     ChunkRecord,
     MentionRecord,
     Scope,
 )
-from docstokg.contracts.state import Caller
-from docstokg.contracts.traverse import Frontier, TraverseEnvelope
+from docstokg.contracts.traverse import Frontier
 from docstokg.domain.vectors import pack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 from docstokg.observability import Telemetry
@@ -309,7 +309,7 @@ def ask(
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
     made = stores()
     reply = traverse(
-        TraverseEnvelope(
+        Envelope(
             route="traverse",
             request_id="r",
             caller=caller,
@@ -434,7 +434,7 @@ def test_a_refusal_is_audited_without_the_callers_name() -> None:
     budget = CallBudget(1)
     for _ in range(2):
         reply = traverse(
-            TraverseEnvelope(
+            Envelope(
                 route="traverse",
                 request_id="r-9",
                 caller=Caller(sub="o'neil", namespaces=("*",), groups=("*",)),

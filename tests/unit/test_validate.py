@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-from docstokg.contracts.state import Caller, Envelope, Validated
+from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.contracts.state import Validated
 from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from docstokg.contracts.state import Caller, Envelope
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.wiring import Wiring
 from docstokg_local.workflow import LocalWorkflow

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from docstokg.contracts.completion import Completion
+from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, SliceRequest
 from docstokg.contracts.outline import Outline
 from docstokg.contracts.records import (
@@ -24,8 +25,7 @@ from docstokg.contracts.records import (
     Scope,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
-from docstokg.contracts.state import Caller, Envelope, Reply, TraceMessage
-from docstokg.contracts.tools import RouteEnvelope
+from docstokg.contracts.state import TraceMessage
 
 
 class SearchIndex(Protocol):
@@ -371,7 +371,7 @@ class Workflow(Protocol):
 class RouteFunction(Protocol):
     """The function behind a route that is no workflow, wherever it runs."""
 
-    def run(self, envelope: RouteEnvelope) -> Reply:
+    def run(self, envelope: Envelope) -> Reply:
         """Run it once to its reply."""
         ...
 

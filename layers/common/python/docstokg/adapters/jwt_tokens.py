@@ -5,7 +5,7 @@ from typing import Any
 
 import jwt
 
-from docstokg.contracts.state import Caller
+from docstokg.contracts.envelope import Caller
 from docstokg.errors import Unavailable
 
 # Asymmetric only: with HMAC in the list, the public key itself would sign a forgery.

@@ -2,8 +2,7 @@
 
 from docstokg.adapters.aws import AwsService
 from docstokg.adapters.stepfunctions import region_of
-from docstokg.contracts.state import Reply
-from docstokg.contracts.tools import RouteEnvelope
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.errors import Timeout, Unavailable, WrongAnswer
 
 
@@ -15,7 +14,7 @@ class LambdaRouteFunction:
         self._arn, self._timeout_s = arn, timeout_s
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=timeout_s)
 
-    def run(self, envelope: RouteEnvelope) -> Reply:
+    def run(self, envelope: Envelope) -> Reply:
         """Invoke once and give the reply; `Timeout` and `Unavailable` when there is none."""
         event = envelope.model_dump_json().encode()
         answer, payload = self._service.call(

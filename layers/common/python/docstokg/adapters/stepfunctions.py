@@ -1,7 +1,7 @@
 """The state machine in AWS, for a function that starts it itself instead of API Gateway."""
 
 from docstokg.adapters.aws import AwsService
-from docstokg.contracts.state import Envelope, Reply
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 

@@ -14,7 +14,6 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from docstokg.contracts.model import Contract, Many, StrictContract
 from docstokg.contracts.request import Namespace, Query, _no_nul, _no_surrogates
 from docstokg.contracts.response import DegradedReason, Grounding
-from docstokg.contracts.state import Caller
 
 TEXT_CHARACTERS = (1, 32_000)
 
@@ -67,15 +66,6 @@ class CheckRequest(StrictContract):
 def _wrong(place: int, field: str, code: str, message: str) -> InitErrorDetails:
     error = PydanticCustomError(code, message)
     return InitErrorDetails(type=error, loc=("citations", place, field), input=None)
-
-
-class CheckEnvelope(Contract):
-    """What the function receives: the caller, and the client's bytes in base64."""
-
-    route: str = "check"
-    request_id: str
-    caller: Caller
-    body_b64: str
 
 
 class ConsistencyIssue(Contract):

@@ -20,7 +20,6 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from docstokg.contracts.model import Many, StrictContract
 
-Route = Literal["answer", "search"]
 Verbosity = Literal["snippet", "full", "graph"]
 EmbeddingProvider = Literal["auto", "jina", "openai", "hf", "local"]
 RerankProvider = Literal["auto", "jina", "cohere", "local", "none"]

@@ -6,14 +6,10 @@ Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 
 from typing import Any, Literal
 
+from docstokg.contracts.envelope import Reply, Route
 from docstokg.contracts.model import Contract, Packed
-from docstokg.contracts.records import Filters, Scope
-from docstokg.contracts.request import (
-    GraphLimits,
-    RerankProvider,
-    Route,
-    Verbosity,
-)
+from docstokg.contracts.records import Scope
+from docstokg.contracts.request import GraphLimits, RerankProvider, Verbosity
 from docstokg.contracts.response import (
     BudgetLimits,
     Channel,
@@ -30,32 +26,6 @@ from docstokg.contracts.response import (
     ProvidersUsed,
     Source,
 )
-
-
-class Caller(Contract):
-    """Who asks; "*" in `namespaces` or `groups` stands for all."""
-
-    sub: str
-    namespaces: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-
-    def may_read(self, namespace: str) -> bool:
-        """Tell whether a namespace is granted."""
-        return bool({"*", namespace} & set(self.namespaces))
-
-    def scope(self, namespace: str, filters: Filters | None = None) -> Scope:
-        """Give what of a granted namespace this caller may see."""
-        groups = None if "*" in self.groups else self.groups
-        return Scope(namespace=namespace, groups=groups, filter=filters)
-
-
-class Envelope(Contract):
-    """The execution input: the client's bytes stay base64 until validate parses them."""
-
-    route: Route
-    request_id: str
-    caller: Caller
-    body_b64: str
 
 
 class RetrievalPlan(Contract):
@@ -141,14 +111,6 @@ class Plan(Contract):
     cache: CachePlan | None = None
     warnings: tuple[str, ...] = ()
     validation_ms: float = 0.0
-
-
-class Reply(Contract):
-    """What the state machine returns: `body` is a JSON string."""
-
-    statusCode: int
-    body: str
-    headers: dict[str, str] = {}
 
 
 class Validated(Contract):

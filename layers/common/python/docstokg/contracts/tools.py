@@ -4,19 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from docstokg.contracts.model import Contract, StrictContract
-from docstokg.contracts.state import Caller
+from docstokg.contracts.model import StrictContract
 
 MIN_RESPONSE_TOKENS = 100
-
-
-class RouteEnvelope(Contract):
-    """What a function behind one route receives: the caller, and the client's bytes in base64."""
-
-    route: str
-    request_id: str
-    caller: Caller
-    body_b64: str
 
 
 class Paging(StrictContract):

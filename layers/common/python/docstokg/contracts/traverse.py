@@ -7,7 +7,6 @@ from pydantic import Field
 from docstokg.contracts.model import Contract, Many, StrictContract
 from docstokg.contracts.request import Name, Namespace, NodeId, Query
 from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
-from docstokg.contracts.state import Caller
 
 Direction = Literal["out", "in", "both"]
 
@@ -89,12 +88,3 @@ class TraverseResponse(Contract):
     explain: Explain
     cursor: str | None = None
     warnings: tuple[str, ...] = ()
-
-
-class TraverseEnvelope(Contract):
-    """What the function receives: who asks, and the client's bytes."""
-
-    route: Literal["traverse"]
-    request_id: str
-    caller: Caller
-    body_b64: str

@@ -6,9 +6,9 @@ import json
 
 from pydantic import BaseModel, ValidationError
 
+from docstokg.contracts.envelope import Reply
 from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.response import FieldProblem
-from docstokg.contracts.state import Reply
 from docstokg.usecases.problems import problem_reply
 
 MAX_ERRORS = 200

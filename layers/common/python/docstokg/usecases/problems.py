@@ -2,8 +2,8 @@
 
 from http import HTTPStatus
 
+from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import FieldProblem, Problem
-from docstokg.contracts.state import Reply
 
 PROBLEM_TYPE = "application/problem+json"
 
