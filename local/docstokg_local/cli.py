@@ -137,6 +137,9 @@ def list_(
         str | None, typer.Option("--namespace", "-n", metavar="NS", help="Only this one.")
     ] = None,
     documents: Annotated[bool, typer.Option("--documents", help="Every document.")] = False,
+    entities: Annotated[
+        bool, typer.Option("--entities", help="The thirty most mentioned entities.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     index: Index = None,
     graph: Graph = None,
@@ -146,7 +149,9 @@ def list_(
 
     if namespace is not None:
         _check_namespace(namespace)
-    found = list_loaded(_wiring(index, graph).register(), namespace, documents, as_json)
+    wiring = _wiring(index, graph)
+    known = wiring.graph_writer() if entities else None
+    found = list_loaded(wiring.register(), namespace, documents, as_json, known)
     raise typer.Exit(DONE if found else NOT_GOOD)
 
 

@@ -127,7 +127,8 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
         f"[bold]{report.entities:,}[/] entities, [bold]{report.relations:,}[/] relations, "
         f"[bold]{report.mentions:,}[/] mentions"
     )
-    models = ", ".join(model for model in (report.embedding_model, report.sparse_model) if model)
+    made = (report.embedding_model, report.sparse_model, report.names_by)
+    models = ", ".join(model for model in made if model)
     out.print(
         f"{report.files} files in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
         f"run {report.run_id}, models: {models or 'none'}",

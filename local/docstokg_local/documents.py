@@ -7,18 +7,28 @@ from typing import Any
 
 from docstokg.contracts.records import DocumentRecord
 from docstokg.loading.origins import every_document
-from docstokg.ports import DocumentRegister
+from docstokg.ports import DocumentRegister, GraphWriter
 
 SHOWN = 20
 """Documents that are named before a question; all of them where nobody can be asked."""
+
+MOST_MENTIONED = 30
+"""Entities that are listed of a namespace."""
 
 FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at")
 
 
 def list_loaded(
-    register: DocumentRegister, namespace: str | None, documents: bool, as_json: bool
+    register: DocumentRegister,
+    namespace: str | None,
+    documents: bool,
+    as_json: bool,
+    entities: GraphWriter | None = None,
 ) -> bool:
-    """Print the namespaces, or the documents of all or one; False when there is nothing."""
+    """Print the namespaces, or the documents of all or one; False when there is nothing.
+
+    `entities`: the graph whose most mentioned entities are listed too.
+    """
     names = register.namespaces() if namespace is None else (namespace,)
     every = {name: list(every_document(register, name)) for name in names}
     found = [_summary(name, records) for name, records in every.items() if records]
@@ -26,6 +36,12 @@ def list_loaded(
         for summary in found:
             summary["documents"] = [
                 record.model_dump(include=set(FIELDS)) for record in every[summary["namespace"]]
+            ]
+    if entities is not None:
+        for summary in found:
+            summary["entities"] = [
+                {"id": item.id, "name": item.name, "type": item.type, "mentions": item.mentions}
+                for item in entities.most_mentioned(summary["namespace"], MOST_MENTIONED)
             ]
     if as_json:
         print(json.dumps({"namespaces": found}, indent=2, ensure_ascii=False))
@@ -57,6 +73,9 @@ def _show(found: Iterable[dict[str, Any]], documents: bool) -> None:
             highlight=False,
             markup=False,
         )
+        for row in summary.get("entities", ()):
+            out.print(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})",
+                      highlight=False, markup=False, soft_wrap=True)  # fmt: skip
         for row in summary["documents"] if documents else ():
             line = f"  {row['doc_id']}  {row['chunks']:,} chunks  {row['loaded_at']}"
             out.print(line + (f"  {row['title']}" if row["title"] else ""), highlight=False,

@@ -377,6 +377,12 @@ class MemoryGraph:
                 found.setdefault(item.evidence_uuid, set()).update((item.source, item.target))
         return found
 
+    def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
+        scope = Scope(namespace=namespace)
+        items = [self._slice_entity(i, scope) for i in self._visible(scope)]
+        mentioned = [item for item in items if item.mentions]
+        return tuple(sorted(mentioned, key=lambda item: (-item.mentions, item.id))[:limit])
+
     def recogniser(self, namespace: str) -> str | None:
         return self._recognisers.get(namespace)
 

@@ -319,6 +319,13 @@ def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) ->
         number("b"): {"MONDO:1", "HP:0001250"},
         number("c"): {SECRET, "MONDO:1"},
     }
+    most = store.writer.most_mentioned(SPACE, 3)
+    assert [(item.id, item.name, item.mentions) for item in most] == [
+        (BRIDGE, "bridge", 3),
+        ("MONDO:1", "Crohn's disease", 2),
+        ("HP:0001250", "Seizures", 1),
+    ]
+    assert [item.heads for item in most] == [0, 0, 1]
     assert not store.writer.recogniser(SPACE)
     for name in ("one", "two"):
         store.writer.note_recogniser(SPACE, name)

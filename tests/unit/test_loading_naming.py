@@ -61,3 +61,12 @@ def test_a_replaced_terms_names_lead_to_its_successor():
     aliases = Aliases([])
     aliases.put("HP:1", "Old name", (), leads_to="HP:2")
     assert ("old name", "HP:2", False) in set(aliases.all())
+
+
+def test_a_plural_is_not_the_name_of_another():
+    john, johns = entity_id("John"), entity_id("Johns")
+    aliases = Aliases([])
+    aliases.put(john, "John", ())
+    aliases.put(johns, "Johns", ())
+    linking = set(aliases.for_linking(Names(), Labels((), (), set()), set()))
+    assert linking == {("john", john, True), ("johns", johns, True)}

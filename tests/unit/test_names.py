@@ -101,7 +101,7 @@ def test_everyday_words_are_no_mentions_and_short_ones_only_in_capitals(
 
 
 def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
-    assert [is_proper(t) for t in ("Marie Dupont", "NHS", "Files", "It", "lace plant", "A")] == [
+    assert [is_proper(t) for t in ("Marie Dupont", "NHS", "III", "Files", "It", "lace plant")] == [
         True,
         True,
         False,
@@ -109,6 +109,7 @@ def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
         False,
         False,
     ]
+    assert tidy("The Duke of") == "Duke"
     assert tidy("the Bank of\nEngland's") == "Bank of England"
 
 

@@ -202,6 +202,10 @@ class GraphWriter(Protocol):
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
         ...
 
+    def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
+        """List the entities that most chunks mention, most first, then by id."""
+        ...
+
     def recogniser(self, namespace: str) -> str | None:
         """Say what found the names in a namespace's texts; None or "" when that is not known."""
         ...

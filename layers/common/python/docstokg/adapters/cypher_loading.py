@@ -291,6 +291,15 @@ RETURN uuid, collect(s.id) + collect(t.id) AS ends""",
     {"namespace": "default", "uuids": ["u"]},
 )
 
+MOST_MENTIONED = Template(
+    "most_mentioned",
+    """MATCH (e:Entity {namespace: $p.namespace})
+WITH e, e.open_mentions + e.closed_mentions AS mentions WHERE mentions > 0
+RETURN e.id AS id, e.name AS name, e.type AS type, mentions,
+  coalesce(e.open_heads + e.closed_heads, 0) AS heads ORDER BY mentions DESC, id LIMIT $p.limit""",
+    {"namespace": "default", "limit": 20},
+)
+
 RECOGNISER = Template(
     "recogniser",
     "MATCH (s:Store {name: $p.name}) RETURN s.recogniser AS recogniser",

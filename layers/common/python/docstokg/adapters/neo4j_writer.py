@@ -9,6 +9,7 @@ from neo4j import Record
 from docstokg.adapters import cypher_loading as cypher
 from docstokg.adapters.cypher import INFO, SCHEMA_VERSION, STORE, Template
 from docstokg.adapters.neo4j_server import Server
+from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
 from docstokg.domain.folding import alias_keys
 from docstokg.domain.identity import (
@@ -195,6 +196,11 @@ class Neo4jGraphWriter:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
         rows = self._read(cypher.STATED, {"namespace": namespace, "uuids": list(uuids)})
         return {row["uuid"]: set(row["ends"]) for row in rows}
+
+    def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
+        """List the entities that most chunks mention, most first, then by id."""
+        rows = self._read(cypher.MOST_MENTIONED, {"namespace": namespace, "limit": limit})
+        return tuple(SliceEntity(**row.data()) for row in rows)
 
     def recogniser(self, namespace: str) -> str | None:
         """Say what found the names in a namespace's texts; None or "" when that is not known."""

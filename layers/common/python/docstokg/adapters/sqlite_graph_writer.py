@@ -16,6 +16,7 @@ from docstokg.adapters.sqlite_graph_schema import (
     Closing,
     translated,
 )
+from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import (
     ChunkNode,
     EntityRecord,
@@ -265,6 +266,19 @@ class SqliteGraphWriter:
         ):
             found.setdefault(by_key[key], set()).update((source, target))
         return found
+
+    def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
+        """List the entities that most chunks mention, most first, then by id."""
+        rows = self._connection().execute(
+            "SELECT id, name, type, open_mentions + closed_mentions AS mentions,"
+            " open_heads + closed_heads FROM graph_entities WHERE namespace = ? AND mentions > 0"
+            " ORDER BY mentions DESC, id LIMIT ?",
+            (namespace, limit),
+        )
+        return tuple(
+            SliceEntity(id=id_, name=name, type=kind, mentions=mentions, heads=heads)
+            for id_, name, kind, mentions, heads in rows
+        )
 
     def recogniser(self, namespace: str) -> str | None:
         """Say what found the names in a namespace's texts; None or "" when that is not known."""

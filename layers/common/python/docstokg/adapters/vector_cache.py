@@ -21,7 +21,7 @@ BUSY_MS = 100
 LOOK_UP = 400
 WRITE_THROUGH = 64
 TTL_S = 90 * 86400.0
-NAMES_VERSION = 1
+NAMES_VERSION = 2
 """Of the rules in `domain.names` that cached names have passed."""
 
 _log = logging.getLogger(__name__)

@@ -48,6 +48,7 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[?!;]|[.:,]$")
+_NUMERAL = re.compile(r"[IVXLCDM]+")
 _ASKING = frozenset({"how", "what", "why", "when", "where", "who", "which", "whose"})
 _HEADINGS = (
     "abstract acknowledgements acknowledgments aim aims appendix authors availability background"
@@ -108,6 +109,8 @@ def tidy(surface: str) -> str:
     words = surface.strip("\"'“”‘’«».,;:!?*_-– \t\r\n").split()
     while len(words) > 1 and words[0].casefold() in _LEADING:
         del words[0]
+    while len(words) > 1 and words[-1].casefold() in _INSIDE:
+        del words[-1]
     return _POSSESSIVE.sub("", " ".join(words))
 
 
@@ -131,7 +134,8 @@ def is_proper(text: str) -> bool:
         return False
     words = fold(text).split()
     if len(words) == 1:
-        return not is_everyday(words[0]) and (len(words[0]) > 3 or text.isupper())
+        numeral = _NUMERAL.fullmatch(text) is not None
+        return not numeral and not is_everyday(words[0]) and (len(words[0]) > 3 or text.isupper())
     return _has_capitals(text) or not all(map(is_everyday, words))
 
 

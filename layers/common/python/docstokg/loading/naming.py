@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
-from docstokg.domain.folding import alias_keys
+from docstokg.domain.folding import alias_keys, variant
 from docstokg.domain.identity import entity_id, is_curie, is_id, is_own_id
 from docstokg.domain.words import fold
 from docstokg.loading.candidates import Labels
@@ -93,14 +93,21 @@ class Aliases:
         """Yield what to link, without `forgotten` own entities.
 
         Left out are own entities whose name a CURIE has taken over, or that are parts of many
-        documents.
+        documents, and plurals of what is another's own name: Johns is not John.
         """
+        own = {entry[1]: entry[0] for entry in self.all() if entry[2] and is_own_id(entry[1])}
+        names_of_others = set(own.values())
         taken: set[str] = set()
         for key, identity, preferred in self.all():
             if preferred and not is_curie(identity) and (names.curie(key) or labels.is_part(key)):
                 taken.add(identity)
         for entry in self.all():
-            if entry[1] not in taken and entry[1] not in forgotten:
+            key, identity, preferred = entry
+            if identity in taken or identity in forgotten:
+                continue
+            name = own.get(identity)
+            plural = name is not None and key != name and key == variant(name)
+            if preferred or not plural or key not in names_of_others:
                 yield entry
 
     def own(self) -> set[str]:
