@@ -26,8 +26,18 @@ def reply_within(
 
 
 def _body(response: RAGResponse, with_diagnostics: bool) -> str:
-    shown = response if with_diagnostics else response.model_copy(update={"diagnostics": None})
+    shown = response if with_diagnostics else _undiagnosed(response)
     return json.dumps(shown.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+
+
+def _undiagnosed(response: RAGResponse) -> RAGResponse:
+    """Leave diagnostics out; what is missing from the answer is said as a warning instead."""
+    given = response.diagnostics
+    reasons = given.degraded_reasons if given is not None else ()
+    lost = (f"Degraded: {', '.join(reasons)}.",) if reasons else ()
+    return response.model_copy(
+        update={"diagnostics": None, "warnings": (*response.warnings, *lost)}
+    )
 
 
 def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:

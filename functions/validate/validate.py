@@ -117,7 +117,12 @@ def _parse(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProble
     if route == "answer":
         return parse(body, RAGRequest)
     search, errors = parse(body, SearchRequest)
-    return None if search is None else RAGRequest.model_validate(search.model_dump()), errors
+    if search is None:
+        return None, errors
+    found = search.model_dump()
+    if search.budget.max_chunks is None:
+        found["budget"]["max_chunks"] = search.top_k
+    return RAGRequest.model_validate(found), errors
 
 
 def _unknown_model(

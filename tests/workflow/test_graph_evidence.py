@@ -16,6 +16,7 @@ from functions.ground import handler as ground
 from functions.respond import handler as respond
 from functions.retrieve import handler as retrieve
 from functions.validate import handler as validate
+from tests.conftest import load_folder
 
 QUESTION = "What does Dravet syndrome look like?"
 EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
@@ -129,3 +130,138 @@ def test_a_switched_off_tool_is_not_there(
     client = client_for(small_store, feature_traversal_tool=False)
     body = {"seed_ids": ["HP:0001250"], "query": QUESTION}
     assert client.post("/v1/traverse", json=body).status_code == 404
+
+
+DISEASES = 30
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
+    """One disease that its only chunk calls by its preferred name, among thirty others."""
+    folder = tmp_path_factory.mktemp("clinic")
+    chunks = [
+        {
+            "id": f"c{i}",
+            "doc_id": f"d{i}",
+            "text": f"Disorder number {i} is treated with rest and remedy number {i * 7}.",
+        }
+        for i in range(DISEASES)
+    ]
+    chunks.append(
+        {
+            "id": "z",
+            "doc_id": "dz",
+            "title": "Sheet 31",
+            "text": "Zorbium syndrome responds to quinine.",
+        }
+    )
+    entity = {
+        "id": "D:1",
+        "name": "Zorbium syndrome",
+        "type": "Disease",
+        "synonyms": ["Kappler disease", "ZS-4"],
+    }
+    (folder / "corpus").mkdir()
+    for name, rows in (("chunks", chunks), ("entities", [entity])):
+        text = "\n".join(json.dumps(row) for row in rows)
+        (folder / "corpus" / f"{name}.jsonl").write_text(text, "utf-8")
+    load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
+    return folder / "store.sqlite"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How is Kappler disease treated?",
+        "How is D:1 treated?",
+        "What is the treatment of ZS-4?",
+        "How is kappler disease treated?",
+    ],
+)
+def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_name(
+    clinic: Path, client_for: Callable[..., Any], question: str
+) -> None:
+    body = {
+        "query": question,
+        "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {"max_tokens_gen": 200},
+    }
+    answer = client_for(clinic).post("/v1/answer", json=body).json()
+    first = answer["citations"][0]
+    assert first["chunk_id"] == "z"
+    assert first["score"] >= 0.3
+    assert first["kg_path"] == ["D:1"]
+    assert first["kg_evidence"]["match_type"] == "direct_mention"
+    assert first["document_name"] == "Sheet 31"
+    named = [c for c in answer["citations"] if c["kg_evidence"] is not None]
+    assert [citation["chunk_id"] for citation in named] == ["z"]
+
+
+def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph_brought(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    client = client_for(small_store)
+
+    def search(**more: Any) -> dict[str, Any]:
+        return dict(client.post("/v1/search", json={"query": QUESTION, **more}).json())
+
+    assert len(search(top_k=2)["citations"]) == 2
+    more = search(top_k=2, budget={"max_chunks": 20})
+    assert len(more["citations"]) > 2
+    for found in (more, search(top_k=2)):
+        brought = [c for c in found["citations"] if c["source"] == "kg_expansion"]
+        diagnostics = found["diagnostics"]
+        assert diagnostics["kg_stats"]["chunks_added"] == len(brought)
+        unseen = [c["uuid"] for c in brought if not c["channels"]]
+        assert diagnostics["graph_gain"]["added"] == unseen
+    off = search(kg_expansion={"enabled": False})["diagnostics"]["graph_gain"]
+    assert (off["skipped"], off["added"]) == ("disabled", [])
+    assert len(off["top_k_without"]) > 0
+
+
+def test_an_empty_list_in_a_filter_is_refused(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    answer = client_for(small_store).post(
+        "/v1/search", json={"query": QUESTION, "filter": {"doc_id": []}}
+    )
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["path"].startswith("$.filter.doc_id")
+
+
+def test_what_is_lost_is_said_without_diagnostics(
+    copied_store: Path, client_for: Callable[..., Any], tmp_path: Path
+) -> None:
+    client = client_for(copied_store, graph_url=f"sqlite:///{tmp_path / 'nowhere.sqlite'}")
+    answer = client.post("/v1/search", json={"query": QUESTION, "diagnostics": False}).json()
+    assert answer["diagnostics"] is None
+    assert "Degraded: kg_unavailable." in answer["warnings"]
+
+
+def test_the_warnings_of_a_route_arrive(small_store: Path, client_for: Callable[..., Any]) -> None:
+    expansion = {"route": True, "seeds": ["NO:1"]}
+    body = {"query": QUESTION, "kg_expansion": expansion}
+    answer = client_for(small_store).post("/v1/search", json=body).json()
+    assert "No seed of kg_expansion.route is in the graph; it was ignored." in answer["warnings"]
+
+
+def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
+    body = {"query": "Which disease has seizures?", "top_k": 5}
+    envelope = {
+        "route": "answer",
+        "request_id": "r",
+        "caller": {"sub": "s", "namespaces": ["*"], "groups": ["*"]},
+        "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
+    }
+    try:
+        made = validate.build(wiring)({"envelope": envelope}, None)
+        state = {"plan": made["plan"], "scope": made["scope"]}
+        state["retrieval"] = retrieve.build(wiring)(state, None)
+        state["expansion"] = expand.build(wiring)({"mode": "expand", **state}, None)
+        grounded = ground.build(wiring)(state, None)
+    finally:
+        wiring.close()
+    texts = [block_text(Block.model_validate(block)) for block in grounded["blocks"]]
+    direct = next(text for text in texts if "Seizure (Phenotype) - direct mention" in text)
+    related = next(line for line in direct.splitlines() if "Related:" in line)
+    assert "Dravet syndrome (has_phenotype)" in related

@@ -73,7 +73,9 @@ Namespace = Annotated[str, Field(pattern=NAMESPACE_PATTERN)]
 NodeId = Annotated[str, Field(min_length=1, max_length=512)]
 Name = Annotated[str, Field(min_length=1, max_length=128)]
 FilterValues = Annotated[
-    Annotated[tuple[FilterValue, ...], Field(strict=False, max_length=MAX_FILTER_VALUES)],
+    Annotated[
+        tuple[FilterValue, ...], Field(strict=False, min_length=1, max_length=MAX_FILTER_VALUES)
+    ],
     BeforeValidator(_as_values, json_schema_input_type=FilterValue | list[FilterValue]),
 ]
 Filter = Annotated[
@@ -83,16 +85,19 @@ Filter = Annotated[
 
 
 class SearchBudget(StrictContract):
-    """What one search may spend."""
+    """What one search may spend; `max_chunks` null = `top_k`."""
 
-    max_chunks: int = Field(48, ge=1, le=100)
+    max_chunks: int | None = Field(None, ge=1, le=100)
     max_tokens_context: int = Field(8000, ge=256, le=32000)
     timeout_s: float = Field(12.0, ge=1, le=60)
 
 
-class Budget(SearchBudget):
+class Budget(StrictContract):
     """What one answer may spend."""
 
+    max_chunks: int = Field(48, ge=1, le=100)
+    max_tokens_context: int = Field(8000, ge=256, le=32000)
+    timeout_s: float = Field(12.0, ge=1, le=60)
     max_tokens_gen: int = Field(0, ge=0, le=4096)
 
 
