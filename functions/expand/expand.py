@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.response import GraphGain, KgStats
-from docstokg.contracts.state import Expansion, Plan, Ranked, Renaming, Retrieval, SeedRef
+from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
 from docstokg.domain.folding import question_keys
 from docstokg.domain.linking import Match
@@ -115,7 +115,7 @@ def _first_hop(
     if not seconds:
         return "no_time"
     plan, pool = run.plan.expansion, [candidate.uuid for candidate in retrieval.pool]
-    ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
+    ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
     around = SliceRequest(
         alias_keys=question_keys(run.plan.query),
         entity_ids=tuple(dict.fromkeys([*plan.seeds, *ends])),
@@ -202,7 +202,7 @@ def ranked(
         + (plan.expansion.boost if named.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
         for candidate in retrieval.pool[:SEEDING_CHUNKS]
     }
-    facts = [(fact.source, fact.target, fact.score) for fact in retrieval.facts[:FACTS]]
+    facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
     start = restart(graph, named, facts, pool)
     return RankedGraph(graph, matches, named, start, walk(graph, start))
 
@@ -230,14 +230,23 @@ def _unchanged(run: Run, retrieval: Retrieval, explored: Exploration) -> Expansi
     )
 
 
+def stated(retrieval: Retrieval) -> list[FactRef]:
+    """List the best matching facts that a chunk states.
+
+    What an ontology lists matches by the words of its names and tells nothing of a question.
+    """
+    return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
+
+
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """Order all chunks by the walk, or, where it would be guessing, leave retrieval's order.
 
-    It would where nothing fetched is about anything and no fact was matched.
+    It would where nothing fetched is about anything, no fact was matched and the question names
+    no entity.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = ranked_chunks(ranking.graph, ranking.scores, fused)
-    if ranking.graph.is_about_something or retrieval.facts or ranking.named:
+    if ranking.graph.is_about_something or stated(retrieval) or ranking.named:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
@@ -246,19 +255,24 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
 def _added(
     plan: Plan, retrieval: Retrieval, order: Sequence[str], evidence: EvidenceTable
 ) -> set[str]:
-    """Choose what the graph adds: what it can give a path to and ranks above the last selected.
+    """Choose what the graph adds: of as many places as were selected, those it can give a path to.
 
-    Up to BEHIND of them may stand behind that; where nothing was selected all may.
+    None of them stands below the last that was selected, up to BEHIND excepted.
     """
     selected = set(retrieval.selected)
-    last = max((place for place, uuid in enumerate(order) if uuid in selected), default=len(order))
+    if not selected:
+        return set([uuid for uuid in order if evidence.may_add(uuid)][: plan.expansion.limit])
     above: list[str] = []
     behind: list[str] = []
-    for place, uuid in enumerate(order):
-        if len(above) == plan.expansion.limit or len(behind) == BEHIND:
+    places = left = len(selected)
+    for uuid in order:
+        if len(behind) == BEHIND:
             break
-        if uuid not in selected and evidence.may_add(uuid):
-            (above if place < last else behind).append(uuid)
+        if uuid in selected:
+            places, left = places - 1, left - 1
+        elif evidence.may_add(uuid):
+            (above if places > 0 and left > 0 else behind).append(uuid)
+            places -= 1
     return set([*above, *behind][: plan.expansion.limit])
 
 
@@ -267,7 +281,7 @@ def _expansion(
 ) -> Expansion:
     """Add what the graph brings to `selected`, all in one order."""
     graph, plan = ranking.graph, run.plan
-    ends = [end for fact in retrieval.facts[:FACTS] for end in (fact.source, fact.target)]
+    ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
     evidence = EvidenceTable(
         graph,
         ranking.scores,

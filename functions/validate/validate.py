@@ -120,7 +120,7 @@ def _parse(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProble
     if search is None:
         return None, errors
     found = search.model_dump()
-    if search.budget.max_chunks is None:
+    if "max_chunks" not in search.budget.model_fields_set:
         found["budget"]["max_chunks"] = search.top_k
     return RAGRequest.model_validate(found), errors
 

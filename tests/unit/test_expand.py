@@ -310,7 +310,15 @@ def test_each_hop_leads_one_relation_further(hops: int, reached: int) -> None:
 
 
 def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
-    fact = FactRef(source="MONDO:1", type="has_symptom", target="HP:0001250", score=3.0)
+    fact = FactRef(
+        source="MONDO:1",
+        type="has_symptom",
+        target="HP:0001250",
+        score=3.0,
+        evidence_uuid=number("b"),
+    )
+    listed = fact.model_copy(update={"evidence_uuid": None})
+    assert run(clinic, "nothing known", retrieved("x", facts=(listed,))).seeds == ()
     by_fact = run(clinic, "nothing known", retrieved("x", facts=(fact,)))
     assert {seed.id for seed in by_fact.seeds} == {"MONDO:1", "HP:0001250"}
     assert {"a", "b"} <= set(names(by_fact))

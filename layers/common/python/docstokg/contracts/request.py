@@ -57,6 +57,13 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
         ) from None
 
 
+def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """Refuse a filter that nothing can meet."""
+    if not values:
+        raise PydanticCustomError("too_short", "must hold at least one value")
+    return values
+
+
 def _as_values(value: object) -> object:
     return value if isinstance(value, list | tuple) else (value,)
 
@@ -73,9 +80,8 @@ Namespace = Annotated[str, Field(pattern=NAMESPACE_PATTERN)]
 NodeId = Annotated[str, Field(min_length=1, max_length=512)]
 Name = Annotated[str, Field(min_length=1, max_length=128)]
 FilterValues = Annotated[
-    Annotated[
-        tuple[FilterValue, ...], Field(strict=False, min_length=1, max_length=MAX_FILTER_VALUES)
-    ],
+    Annotated[tuple[FilterValue, ...], Field(strict=False, max_length=MAX_FILTER_VALUES)],
+    AfterValidator(_not_empty),
     BeforeValidator(_as_values, json_schema_input_type=FilterValue | list[FilterValue]),
 ]
 Filter = Annotated[
@@ -85,19 +91,16 @@ Filter = Annotated[
 
 
 class SearchBudget(StrictContract):
-    """What one search may spend; `max_chunks` null = `top_k`."""
-
-    max_chunks: int | None = Field(None, ge=1, le=100)
-    max_tokens_context: int = Field(8000, ge=256, le=32000)
-    timeout_s: float = Field(12.0, ge=1, le=60)
-
-
-class Budget(StrictContract):
-    """What one answer may spend."""
+    """What one search may spend; as many chunks as `top_k` unless `max_chunks` is given."""
 
     max_chunks: int = Field(48, ge=1, le=100)
     max_tokens_context: int = Field(8000, ge=256, le=32000)
     timeout_s: float = Field(12.0, ge=1, le=60)
+
+
+class Budget(SearchBudget):
+    """What one answer may spend."""
+
     max_tokens_gen: int = Field(0, ge=0, le=4096)
 
 
