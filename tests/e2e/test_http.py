@@ -114,7 +114,6 @@ def test_full_verbosity_brings_the_text(small_store, client_for) -> None:
         ({"tags": "acute"}, {"seizure"}),
         ({"section": "Definition", "year": 2021}, set()),
         ({"nothing": "here"}, set()),
-        ({"doc_id": []}, set()),
     ],
 )
 def test_a_filter_bounds_everything(small_store, client_for, wanted, chunks) -> None:
