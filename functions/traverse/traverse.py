@@ -5,6 +5,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import Filters
@@ -14,7 +15,6 @@ from docstokg.contracts.state import Grounded
 from docstokg.contracts.traverse import (
     Caps,
     Explain,
-    Frontier,
     Scoring,
     TraverseRequest,
     TraverseResponse,
@@ -26,6 +26,7 @@ from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
 from functions.traverse.call_budget import CallBudget, caller_hash
+from functions.traverse.view_cursor import PREFIX, VIEW_FRONTIER, read_cursor, write_cursor
 from functions.traverse.walk import LABELS, WalkRequest, WalkResult
 
 MAX_DEPTH = 5
@@ -33,6 +34,7 @@ MAX_NODES = 200
 SEED_CITATIONS = 10
 SEED_ENTITIES = 10
 VIEW_DEPTH = 2
+BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 VIEW_NODES = 60
 
 
@@ -55,7 +57,12 @@ def traverse(
     request = parse_body(envelope.body_b64, TraverseRequest, envelope.request_id)
     if isinstance(request, Reply):
         return request
+    view = read_cursor(request.cursor or "") if _is_view(request) else None
     problems, labels = _labels(request)
+    if not request.seed_ids and view is None and not _is_view(request):
+        problems.append(
+            FieldProblem(path="$.seed_ids", code="missing", message="must name at least one node")
+        )
     offset, problem = _offset(request)
     if problem is not None:
         problems.append(problem)
@@ -66,13 +73,20 @@ def traverse(
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     topics = request.filters.topic
     filters: Filters | None = {"topic": topics} if topics is not None else None
+    if view is not None:
+        filters = view.filters
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace, filters))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
         return _refused(call, "traverse", envelope.caller.sub, wait_s)
     walk_request = _walk_request(request, labels)
+    if view is not None:
+        walk_request = replace(view.walk(), max_nodes=MAX_NODES)
+    before: set[str] = set()
     try:
         result = walk(call, walk_request, time_budget.TRAVERSE_S)
+        if view is not None:
+            before = walk(call, view.walk(), time_budget.TRAVERSE_S).known
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
         reason = graph_reason(error)
@@ -83,7 +97,7 @@ def traverse(
     _record(call, result)
     return Reply(
         statusCode=200,
-        body=_response(call, request, walk_request, result, offset).model_dump_json(),
+        body=_response(call, request, walk_request, result, offset, before).model_dump_json(),
         headers={"Content-Type": "application/json"},
     )
 
@@ -168,9 +182,11 @@ def _response(
     walk_request: WalkRequest,
     result: WalkResult,
     offset: int,
+    before: set[str],
 ) -> TraverseResponse:
-    """Give the page that begins at `offset`."""
+    """Give the page that begins at `offset`, without the nodes a view showed `before`."""
     nodes, edges = result.view()
+    nodes = tuple(node for node in nodes if node.id not in before)
     size = min(MAX_NODES, request.max_nodes)
     page = nodes[offset : offset + size]
     shown = {node.id for node in page}
@@ -182,7 +198,7 @@ def _response(
         nodes=page,
         edges=tuple(edge for edge in edges if edge.src in shown or edge.dst in shown),
         explain=Explain(
-            scoring=Scoring(embedding=result.embedding, **request.frontier.model_dump()),
+            scoring=_scoring(walk_request, result),
             caps=Caps(
                 max_depth=walk_request.max_depth,
                 max_nodes=walk_request.max_nodes,
@@ -201,6 +217,16 @@ def _response(
     )
 
 
+def _scoring(request: WalkRequest, result: WalkResult) -> Scoring:
+    scoring = Scoring(embedding=result.embedding, **request.frontier.model_dump())
+    return scoring if request.query else scoring.model_copy(update={"formula": BY_WEIGHT})
+
+
+def _is_view(request: TraverseRequest) -> bool:
+    """Tell the cursor of an answer's graph, sent with nothing but a namespace."""
+    return not request.seed_ids and (request.cursor or "").startswith(PREFIX)
+
+
 def _request_hash(request: TraverseRequest) -> str:
     body = request.model_dump_json(exclude={"cursor"})
     return hashlib.sha256(body.encode("utf-8")).hexdigest()[:24]
@@ -214,7 +240,7 @@ def _cursor(request: TraverseRequest, offset: int) -> str:
 
 def _offset(request: TraverseRequest) -> tuple[int, FieldProblem | None]:
     """Read a cursor; what belongs to another request or is forged is a problem."""
-    if request.cursor is None:
+    if request.cursor is None or (_is_view(request) and read_cursor(request.cursor)):
         return 0, None
     message = "must be the cursor of a response to this same request"
     foreign = 0, FieldProblem(path="$.cursor", code="invalid_cursor", message=message)
@@ -251,7 +277,7 @@ def view_of_citations(
         max_depth=hard,
         soft_depth=min(hard, limits.max_depth_soft or hard),
         max_nodes=min(MAX_NODES, limits.max_nodes_hard or VIEW_NODES),
-        frontier=Frontier(),
+        frontier=VIEW_FRONTIER,
         relations=_folded(limits.rel_whitelist),
     )
     time_s = run.left_s(*time_budget.GRAPH_VIEW)
@@ -268,6 +294,7 @@ def view_of_citations(
             pruned=result.pruned,
             skipped=result.skipped,
             depth_reached=result.depth_reached,
+            cursor=write_cursor(request, run.scope) if result.skipped else None,
         ),
     )
 

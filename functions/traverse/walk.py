@@ -32,9 +32,9 @@ LAYER_NODES = 400
 
 @dataclass(frozen=True)
 class WalkRequest:
-    """What is asked of a walk, after the server's caps."""
+    """What is asked of a walk, after the server's caps; no `query`: edge weights score."""
 
-    query: str
+    query: str | None
     seeds: tuple[str, ...]
     direction: Direction
     max_depth: int
@@ -136,7 +136,8 @@ class _Walker:
         self._index = index
         self._embedder = embedder
         self._result = WalkResult()
-        self._stems = question_stems(request.query)
+        self._stems = question_stems(request.query or "")
+        self._heaviest: dict[str, float] = {}
         self._query: Floats | None = None
         self._chunks: dict[str, StoredChunk] = {}
         self._titles: dict[str, str] = {}
@@ -196,16 +197,14 @@ class _Walker:
         return best
 
     def _embed_query(self) -> None:
-        embedder = self._embedder
-        if embedder is None:
+        embedder, query = self._embedder, self._request.query
+        if embedder is None or query is None:
             return
         try:
             stored = self._index.info(self._left_s()).embedding_model
             if stored not in (None, embedder.model):
                 raise Unavailable(f"what is stored was embedded by {stored}")
-            (vector,) = embedder.embed(
-                [self._request.query], min(time_budget.WALK_QUERY_S, self._left_s())
-            )
+            (vector,) = embedder.embed([query], min(time_budget.WALK_QUERY_S, self._left_s()))
         except DocsToKGError as error:
             self._call.log("embed", error, "embedding_unavailable")
             return
@@ -304,6 +303,7 @@ class _Walker:
             relations=kinds,
             max_nodes=LAYER_NODES,
             chunks_per_entity=around,
+            about_per_entity=0,
             neighbours_per_entity=around,
         )
 
@@ -316,6 +316,9 @@ class _Walker:
             self._titles.setdefault(item.id, item.name)
             self._kinds[item.id] = item.type
         heaviest = sorted(part.relations, key=lambda relation: -relation.weight)
+        for relation in heaviest:
+            for end in (relation.source, relation.target):
+                self._heaviest[end] = max(self._heaviest.get(end, 0.0), relation.weight)
         return [
             *((r.source, r.type, r.target) for r in heaviest),
             *((m.uuid, "MENTIONS", m.entity_id) for m in part.mentions),
@@ -363,7 +366,8 @@ class _Walker:
             return []
         scope = scope.model_copy(update={"filter": conditions})
         size = HUB * len(names)
-        query = ChannelQuery(channel="bm25", size=size, text=self._request.query)
+        text = self._request.query or " ".join(names)
+        query = ChannelQuery(channel="bm25", size=size, text=text)
         if self._query is not None:
             vector = self._query.astype("<f4").tobytes()
             query = ChannelQuery(channel="dense", size=size, vector=vector)
@@ -395,8 +399,16 @@ class _Walker:
         return bool({entity.casefold(), prefix_of(entity), kind.casefold()} & set(allowed))
 
     def _scores(self, layer: dict[str, tuple[str, ...]]) -> dict[str, float]:
-        """Score the nodes of a layer by vectors, or by words where there are none."""
+        """Score the nodes of a layer by vectors, or by words where there are none.
+
+        Without a query: by the heaviest relation that ends there (1 where none does), in shares
+        of the layer's heaviest.
+        """
         names = sorted(layer)
+        if self._request.query is None:
+            weights = {name: self._heaviest.get(name, 1.0) for name in names}
+            most = max(weights.values(), default=1.0) or 1.0
+            return {name: weight / most for name, weight in weights.items()}
         if self._query is not None:
             self._stored([name for name in names if name not in self._vectors])
             self._embed([name for name in names if name not in self._vectors])

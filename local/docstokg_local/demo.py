@@ -2,15 +2,19 @@
 
 from pathlib import Path
 
+from rich.console import Console
+
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
+from docstokg.ports import Workflow
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
 from docstokg_local.demo_corpus import write_corpus
 from docstokg_local.display import (
     TerminalProgress,
     notes,
+    path_drawing,
     screen,
     show_answer,
     show_load,
@@ -19,7 +23,11 @@ from docstokg_local.display import (
 from docstokg_local.load_stores import stores_of
 
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
+SECOND = "Which disease comes with loss of bladder control?"
+"""No page of the corpus calls it that: a name in the graph leads to the pages that say it."""
+
 SHOWN = 8
+MODEL_READS = 5
 
 
 def run_demo(wiring: Wiring, full: bool) -> bool:
@@ -54,6 +62,7 @@ def run_demo(wiring: Wiring, full: bool) -> bool:
         show_problem(outcome.body)
         return False
     show_answer(outcome.body, SHOWN)
+    _show_second(workflow, out)
     store = wiring.settings.index_url
     out.print(f"\nstore {store}, files {_short(corpus)}", style="dim")
     out.print(
@@ -61,6 +70,29 @@ def run_demo(wiring: Wiring, full: bool) -> bool:
         style="dim",
     )
     return not rejects.count
+
+
+def _show_second(workflow: Workflow, out: Console) -> None:
+    """Ask what words alone find late, with the graph and without it, and draw what led there."""
+    found = {}
+    for graph in (True, False):
+        request = {"query": SECOND, "kg_expansion": {"enabled": graph}}
+        outcome = ask(workflow, request)
+        if outcome.status != 200:
+            show_problem(outcome.body)
+            return
+        found[graph] = outcome.body["citations"]
+    out.print(f"\nsecond question: {SECOND}", style="bold")
+    alone = {citation["uuid"]: citation["rank"] for citation in found[False]}
+    for citation in found[True][:MODEL_READS]:
+        if not citation["kg_evidence"] or alone.get(citation["uuid"], 99) <= MODEL_READS:
+            continue
+        for line in path_drawing(citation):
+            out.print(line, highlight=False, markup=False)
+        place = alone.get(citation["uuid"])
+        was = f"has it at place {place}" if place else "does not find it"
+        out.print(f"search alone {was}; a model reads the first {MODEL_READS}", style="dim")
+        out.print(" ".join(citation["snippet"].split())[:300], highlight=False, markup=False)
 
 
 def _short(path: Path) -> str:

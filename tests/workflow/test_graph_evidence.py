@@ -265,3 +265,41 @@ def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
     direct = next(text for text in texts if "Seizure (Phenotype) - direct mention" in text)
     related = next(line for line in direct.splitlines() if "Related:" in line)
     assert "Dravet syndrome (has_phenotype)" in related
+
+
+def test_a_walk_without_a_question_follows_the_weights_of_edges(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    client = client_for(small_store)
+    found = client.post("/v1/traverse", json={"seed_ids": ["MONDO:0100135"], "max_depth": 1})
+    assert found.status_code == 200
+    body = found.json()
+    assert EDGE in {(edge["src"], edge["type"], edge["dst"]) for edge in body["edges"]}
+    assert body["explain"]["scoring"]["formula"].startswith("weight of the heaviest relation")
+    assert body["explain"]["scoring"]["embedding"] is None
+    nothing = client.post("/v1/traverse", json={"max_depth": 1})
+    assert nothing.status_code == 400
+    assert nothing.json()["errors"][0]["path"] == "$.seed_ids"
+
+
+def test_the_cursor_of_a_view_goes_on_where_the_view_ended(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    client = client_for(small_store)
+    body = {"query": QUESTION, "verbosity": "graph"}
+    whole = client.post("/v1/answer", json=body).json()["graph"]
+    few = {**body, "limits": {"graph": {"max_nodes_hard": 4}}}
+    view = client.post("/v1/answer", json=few).json()["graph"]
+    cursor = view["budget"]["cursor"]
+    assert cursor is not None
+    assert (whole["budget"]["cursor"] is None) == (whole["budget"]["skipped"] == 0)
+    rest = client.post("/v1/traverse", json={"namespace": "default", "cursor": cursor}).json()
+    shown = {node["id"] for node in view["nodes"]}
+    further = {node["id"] for node in rest["nodes"]}
+    assert further
+    assert not further & shown
+    assert {node["id"] for node in whole["nodes"]} <= further | shown
+    for forged in ("view.", "view.e30", cursor[:-9]):
+        wrong = client.post("/v1/traverse", json={"cursor": forged})
+        assert wrong.status_code == 400
+        assert wrong.json()["errors"][0]["path"] == "$.cursor"

@@ -32,11 +32,13 @@ class TraverseFilters(StrictContract):
 class TraverseRequest(StrictContract):
     """Where to start, what to look for, how far to go; the server's caps always win.
 
-    Node ids: an entity's id (CURIEs in any case), a chunk's uuid, `doc:ID`, `topic:NAME`.
+    Node ids: an entity's id (CURIEs in any case), a chunk's uuid, `doc:ID`, `topic:NAME`. Without
+    `query` the weights of edges score. The cursor of an answer's graph (`graph.budget.cursor`)
+    carries seeds, query and limits itself and is sent with `namespace` alone.
     """
 
-    seed_ids: Annotated[Many[NodeId], Field(min_length=1, max_length=50)]
-    query: Query
+    seed_ids: Annotated[Many[NodeId], Field(max_length=50)] = ()
+    query: Query | None = None
     namespace: Namespace = "default"
     direction: Direction = "both"
     max_depth: int = Field(3, ge=1)
@@ -45,7 +47,7 @@ class TraverseRequest(StrictContract):
     label_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = None
     frontier: Frontier = Frontier()
     filters: TraverseFilters = TraverseFilters()
-    cursor: str | None = Field(None, max_length=512)
+    cursor: str | None = Field(None, max_length=16384)
 
 
 class Scoring(Contract):

@@ -1,0 +1,77 @@
+"""The cursor of an answer's graph: the walk it shows, so that `/v1/traverse` can go on from it.
+
+It holds nothing that its holder could not ask for, and sees what its holder may see: it needs no
+secret.
+"""
+
+import base64
+import binascii
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from docstokg.contracts.model import Many, StrictContract
+from docstokg.contracts.records import Filters, Scope
+from docstokg.contracts.request import Filter, Name, NodeId, Query
+from docstokg.contracts.traverse import Frontier
+from functions.traverse.walk import WalkRequest
+
+PREFIX = "view."
+VIEW_FRONTIER = Frontier(top_k=10)
+"""A view is small: of its twenty seeds, and of each layer, half are expanded."""
+
+
+class ViewCursor(StrictContract):
+    """What a view was walked with."""
+
+    seeds: Annotated[Many[NodeId], Field(min_length=1, max_length=50)]
+    query: Query
+    max_depth: int = Field(ge=1, le=5)
+    soft_depth: int = Field(ge=1, le=5)
+    max_nodes: int = Field(ge=1, le=200)
+    relations: Annotated[Many[Name], Field(max_length=50)] | None = None
+    filter: Filter | None = None
+
+    @property
+    def filters(self) -> Filters | None:
+        """The filter of the question, which bounds the walk as well."""
+        return self.filter
+
+    def walk(self) -> WalkRequest:
+        """Give the walk of the view."""
+        return WalkRequest(
+            query=self.query,
+            seeds=self.seeds,
+            direction="both",
+            max_depth=self.max_depth,
+            soft_depth=self.soft_depth,
+            max_nodes=self.max_nodes,
+            frontier=VIEW_FRONTIER,
+            relations=self.relations,
+        )
+
+
+def write_cursor(request: WalkRequest, scope: Scope) -> str:
+    """Write the cursor of a view."""
+    cursor = ViewCursor(
+        seeds=request.seeds,
+        query=request.query or "",
+        max_depth=request.max_depth,
+        soft_depth=request.soft_depth,
+        max_nodes=request.max_nodes,
+        relations=request.relations,
+        filter=scope.filter,
+    )
+    text = cursor.model_dump_json(exclude_none=True).encode()
+    return PREFIX + base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def read_cursor(text: str) -> ViewCursor | None:
+    """Read it; None when it is not one."""
+    coded = text.removeprefix(PREFIX)
+    try:
+        padded = coded + "=" * (-len(coded) % 4)
+        raw = base64.b64decode(padded, altchars=b"-_", validate=True)
+        return ViewCursor.model_validate_json(raw)
+    except (binascii.Error, ValueError, ValidationError):
+        return None

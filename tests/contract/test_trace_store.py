@@ -1,0 +1,138 @@
+"""What every trace store promises, asked of the embedded one and of the real server."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.neo4j_server import Server
+from docstokg.adapters.neo4j_traces import Neo4jTraces
+from docstokg.adapters.sqlite_graph import SqliteGraphWriter
+from docstokg.adapters.sqlite_traces import SqliteTraces
+from docstokg.contracts.state import TraceMessage
+from docstokg.ports import TraceStore
+from docstokg_local.services import Which
+from tests.contract.real import neo4j_store
+from tests.contract.test_knowledge_graph import fill, number
+from tests.services import SERVICES, server
+
+PATIENT_S = 30.0
+DAY_MS = 86_400_000
+Rows = list[tuple[object, ...]]
+
+
+@dataclass(frozen=True)
+class Traces:
+    """A store beside a loaded graph, and what it holds: what each query led to, by its id."""
+
+    store: TraceStore
+    held: Callable[[], dict[str, Rows]]
+
+
+@contextmanager
+def in_sqlite(tmp_path: Path) -> Iterator[Traces]:
+    import sqlite3
+
+    path = tmp_path / "store.sqlite"
+    writer = SqliteGraphWriter(path)
+    fill(writer)
+    writer.close()
+
+    def held() -> dict[str, Rows]:
+        with sqlite3.connect(path) as db:
+            names = {
+                "query": "SELECT id, session, hash, namespace, at, answered FROM trace_queries",
+                "retrieved": "SELECT query, uuid, rank, score FROM trace_retrieved",
+                "focused": "SELECT query, entity, score FROM trace_focused_on",
+                "supported": "SELECT query, uuid, rank FROM trace_supported_by",
+            }
+            return {name: sorted(db.execute(text).fetchall()) for name, text in names.items()}
+
+    yield Traces(SqliteTraces(path), held)
+
+
+@contextmanager
+def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
+    with neo4j_store() as (_, writer):
+        fill(writer)
+        at = server(Which.NEO4J)
+        store = Neo4jTraces(url=at.url, user=at.user, password=at.password)
+        reader = Server(at.url, at.user, at.password, "neo4j")
+
+        def held() -> dict[str, Rows]:
+            names = {
+                "query": "MATCH (s:Session)-[:ASKED]->(q:Query) RETURN q.id, s.id, q.hash,"
+                " q.namespace, q.at, COUNT { (q)-[:ANSWERED_BY]->(:Answer) }",
+                "retrieved": "MATCH (q:Query)-[r:RETRIEVED]->(c:Chunk)"
+                " RETURN q.id, c.uuid, r.rank, r.score",
+                "focused": "MATCH (q:Query)-[f:FOCUSED_ON]->(e:Entity) RETURN q.id, e.id, f.score",
+                "supported": "MATCH (q:Query)-[:ANSWERED_BY]->(:Answer)-[s:SUPPORTED_BY]->(c)"
+                " RETURN q.id, c.uuid, s.rank",
+            }
+            return {
+                name: sorted(tuple(row) for row in reader.read(text, {}, PATIENT_S))
+                for name, text in names.items()
+            }
+
+        try:
+            yield Traces(store, held)
+        finally:
+            store.remove_before(10 * DAY_MS, PATIENT_S)
+            reader.close()
+            store.close()
+
+
+KINDS: dict[str, Callable[[Path], AbstractContextManager[Traces]]] = {
+    "sqlite": in_sqlite,
+    "neo4j": in_neo4j,
+}
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=SERVICES if name == "neo4j" else ()) for name in sorted(KINDS)]
+)
+def traces(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Traces]:
+    """A trace store that holds nothing yet."""
+    with KINDS[request.param](tmp_path) as found:
+        yield found
+
+
+def message(name: str, at: int = 1000, session: str = "s") -> TraceMessage:
+    return TraceMessage(
+        request_id=name,
+        session=session,
+        namespace="default",
+        query_hash="h",
+        created_ms=at,
+        retrieved=(
+            {"uuid": number("a"), "rank": 1, "score": 0.5},
+            {"uuid": number("nowhere"), "rank": 2, "score": 0.4},
+        ),
+        focused_on=({"entity": "hp:0001250", "score": 0.25}, {"entity": "HP:9", "score": 1.0}),
+        supported_by=(1, 2, 7),
+    )
+
+
+def test_writing_again_changes_nothing_and_needs_both_ends(traces: Traces) -> None:
+    traces.store.write([message("q")], PATIENT_S)
+    once = traces.held()
+    assert once == {
+        "query": [("q", "s", "h", "default", 1000, 1)],
+        "retrieved": [("q", number("a"), 1, 0.5)],
+        "focused": [("q", "HP:0001250", 0.25)],
+        "supported": [("q", number("a"), 1)],
+    }
+    traces.store.write([message("q"), message("q")], PATIENT_S)
+    assert traces.held() == once
+
+
+def test_expired_traces_go_with_all_that_hangs_on_them(traces: Traces) -> None:
+    traces.store.write(
+        [message("old", 1000), message("older", 10, "gone"), message("new", DAY_MS)], PATIENT_S
+    )
+    assert traces.store.remove_before(2000, PATIENT_S) == 2
+    for rows in traces.held().values():
+        assert [row[0] for row in rows] == ["new"]
+    assert traces.store.remove_before(2000, PATIENT_S) == 0
