@@ -121,6 +121,16 @@ def test_rst_keeps_its_text_and_inserts_nothing(child, tmp_path):
     assert chunks[0].text.startswith("=====\nCMake\n=====")
 
 
+def test_rst_of_other_tools_is_read(child, tmp_path):
+    source = (
+        "add_test\n--------\n\nAdds :command:`add_test`.\n\n.. versionadded:: 3.1\n\n"
+        ".. code-block:: cmake\n\n  add_test(a)\n\n.. code-block:: c++\n\n  int a;\n\n|x| `y`__\n"
+    )
+    _, chunks = read(child, tmp_path / "a.rst", source.encode())
+    assert [c.section for c in chunks] == ["add_test"]
+    assert "int a;" in chunks[0].text
+
+
 def test_docx_headings_lists_and_tables(child, tmp_path):
     text, chunks = read(child, tmp_path / "a.docx", docx_file())
     assert [c.section for c in chunks] == ["Handbook", "Leave"]
@@ -228,6 +238,10 @@ def _eats_memory(raw: bytes) -> tuple[Outline, ...]:
     return (Outline("x" * int(raw)),)
 
 
+def _ends(raw: bytes) -> tuple[Outline, ...]:
+    raise SystemExit(10)
+
+
 def _loses_its_place(raw: bytes) -> tuple[Outline, ...]:
     return (Outline("ab", (Block("text", 0, 9),)),)
 
@@ -235,10 +249,11 @@ def _loses_its_place(raw: bytes) -> tuple[Outline, ...]:
 @pytest.mark.parametrize(
     ("convert", "raw", "reason"),
     [
+        (_ends, b"", "failed"),
         (_opens_a_file, b"/etc/hostname", "wanted to open"),
         (_opens_a_socket, b"9", "wanted to open"),
         (_never_ends, b"", "longer than 1 s"),
-        (_eats_memory, b"900000000", "more than 512 MB"),
+        (_eats_memory, b"900000000", "512 MB"),
     ],
 )
 def test_a_conversion_can_do_nothing_but_answer(monkeypatch, convert, raw: bytes, reason: str):

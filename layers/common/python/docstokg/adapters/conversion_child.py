@@ -37,7 +37,10 @@ _ENCODINGS = _NAMES.split()
 
 _SAMPLES = {
     ".html": b"<title>t</title><h1>a</h1><ul><li>b</li></ul><table><tr><td>c</table>",
-    ".rst": b"A\n=\n\n- b\n\n.. note:: c\n\n.. csv-table::\n\n   a,b\n\n`x`_ *y* |z| [1]_\n",
+    ".rst": (
+        b"A\n=\n\n- b\n\n.. note:: c\n\n.. csv-table::\n\n   a,b\n\n`x`_ *y* |z| [1]_\n"
+        b"\n.. unknown:: d\n\n.. code-block:: sh\n\n   e\n\n:f:`g`\n"
+    ),
     ".csv": b"a,b\n1,2\n",
     ".json": b'{"text": "# a"}',
     ".ipynb": b'{"cells": [{"cell_type": "markdown", "source": "# a"}]}',
@@ -114,7 +117,7 @@ def _forked(suffix: str, raw: bytes) -> bytes:
             return _refusal(f"it took longer than {CPU_S} s to convert")
         return _refusal(f"its converter crashed (signal {ended})")
     if os.WEXITSTATUS(status) or not answer:
-        return _refusal(f"its converter needed more than {MEMORY_BYTES >> 20} MB of memory")
+        return _refusal(f"its converter failed, or needed more than {MEMORY_BYTES >> 20} MB")
     return answer
 
 
@@ -147,7 +150,7 @@ def _converted(suffix: str, raw: bytes) -> bytes:
         return _refusal("it is nested too deep")
     except OSError as broken:
         return _refusal(f"its converter wanted to open something ({broken.strerror})")
-    except Exception as broken:  # noqa: BLE001 - a hostile file finds errors nobody listed
+    except (Exception, SystemExit) as broken:  # noqa: BLE001 - a hostile file finds errors nobody listed
         return _refusal(f"its converter failed ({type(broken).__name__})")
 
 

@@ -20,6 +20,8 @@ SETTINGS = {
     "doctitle_xform": False,
     "sectsubtitle_xform": False,
     "smart_quotes": False,
+    "syntax_highlight": "none",
+    "exit_status_level": 6,
     "line_length_limit": 1_000_000,
 }
 
