@@ -78,7 +78,14 @@ def _shorter_block(block: Block, chunk: StoredChunk, limit: int) -> Block:
     end = snippets.shortened(
         chunk.text, chunk.sentences, block.start, block.start + len(block.text), limit
     )
-    return block.model_copy(update={"text": chunk.text[block.start : end]})
+    whole = [i for i, span in enumerate(block.sentences) if span[1] <= end - block.start]
+    return block.model_copy(
+        update={
+            "text": chunk.text[block.start : end],
+            "sentences": tuple(block.sentences[i] for i in whole),
+            "cosines": tuple(block.cosines[i] for i in whole if i < len(block.cosines)),
+        }
+    )
 
 
 def _bytes(item: Citation | Block) -> int:

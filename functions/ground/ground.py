@@ -4,6 +4,7 @@ import base64
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import PurePath
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from functions.ground import knowledge
 from functions.ground.fit import fitted
+from functions.ground.sentences import compared
 
 BLOCK_CHARACTERS = 4000
 MAX_CONCEPTS = 20
@@ -67,6 +69,7 @@ def ground(
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
     blocks = _blocks(plan, expansion, citations, chunks)
+    blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     citations, blocks, trimmed = fitted(citations, blocks, chunks)
     if trimmed:
         run.lose("payload_trimmed")
@@ -75,7 +78,7 @@ def ground(
     return Grounded(
         citations=tuple(citations),
         blocks=tuple(blocks),
-        relevant=any(citation.score >= plan.min_score for citation in citations),
+        relevant=any(c.score >= plan.min_score for c in citations[: len(blocks)]),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
         report=report.model_copy(update={"grounding_ms": grounding_ms}),
@@ -250,6 +253,7 @@ def _blocks(
                 start=start,
                 char_start=chunk.char_start or 0,
                 document_name=chunk.document_name or chunk.title or chunk.doc_id,
+                subject=chunk.title or PurePath(chunk.document_name or "").stem,
                 page=chunk.page,
                 relevance=round(citation.score * 10),
                 kg_match=knowledge.match_line(citation.kg_evidence),

@@ -6,7 +6,7 @@ from functools import partial
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
-from docstokg.domain import extractive, prompt, time_budget, verdicts
+from docstokg.domain import extractive, prompt, time_budget
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.time_budget import LEAST_FALLBACK_S, LEAST_MODEL_S
@@ -14,7 +14,6 @@ from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
 from docstokg.ports import LanguageModel
 from docstokg.usecases.run import Run
 
-EXTRACTIVE = "extractive"
 FIRST_CALL_SHARE = 0.6
 
 
@@ -35,7 +34,7 @@ def synthesize(
     if chosen is None or not blocks or not relevant:
         return Synthesis(outcome="abstained", answer=ABSTENTION)
     blocks = blocks[: plan.max_blocks]
-    if chosen.model == EXTRACTIVE:
+    if chosen.model == extractive.MODEL:
         return _extracted(run, blocks, chosen)
     messages = prompt.messages(
         plan.query,
@@ -84,11 +83,11 @@ def _time_s(run: Run, *, first: bool, last: bool) -> float | None:
 
 
 def _extracted(run: Run, blocks: Sequence[Block], chosen: SynthesisPlan) -> Synthesis:
-    text = extractive.answer(run.plan.query, blocks, verdicts.judge(), chosen.max_tokens)
+    text = extractive.answer(run.plan.query, blocks, chosen.max_tokens)
     return Synthesis(
         outcome="answered",
         answer=text,
-        model=EXTRACTIVE,
+        model=extractive.MODEL,
         tokens_in=sum(tokens(block.text) for block in blocks),
         tokens_out=tokens(text),
         took_ms=run.took_ms(),

@@ -32,6 +32,9 @@ SEARCH_SNIPPET = 200
 CLOCK_SKEW_MS = 5000
 
 
+NO_SYNTHESIS = "No answer was asked for: synthesis.enabled is false, so there are citations only."
+
+
 class Rules(Contract):
     """The server's own rules, taken from its settings once."""
 
@@ -166,6 +169,8 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         warnings.append("kg_expansion.route needs kg_expansion.seeds; it was ignored.")
     if expansion.enabled and not rules.kg_enabled:
         warnings.append("Graph expansion is switched off on this server.")
+    if envelope.route == "answer" and not request.synthesis.enabled:
+        warnings.append(NO_SYNTHESIS)
     return Plan(
         request_id=envelope.request_id,
         route=envelope.route,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from docstokg.domain import extractive
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
 
 if TYPE_CHECKING:
@@ -276,7 +277,9 @@ def mcp(index: Index = None, graph: Graph = None) -> None:
 
 @app.command(name="eval")
 def evaluate(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Holds questions*.jsonl.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Holds questions*.jsonl or answers*.jsonl.")
+    ],
     namespace: Namespace = "default",
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N questions.")
@@ -290,27 +293,38 @@ def evaluate(
             "down:embedder.",
         ),
     ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Judge answers by those in answers*.jsonl.")
+    ] = False,
+    model: Annotated[
+        str, typer.Option("--model", metavar="MODEL", help="Which model answers, for --answers.")
+    ] = extractive.MODEL,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the report there.")
     ] = None,
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Measure retrieval against gold documents: nDCG@10, recall, all-support, MRR, latency."""
-    from docstokg_local.evaluation import evaluate as run_evaluation
-    from docstokg_local.evaluation import read_questions, show_report
+    """Measure retrieval against gold documents, or with --answers answers against written ones."""
+    from docstokg_local import answer_evaluation, evaluation
 
     _check_namespace(namespace)
+    settings = settings_of(index, graph)
     names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
-    report = run_evaluation(
-        folder, read_questions(folder, limit), namespace, names, settings_of(index, graph)
-    )
+    if answers and names:
+        raise typer.BadParameter("goes without --ablate", param_hint="--answers")
+    if answers:
+        written = answer_evaluation.read_answers(folder, limit)
+        report = answer_evaluation.evaluate_answers(folder, written, namespace, model, settings)
+    else:
+        questions = evaluation.read_questions(folder, limit)
+        report = evaluation.evaluate(folder, questions, namespace, names, settings)
     if json_file is not None:
         try:
             json_file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         except OSError as broken:
             raise LoadError(f"{json_file}: {broken.strerror}") from broken
-    show_report(report)
+    (answer_evaluation.show_answers if answers else evaluation.show_report)(report)
     raise typer.Exit(NOT_GOOD if report["runs"][0]["errors"] else DONE)
 
 

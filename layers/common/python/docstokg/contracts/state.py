@@ -246,6 +246,8 @@ class Block(Contract):
     """A passage given to the model: `text` is chunk.text[start:start+len(text)].
 
     `char_start`: where the chunk begins in the offset base (0 when unknown). `relevance`: 0..10.
+    `subject`: the title above it, or its document's name. `sentences`: code-point spans of `text`;
+    `cosines`: question against each of them, for the extractive model only.
     """
 
     rank: int
@@ -254,8 +256,11 @@ class Block(Contract):
     start: int = 0
     char_start: int = 0
     document_name: str
+    subject: str = ""
     page: int | str | None = None
     relevance: int
+    sentences: tuple[tuple[int, int], ...] = ()
+    cosines: tuple[float, ...] = ()
     kg_match: str | None = None
     related: tuple[str, ...] = ()
 

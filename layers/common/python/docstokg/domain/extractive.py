@@ -1,28 +1,46 @@
-"""The built-in model: the best-matching source sentences, each with its marker, no network."""
+"""The built-in model: the source sentence that answers, or two, each with its marker."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
-from docstokg.domain.citations import strip_markers
+from docstokg.domain.citations import code_ranges, strip_markers
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.sentences import sentence_spans
-from docstokg.domain.verdicts import Judge
+from docstokg.domain.units import LONGEST, Unit, units
 from docstokg.domain.wording import content_stems, read
 from docstokg.domain.words import normalise, visible
 
-MOST_SENTENCES: Final = 3
-_LONGEST_SENTENCE: Final = 600
+MODEL: Final = "extractive"
+WORDS_WEIGHT: Final = 0.5
+PLACE_WEIGHT: Final = 0.02
+LEAST: Final = 0.45
+"""What a quotation must be worth; fitted by `benchmarks/fit_abstention.py`."""
+
+LEAST_SECOND: Final = 0.95
+"""The share of the best one's worth that a second quotation must have."""
+
+_LEAST_NEW: Final = 0.15
 _SHORTEST_WORDS: Final = 4
-_LEAST_COVERAGE: Final = 0.2
-_SAME_WORDS: Final = 0.6
-_LEAST_OF_BEST: Final = 0.4
+_LEANING: Final = 0.1
+_HANDLE: Final = 0.1
+_NAMED_OPTION: Final = 0.3
+# Such a question is answered by an option or by code.
+_HOW: Final = re.compile(r"\b(?:how (?:do|can|to)\b|(?:which|what) (?:option|flag|switch)\b)", re.I)
+_OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
+# What a question asks for, said in words that no answer repeats.
+_ASKING: Final = frozenset(
+    content_stems("another name called term means kind type difference example way list")
+)
 _BRACKETED: Final = re.compile(
     r"[\[\u3010\uff3b]([^\]\u3011\uff3d\n]*\d[^\]\u3011\uff3d\n]*)[\]\u3011\uff3d]"
 )
+_ITEM: Final = re.compile(r"\n[^\S\n]*(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]+")
 _TO_THE_READER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|above|previous)"
     r"|\byou (?:are|must|should) (?:now|always|never|only|answer|reply|respond|say)\b"
@@ -35,97 +53,192 @@ _TO_THE_READER: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
-    score: float
-    rank: int
+class Quotation:
+    """A unit of a block and what it is worth as an answer: see `quotations`."""
+
+    value: float
+    share: float
     place: int
-    text: str
+    block: Block
+    unit: Unit
     stems: frozenset[str]
 
 
-def answer(query: str, blocks: Sequence[Block], judge: Judge, max_tokens: int) -> str:
-    """Return up to three sentences of the blocks, each with the marker of its own block.
+def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
+    """Return one quotation with the marker of its block, or two when the second adds something.
 
-    Score = (0.5 + relevance / 20) x (0.1 + share of the question's rare words that the sentence,
-    with its block's header, holds). The abstention
-    sentence is returned when no sentence holds a fifth of them (by rarity). Sentences far below
-    the best (40 % of its score) are left out, and those that
-    address a model instead of stating something are left out, and so are repetitions. Quoted
-    brackets with digits become round, so that no source can forge a marker.
+    Nothing is better than something beside the point: the abstention sentence is returned when
+    the best quotation is worth less than `LEAST`, or when the question names something and no
+    block names any of it. A second one must be worth nearly as much and
+    hold words of the question that the first lacks. Quoted brackets with digits become round, so
+    that no source can forge a marker.
     """
-    wanted = frozenset(content_stems(query)) | read(query).ids
-    weights = {stem: judge.weigh(stem) for stem in wanted}
-    total = sum(weights.values())
-    choices: list[_Choice] = []
-    best_coverage = 0.0
-    for block in blocks:
-        spans = [
-            span
-            for span in sentence_spans(block.text)
-            if _is_statement(block.text[span.start : span.end])
-        ]
-        texts = [block.text[span.start : span.end] for span in spans]
-        if not texts:
-            continue
-        header = _header_words(block)
-        for place, text in enumerate(texts):
-            stems = frozenset(content_stems(text)) | read(text).ids
-            held = sum(
-                weight for stem, weight in weights.items() if stem in stems or stem in header
-            )
-            coverage = held / total if total else 0.0
-            best_coverage = max(best_coverage, coverage)
-            value = (0.5 + block.relevance / 20) * (0.1 + coverage)
-            choices.append(_Choice(value, block.rank, place, text, stems))
-    if best_coverage < _LEAST_COVERAGE:
+    found = quotations(query, blocks)
+    if not found or found[0].value < LEAST or _names_nothing_given(query, blocks):
         return ABSTENTION
-    choices.sort(key=lambda choice: (-choice.score, choice.rank, choice.place))
-    return _written(choices, max_tokens) or ABSTENTION
+    return _written(found, _Question.of(query, blocks), max_tokens) or ABSTENTION
 
 
-def _written(choices: Sequence[_Choice], max_tokens: int) -> str:
-    taken: list[_Choice] = []
+def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
+    """List what could be quoted, the best first.
+
+    worth = cosine(question, sentence) + 0.5 x share of the question's words, by rarity among the
+    sentences of these blocks, that the sentence or its block's title holds - 0.02 x place of the
+    block - 0.1 where it leans on the sentence before + 0.1 for an option or code where the question
+    asks how, 0.3 for the option that it names. Where the question names the title of a
+    block, what neither stands under that title nor names it is about something else and left
+    out; so is what addresses a model.
+    """
+    question = _Question.of(query, blocks)
+    found: list[Quotation] = []
+    for place, block in enumerate(blocks):
+        header = _header(block)
+        for unit in units(block.text, _borders(block)):
+            text = block.text[unit.start : unit.end]
+            if not _is_statement(text, unit):
+                continue
+            stems = _stems(f"{unit.lead} {text}")
+            if question.subjects and not any(name <= stems | header for name in question.subjects):
+                continue
+            share = question.share(stems | header)
+            value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
+            value += question.wish(unit) - _LEANING * unit.leaning
+            found.append(Quotation(value, share, place, block, unit, stems))
+    found.sort(key=lambda one: (-one.value, one.place, one.unit.start))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The question's words with their rarity, and the titles of blocks that it names."""
+
+    weights: Mapping[str, float]
+    subjects: frozenset[frozenset[str]]
+    how: bool
+    options: frozenset[str]
+
+    @classmethod
+    def of(cls, query: str, blocks: Sequence[Block]) -> "_Question":
+        stems = _stems(query)
+        wanted = stems - _ASKING or stems
+        sentences = [
+            frozenset(content_stems(block.text[start:end]))
+            for block in blocks
+            for start, end in _borders(block)
+        ]
+        held = Counter(stem for stems in sentences for stem in stems & wanted)
+        weights = {stem: math.log(1 + len(sentences) / (1 + held[stem])) for stem in wanted}
+        subjects = (frozenset(content_stems(block.subject)) for block in blocks)
+        return cls(
+            weights,
+            frozenset(name for name in subjects if name and name <= stems),
+            _HOW.search(query) is not None,
+            frozenset(_OPTION_NAME.findall(query)),
+        )
+
+    def wish(self, unit: Unit) -> float:
+        """Say how much more a unit is worth for being of the kind the question asks for."""
+        if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
+            return _NAMED_OPTION
+        handle = unit.kind == "code" or (unit.option and not unit.lead)
+        return _HANDLE if self.how and handle else 0.0
+
+    def share(self, stems: frozenset[str]) -> float:
+        """Give the part of the question's words, by rarity, that is among `stems`."""
+        total = sum(self.weights.values())
+        return sum(w for stem, w in self.weights.items() if stem in stems) / total if total else 0.0
+
+
+def _borders(block: Block) -> Sequence[tuple[int, int]]:
+    return block.sentences or sentence_spans(block.text)
+
+
+def _nearness(block: Block, unit: Unit) -> float:
+    """The cosine of the unit's nearest sentence; of the whole passage where none is known."""
+    known = [block.cosines[i] for i in unit.parts if i < len(block.cosines)]
+    return max(known) if known else block.relevance / 20
+
+
+def _written(found: Sequence[Quotation], question: _Question, max_tokens: int) -> str:
+    taken: list[Quotation] = []
     left = max_tokens
-    for choice in choices:
-        if len(taken) == MOST_SENTENCES or choice.score < _LEAST_OF_BEST * choices[0].score:
+    for one in found:
+        if len(taken) == 2 or one.value < LEAST_SECOND * found[0].value:
             break
-        text = _cited(choice)
-        cost = tokens(text) + 1
-        if cost > left or len(sentence_spans(text)) != 1:
+        if taken and question.share(one.stems - taken[0].stems) < _LEAST_NEW:
             continue
-        if not any(_alike(choice.stems, other.stems) for other in taken):
-            taken.append(choice)
-            left -= cost
-    taken.sort(key=lambda choice: (choice.rank, choice.place))
-    return " ".join(_cited(choice) for choice in taken)
+        text = _cited(one)
+        cost = tokens(text) + 1
+        if not text or cost > left:
+            continue
+        taken.append(one)
+        left -= cost
+    taken.sort(key=lambda one: (one.place, one.unit.start))
+    return " ".join(_cited(one) for one in taken)
 
 
-def _cited(choice: _Choice) -> str:
-    """Put the marker before the final stop, as in `text [1].`, on one line."""
-    # The source's own reference numbers would read as markers of ours.
-    seen = " ".join(strip_markers(visible(choice.text).replace("`", "'")).split())
-    plain = _BRACKETED.sub(r"(\1)", seen)
-    plain = plain.lstrip("#>*-\u2022| ").strip()
-    body = plain.rstrip(".!?\u2026\u3002")
-    stop = plain[len(body) :] or "."
-    return f"{body} [{choice.rank}]{'.' if '?' in stop else stop[0]}"
+def _cited(one: Quotation) -> str:
+    """Write a quotation with its marker before the final stop, as in `text [1].`, on one line.
+
+    Code keeps its lines, behind a line that says what it is and carries the marker. "" for what
+    would not read as one statement.
+    """
+    text, unit = visible(one.block.text[one.unit.start : one.unit.end]), one.unit
+    marker = f"[{one.block.rank}]"
+    if unit.kind == "code":
+        fence = "````" if "```" in text else "```"
+        lead = _plain(unit.lead).rstrip(":.") or one.block.document_name
+        return f"{lead} {marker}:\n\n{fence}\n{text}\n{fence}\n"
+    listed = _ITEM.sub("; ", text).replace(":; ", ": ")
+    plain = _plain(f"{unit.lead}: {listed}" if unit.lead else listed)
+    sentences = [plain[span.start : span.end] for span in sentence_spans(plain)]
+    if not sentences or (len(sentences) > 1 and not unit.option):
+        return ""
+    return " ".join(_marked(sentence, marker) for sentence in sentences)
 
 
-def _is_statement(text: str) -> bool:
+def _marked(sentence: str, marker: str) -> str:
+    body = sentence.rstrip(".!?\u2026\u3002;,")
+    stop = sentence[len(body) :] or "."
+    return f"{body} {marker}{'.' if stop[0] in '?;,' else stop[0]}"
+
+
+def _plain(text: str) -> str:
+    """Put a quotation on one line, without marks of its place in a list or heading."""
+    text = " ".join(text.split()).lstrip("#>*+\u2022\u25cb\u00b7| ")
+    text = text.removeprefix("- ").strip()
+    if text.count("`") % 2:
+        text = text.replace("`", "'")
+    made, at = [], 0
+    # The source's own reference numbers would read as markers of ours, except in code.
+    for start, end in [*code_ranges(text), (len(text), len(text))]:
+        made.append(_BRACKETED.sub(r"(\1)", strip_markers(text[at:start])))
+        made.append(text[start:end])
+        at = end
+    return "".join(made)
+
+
+def _names_nothing_given(query: str, blocks: Sequence[Block]) -> bool:
+    """Tell whether the question names something, and no passage names any of it."""
+    wanted = read(query).names
+    if not wanted:
+        return False
+    there = " ".join(f"{block.subject} {block.document_name} {block.text}" for block in blocks)
+    folded = normalise(there)
+    return not any(name in folded for name in wanted)
+
+
+def _is_statement(text: str, unit: Unit) -> bool:
     plain = text.strip()
-    return (
-        len(plain) <= _LONGEST_SENTENCE
-        and len(plain.split()) >= _SHORTEST_WORDS
-        and not plain.endswith(("?", ":"))
-        and not _TO_THE_READER.search(normalise(plain))
-    )
+    if _TO_THE_READER.search(normalise(plain)) and unit.kind == "prose":
+        return False
+    long_enough = unit.kind == "code" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
+    return bool(long_enough) and len(plain) <= LONGEST and not plain.endswith("?")
 
 
-def _header_words(block: Block) -> frozenset[str]:
-    header = " ".join([block.document_name, block.kg_match or "", *block.related])
-    return frozenset(content_stems(header)) | read(header).ids
+def _header(block: Block) -> frozenset[str]:
+    return _stems(" ".join([block.subject, block.document_name, block.kg_match or ""]))
 
 
-def _alike(left: frozenset[str], right: frozenset[str]) -> bool:
-    union = left | right
-    return bool(union) and len(left & right) / len(union) >= _SAME_WORDS
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text)) | read(text).ids

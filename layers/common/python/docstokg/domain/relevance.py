@@ -1,9 +1,9 @@
 """One absolute score in [0, 1] for every citation alike: how surely it is about the question.
 
 A monotone table over cosine(question, chunk), or over the share of the question's content words
-found in title and text where there is no vector. Anchored so that 0.3 best separates development
-questions from questions of another set put to the same corpus. The table is fitted by
-`benchmarks/fit_relevance.py` and committed beside this file.
+found in title and text where there is no vector. Anchored at 0.3: the highest value at which every
+development set refuses at most 3 % of its own questions, which separates them from questions of
+another field. Fitted by `benchmarks/fit_abstention.py` and committed beside this file.
 """
 
 import json
@@ -12,25 +12,27 @@ from functools import cache
 from importlib.resources import files
 
 GRAPH_ONLY_DISCOUNT = 0.8
+_FILE = "relevance_table.json"
 
 Table = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 @cache
-def _table(kind: str) -> Table:
-    text = files("docstokg.domain").joinpath("relevance_table.json").read_text(encoding="utf-8")
+def committed_table(file: str, kind: str) -> Table:
+    """Read a table of rising points from a file beside this one."""
+    text = files("docstokg.domain").joinpath(file).read_text(encoding="utf-8")
     points = json.loads(text)[kind]
     return tuple(point[0] for point in points), tuple(point[1] for point in points)
 
 
 def from_cosine(cosine: float) -> float:
     """Map cosine(question, chunk) in [-1, 1] to [0, 1]."""
-    return interpolated(_table("cosine"), cosine)
+    return interpolated(committed_table(_FILE, "cosine"), cosine)
 
 
 def from_coverage(share: float) -> float:
     """Map the share of question words found in [0, 1] to [0, 1]."""
-    return interpolated(_table("coverage"), share)
+    return interpolated(committed_table(_FILE, "coverage"), share)
 
 
 def interpolated(table: Table, value: float) -> float:

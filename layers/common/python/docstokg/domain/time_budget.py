@@ -30,6 +30,7 @@ VECTOR_HEAD_START_S: Final = 0.025
 EXPAND: Final = Share(1.5, 0.3)
 HYDRATE: Final = Share(3.0, 0.15)
 RERANK: Final = Share(1.5, 0.4)
+SENTENCES: Final = Share(0.5, 0.4)
 GRAPH_VIEW: Final = Share(2.0, 0.5)
 SYNTHESIZE: Final = Share(float("inf"), 0.3)
 CHECK_ANSWER: Final = Share(0.5, 0.05)

@@ -16,8 +16,8 @@ from docstokg.contracts.state import Block
 from docstokg.domain import citations as markers
 from docstokg.domain import grounding, notices, sentences, verdicts
 from docstokg.domain.confidence import (
-    CEILING_WITH_INVALID_CITATIONS,
     WITHOUT_CITATIONS,
+    bounded,
     confidence,
     level,
 )
@@ -91,10 +91,13 @@ def check_answer(
         similarity = compare.similarity(query, text) if compare is not None else None
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
-        value = _confidence(cited, given, citations, similarity)
+        value = bounded(
+            _confidence(cited, given, citations, similarity),
+            [verdict.verdict for verdict in judged],
+            invalid=bool(checked.invalid),
+        )
     if checked.invalid or not cited:
         warnings.append(notices.CITATIONS_REMOVED if cited else notices.CITATIONS_UNAVAILABLE)
-        value = min(value, CEILING_WITH_INVALID_CITATIONS)
     return CheckedAnswer(
         answer=text,
         cited=cited,

@@ -1,0 +1,61 @@
+"""How near each sentence of a passage is to the question: asked for the extractive model only."""
+
+import base64
+from collections.abc import Mapping, Sequence
+
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.state import Block
+from docstokg.domain import extractive, time_budget
+from docstokg.domain.vectors import Floats, unpack, unpacked
+from docstokg.ports import SearchIndex
+from docstokg.usecases.run import Run
+
+
+def compared(
+    run: Run,
+    blocks: Sequence[Block],
+    chunks: Sequence[StoredChunk],
+    query_vector: str | None,
+    index: SearchIndex,
+) -> list[Block]:
+    """Write borders and cosines of sentences into the blocks, in one more round trip.
+
+    Without vectors, of the question (`query_vector`: base64 of float32) or of the sentences, there
+    are no cosines, and the extractive model has the words alone.
+    """
+    plan = run.plan
+    if plan.synthesis is None or plan.synthesis.model != extractive.MODEL or not blocks:
+        return list(blocks)
+    cosines: dict[str, list[float]] = {}
+    if query_vector is not None:
+        question = unpack(base64.b64decode(query_vector))
+        time_s = run.left_s(*time_budget.SENTENCES)
+        uuids = [block.uuid for block in blocks]
+        found = run.attempt(
+            "sentence_vectors", lambda: index.sentence_vectors(uuids, run.scope, time_s), None
+        )
+        cosines = _cosines(found or {}, question)
+    texts = {chunk.uuid: chunk for chunk in chunks}
+    return [_with(block, texts[block.uuid], cosines.get(block.uuid, [])) for block in blocks]
+
+
+def _cosines(packed: Mapping[str, bytes], question: Floats) -> dict[str, list[float]]:
+    return {
+        uuid: (unpacked(joined, question.size) @ question).tolist()
+        for uuid, joined in packed.items()
+    }
+
+
+def _with(block: Block, chunk: StoredChunk, cosines: Sequence[float]) -> Block:
+    inside = [
+        (place, (start - block.start, end - block.start))
+        for place, (start, end) in enumerate(chunk.sentences)
+        if block.start <= start < end <= block.start + len(block.text)
+    ]
+    known = len(cosines) == len(chunk.sentences)
+    return block.model_copy(
+        update={
+            "sentences": tuple(span for _, span in inside),
+            "cosines": tuple(round(cosines[place], 4) for place, _ in inside) if known else (),
+        }
+    )

@@ -1,0 +1,76 @@
+"""What can be quoted by itself stays whole: options, lists after a colon, code."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.domain.sentences import sentence_spans
+from docstokg.domain.units import LONGEST, Unit, units
+
+MANUAL = """OPTIONS
+       -k, --keep
+              Keep (don't delete) input files. This option is off by default.
+              Files are named as before.
+
+       Other text. It goes on.
+"""
+CODE = """## Save the state
+
+Save cookies and storage:
+
+```bash
+# to a file with a name made for it
+tool save
+
+# to your own
+tool save my.json
+```
+
+Then close it.
+"""
+LIST = "It comes in two kinds:\n- fast\n- slow and steady\n\nNothing else is known."
+
+
+def found(text: str) -> list[tuple[str, Unit]]:
+    return [(text[u.start : u.end], u) for u in units(text, sentence_spans(text))]
+
+
+def test_an_option_keeps_what_it_does() -> None:
+    rows = found(MANUAL)
+    assert rows[0][0].split()[:4] == ["-k,", "--keep", "Keep", "(don't"]
+    assert rows[0][0].endswith("This option is off by default.")
+    assert (rows[0][1].option, rows[0][1].lead) == ("-k, --keep", "")
+    assert rows[1][0] == "Files are named as before."
+    assert (rows[1][1].option, rows[1][1].lead) == ("-k, --keep", "-k, --keep")
+    assert [(text, unit.option, unit.leaning) for text, unit in rows[2:]] == [
+        ("Other text.", "", False),
+        ("It goes on.", "", True),
+    ]
+
+
+def test_code_is_one_piece_with_the_line_that_introduces_it() -> None:
+    ((text, unit),) = [row for row in found(CODE) if row[1].kind == "code"]
+    assert text.splitlines()[0] == "# to a file with a name made for it"
+    assert text.splitlines()[-1] == "tool save my.json"
+    assert unit.lead == "Save cookies and storage:"
+    assert "Save the state" not in [row[0] for row in found(CODE)], "a heading says nothing"
+
+
+def test_long_code_is_taken_by_paragraphs() -> None:
+    text = "```\n" + "\n\n".join(f"command {n} " + "x" * 200 for n in range(4)) + "\n```"
+    pieces = [row[0] for row in found(text)]
+    assert [piece.split()[1] for piece in pieces] == ["0", "1", "2", "3"]
+
+
+def test_a_list_belongs_to_what_it_lists() -> None:
+    whole = [text for text, unit in found(LIST) if len(unit.parts) > 1]
+    assert whole == ["It comes in two kinds:\n- fast\n- slow and steady"]
+
+
+@given(st.text(alphabet=list("ab.:`-#* \n~1\t"), max_size=300))
+def test_units_are_stretches_of_the_text(text: str) -> None:
+    spans = sentence_spans(text)
+    for unit in units(text, spans):
+        assert 0 <= unit.start < unit.end <= len(text)
+        assert unit.parts
+        assert all(0 <= part < len(spans) for part in unit.parts)
+        assert unit.kind == "prose" or unit.end - unit.start <= LONGEST
