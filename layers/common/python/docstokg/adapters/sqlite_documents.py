@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from docstokg.adapters.sqlite_index_schema import translated
+from docstokg.adapters.sqlite_session import translated
 from docstokg.contracts.records import DocumentRecord
 
 PAGE = 1000

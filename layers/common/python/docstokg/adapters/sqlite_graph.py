@@ -4,7 +4,6 @@
 
 import json
 import sqlite3
-import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +11,10 @@ from dataclasses import replace
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from docstokg.adapters.sqlite_graph_schema import Closing, check_layout, translated
+from docstokg.adapters.sqlite_graph_schema import check_layout
 from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
+from docstokg.adapters.sqlite_session import Reading, Sessions
 from docstokg.contracts.graph import (
     AliasMatch,
     GraphSlice,
@@ -39,13 +38,11 @@ from docstokg.domain.neighbourhood import (
     choose_near,
 )
 from docstokg.domain.visibility import required
-from docstokg.errors import Timeout, Unavailable
 
 __all__ = ["SqliteGraph", "SqliteGraphWriter"]
 
-STEPS_BETWEEN_CLOCK_READS = 2000
+READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, named=False)
 MAX_MENTIONS = 20_000
-CACHE_KIB = 32 * 1024
 
 _ENTITY = (
     "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
@@ -62,8 +59,7 @@ class SqliteGraph:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        self._local = threading.local()
+        self._sessions = Sessions(Path(path), READING)
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Alias look-up and one hop around what is opened, all from one snapshot."""
@@ -112,61 +108,16 @@ class SqliteGraph:
 
     def close(self) -> None:
         """Close this thread's connection; the next call opens another."""
-        self._forget()
+        self._sessions.close()
 
     @contextmanager
     def _reading(self, scope: Scope, timeout_s: float) -> Iterator["_Reader"]:
-        deadline = time.monotonic() + timeout_s
-        if timeout_s <= 0:
-            raise Timeout("no time is left for the graph")
-        try:
-            connection = self._connection(timeout_s)
-            connection.set_progress_handler(
-                lambda: time.monotonic() > deadline, STEPS_BETWEEN_CLOCK_READS
-            )
+        with self._sessions.use(time.monotonic() + timeout_s) as connection:
+            connection.execute("BEGIN")
             try:
-                connection.execute("BEGIN")
-                try:
-                    yield _Reader(connection, scope)
-                finally:
-                    connection.rollback()
+                yield _Reader(connection, scope)
             finally:
-                connection.set_progress_handler(None, 0)
-        except sqlite3.Error as error:
-            self._forget()
-            raise translated(error) from error
-
-    def _connection(self, timeout_s: float) -> sqlite3.Connection:
-        try:
-            status = self._path.stat()
-        except OSError as error:
-            self._forget()
-            raise Unavailable(f"there is no graph file at {self._path}") from error
-        identity = (status.st_dev, status.st_ino)
-        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        wait = f"PRAGMA busy_timeout = {max(1, int(timeout_s * 1000))}"
-        if known is not None and self._local.identity == identity:
-            known.execute(wait)
-            return known
-        self._forget()
-        connection = sqlite3.connect(
-            f"file:{quote(str(self._path.resolve()))}?mode=ro",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=Closing,
-        )
-        connection.execute(wait)
-        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        check_layout(connection, self._path)
-        self._local.connection, self._local.identity = connection, identity
-        return connection
-
-    def _forget(self) -> None:
-        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        self._local.connection = self._local.identity = None
-        if known is not None:
-            known.close()
+                connection.rollback()
 
 
 class _Reader:

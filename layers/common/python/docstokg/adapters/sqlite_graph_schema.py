@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from docstokg.errors import DocsToKGError, Timeout, Unavailable
+from docstokg.errors import Unavailable
 
 SCHEMA_VERSION = 3
 """3: a mention says whether the chunk is about the entity; an entity counts what it heads."""
@@ -67,14 +67,7 @@ UPGRADES = {
 """What brings an earlier layout up to `TABLES`."""
 
 
-class Closing(sqlite3.Connection):
-    """A connection that closes when its thread, or its owner, is gone."""
-
-    def __del__(self) -> None:
-        self.close()
-
-
-def check_layout(connection: sqlite3.Connection, path: Path) -> None:
+def check_layout(connection: sqlite3.Connection, path: Path) -> int:
     """Refuse to read another layout than this version's: `Unavailable`, with what helps."""
     row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
     if row is not None and row[0] != str(SCHEMA_VERSION):
@@ -82,14 +75,4 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} holds a graph of layout {row[0]}, this version reads layout"
             f" {SCHEMA_VERSION}: load into it again"
         )
-
-
-def translated(error: sqlite3.Error) -> DocsToKGError:
-    """Name what went wrong in the tree of `docstokg.errors`."""
-    code = getattr(error, "sqlite_errorcode", None)
-    primary = code & 0xFF if code is not None else None
-    if primary == sqlite3.SQLITE_INTERRUPT:
-        return Timeout("the graph did not answer in time")
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Timeout("the graph file stayed locked by another process")
-    return Unavailable(f"the graph file cannot be read: {error}")
+    return 0

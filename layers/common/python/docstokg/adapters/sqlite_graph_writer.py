@@ -13,9 +13,8 @@ from docstokg.adapters.sqlite_graph_schema import (
     SCHEMA_VERSION,
     TABLES,
     UPGRADES,
-    Closing,
-    translated,
 )
+from docstokg.adapters.sqlite_session import Closing, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import (
     ChunkNode,
@@ -390,7 +389,7 @@ class SqliteGraphWriter:
             self._connection().execute("PRAGMA optimize")
             self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.Error as error:
-            raise translated(error) from error
+            raise translated(error, self._path) from error
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
         """Yield one canonical line per node and edge, sorted, without run ids and times."""
@@ -419,7 +418,7 @@ class SqliteGraphWriter:
                 raise
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise translated(error) from error
+            raise translated(error, self._path) from error
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is not None:
@@ -438,7 +437,7 @@ class SqliteGraphWriter:
             connection.execute("PRAGMA cache_size = -65536")
             version = _prepared(connection)
         except sqlite3.Error as error:
-            raise translated(error) from error
+            raise translated(error, self._path) from error
         if version != str(SCHEMA_VERSION):
             connection.close()
             raise Misconfigured(

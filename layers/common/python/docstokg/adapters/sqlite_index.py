@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from docstokg.adapters.sqlite_index_files import Floats, Ints, Rows, Section, Sidecars
 from docstokg.adapters.sqlite_index_schema import (
+    check_layout,
     fact_words_table,
     stored_chunk,
     visible,
     visible_fact,
     words_table,
 )
-from docstokg.adapters.sqlite_index_session import Sessions
 from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
+from docstokg.adapters.sqlite_session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.query_terms import content_words, option_words, rarity
@@ -43,6 +44,7 @@ WEIGHTS = f"{TITLE_WEIGHT}, {HEADINGS_WEIGHT}, {TEXT_WEIGHT}"
 SCAN_ROWS = 16_384
 SCORE_DECIMALS = 6
 GRACE_S = 0.02
+READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, named=True)
 
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
@@ -54,7 +56,7 @@ class SqliteIndex:
 
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
-        self._sessions = Sessions(self._path)
+        self._sessions = Sessions(self._path, READING)
         self._sidecars = Sidecars(self._path)
         self._pool: ThreadPoolExecutor | None = None
         self._pool_lock = threading.Lock()

@@ -5,12 +5,14 @@
 import json
 import sqlite3
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from docstokg.adapters.sqlite_session import HOW
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
 from docstokg.domain.query_terms import indexed_text
 from docstokg.domain.visibility import facet, facets, required
-from docstokg.errors import DocsToKGError, Timeout, Unavailable
+from docstokg.errors import Misconfigured, Unavailable
 
 SCHEMA_VERSION = "3"
 """3: headings and options are searched, sentences have vectors; numbered as the other stores."""
@@ -172,12 +174,15 @@ def _json(values: object) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
-    """Say what a SQLite error means to a caller."""
-    code = getattr(exc, "sqlite_errorcode", None)
-    primary = code & 0xFF if isinstance(code, int) else None
-    if primary == sqlite3.SQLITE_INTERRUPT:
-        return Timeout(f"{path} did not answer in the time it was given")
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Timeout(f"{path} was locked by another process for all the time there was")
-    return Unavailable(f"{path} cannot be read as an index: {exc}")
+def check_layout(connection: sqlite3.Connection, path: Path) -> int:
+    """Refuse what is no index of this version; give the size the file had after a load."""
+    tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
+    if not connection.execute(tables).fetchone()[0]:
+        raise Unavailable(f"{path} holds no index: {HOW}")
+    noted = dict(connection.execute("SELECT key, value FROM index_meta").fetchall())
+    if noted.get("schema") != SCHEMA_VERSION:
+        raise Misconfigured(
+            f"{path} was written by another version (schema {noted.get('schema')}, this one "
+            f"reads {SCHEMA_VERSION}): load it again into a new file"
+        )
+    return int(noted.get("bytes", 0))

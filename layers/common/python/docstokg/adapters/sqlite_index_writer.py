@@ -28,10 +28,9 @@ from docstokg.adapters.sqlite_index_schema import (
     make_word_tables,
     rest_of,
     searched_words,
-    translated,
     words_table,
 )
-from docstokg.adapters.sqlite_index_session import HOW
+from docstokg.adapters.sqlite_session import HOW, translated
 from docstokg.contracts.records import ChunkRecord, FactRecord
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from docstokg.adapters.sqlite_graph_schema import translated
+from docstokg.adapters.sqlite_session import translated
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain.identity import chunk_key
 
@@ -82,7 +82,7 @@ class SqliteTraces:
             finally:
                 connection.close()  # rolls back what was not committed
         except sqlite3.Error as exc:
-            raise translated(exc) from exc
+            raise translated(exc, self._path) from exc
 
 
 def _write(db: sqlite3.Connection, message: TraceMessage) -> None:

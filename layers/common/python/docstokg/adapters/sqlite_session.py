@@ -1,32 +1,50 @@
-"""Reading a SQLite file under a deadline, while another process may load, lock or break it."""
+"""SQLite files under a deadline, while another process may load, lock or break them."""
 
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from docstokg.adapters.sqlite_index_schema import SCHEMA_VERSION, translated
-from docstokg.errors import Misconfigured, Timeout, Unavailable
+from docstokg.errors import DocsToKGError, Timeout, Unavailable
 
-STEPS_BETWEEN_CLOCK_READS = 20_000
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
+
+
+Check = Callable[[sqlite3.Connection, Path], int]
+"""Refuses a file of another layout; gives the size in bytes the file had after its last load."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a kind of file is read.
+
+    `what` it should hold, for messages. `steps`: of SQLite's machine between two looks at the
+    clock. `cache_kib`: pages each thread's connection may keep. `named`: rows know their columns.
+    """
+
+    what: str
+    check: Check
+    steps: int
+    cache_kib: int
+    named: bool
 
 
 class Sessions:
     """One read connection per thread; it is replaced when the file is not the one it opened."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self._path, self._reading = path, reading
         self._local = threading.local()
 
     @contextmanager
     def use(self, deadline: float) -> Iterator[sqlite3.Connection]:
         """Lend this thread's connection until `deadline` (monotonic seconds).
 
-        `Unavailable` when there is no index to read, `Timeout` when it is locked or too slow.
+        `Unavailable` when there is nothing to read, `Timeout` when it is locked or too slow.
         """
         left = deadline - time.monotonic()
         if left <= 0:
@@ -42,18 +60,23 @@ class Sessions:
                 self._local.session = None
             raise translated(exc, self._path) from exc
 
+    def close(self) -> None:
+        """Close this thread's connection; the next use opens another."""
+        self._local.session = None
+
     def _session(self, deadline: float) -> "_Session":
         known: _Session | None = getattr(self._local, "session", None)
         try:
             seen = self._path.stat()
         except OSError as exc:
             self._local.session = None
-            raise Unavailable(f"there is no index at {self._path}: {HOW}") from exc
+            raise Unavailable(f"there is no {self._reading.what} at {self._path}: {HOW}") from exc
         # Pages that a connection remembers would hide that the file was overwritten in place.
         identity = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
         if known is None or known.identity != identity:
             self._local.session = None
-            known = _Session(self._path, identity, deadline)
+            known = _Session(self._path, identity, deadline, self._reading)
+            known.floor = self._reading.check(known.connection, self._path)
             self._local.session = known
         if seen.st_size < known.floor:
             self._local.session = None
@@ -75,8 +98,11 @@ class _Clock:
 class _Session:
     """A connection with the deadline it obeys; it closes itself when nobody needs it."""
 
-    def __init__(self, path: Path, identity: tuple[int, ...], deadline: float) -> None:
+    def __init__(
+        self, path: Path, identity: tuple[int, ...], deadline: float, reading: Reading
+    ) -> None:
         self.identity = identity
+        self.floor = 0
         self.clock = _Clock(deadline)
         self.connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=rw",
@@ -85,23 +111,28 @@ class _Session:
             isolation_level=None,
             check_same_thread=False,
         )
-        self.connection.row_factory = sqlite3.Row
-        self.connection.set_progress_handler(self.clock.late, STEPS_BETWEEN_CLOCK_READS)
-        self.floor = self._checked(path)
+        self.connection.row_factory = sqlite3.Row if reading.named else None
+        self.connection.execute(f"PRAGMA cache_size = -{reading.cache_kib}")
+        self.connection.set_progress_handler(self.clock.late, reading.steps)
 
     def __del__(self) -> None:
-        if hasattr(self, "connection"):
+        if hasattr(self, "connection"):  # the connection itself is part of a cycle
             self.connection.close()
 
-    def _checked(self, path: Path) -> int:
-        """Refuse what is no index of this version; give the size the file had after a load."""
-        tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
-        if not self.connection.execute(tables).fetchone()[0]:
-            raise Unavailable(f"{path} holds no index: {HOW}")
-        noted = dict(self.connection.execute("SELECT key, value FROM index_meta").fetchall())
-        if noted.get("schema") != SCHEMA_VERSION:
-            raise Misconfigured(
-                f"{path} was written by another version (schema {noted.get('schema')}, this one "
-                f"reads {SCHEMA_VERSION}): load its sources again"
-            )
-        return int(noted.get("bytes", 0))
+
+class Closing(sqlite3.Connection):
+    """A connection that closes when its thread, or its owner, is gone."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
+    """Say what a SQLite error means to a caller."""
+    code = getattr(exc, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else None
+    if primary == sqlite3.SQLITE_INTERRUPT:
+        return Timeout(f"{path} did not answer in the time it was given")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Timeout(f"{path} was locked by another process for all the time there was")
+    return Unavailable(f"{path} cannot be read or written: {exc}")
