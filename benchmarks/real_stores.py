@@ -91,6 +91,10 @@ class RecordingIndex:
         self.took["get"].append((time.perf_counter() - begun) * 1000)
         return found
 
+    def generation(self, timeout_s: float) -> str | None:
+        """Pass on."""
+        return self._inner.generation(timeout_s)
+
     def info(self, timeout_s: float) -> IndexInfo:
         """Pass on."""
         return self.inner.info(timeout_s)

@@ -46,6 +46,7 @@ class Secrets(Construct):
                 "GraphWriter", '{"graph_user": "trace"}', "graph_password"
             ),
             "model": self._secret("Model", "{}", "llm_api_key"),
+            "cursor": self._secret("Cursor", "{}", "cursor_key"),
         }
         if remote_embedder:
             self.by_use["embedder"] = self._secret("Embedder", "{}", "embed_api_key")

@@ -37,15 +37,15 @@ def _spec(name: str, memory_mb: int, *uses: str) -> FunctionSpec:
 
 
 SPECS: tuple[FunctionSpec, ...] = (
-    _spec("validate", 1024, "flags", "cache"),
-    _spec("retrieve", 1769, "index", "embedder"),
+    _spec("validate", 1024, "flags"),
+    _spec("retrieve", 1769, "index", "embedder", "cache"),
     _spec("expand", 1769, "graph", "circuit"),
     _spec("ground", 1769, "index"),
     _spec("synthesize", 1769, "model"),
     _spec("respond", 1769, "index", "embedder", "cache", "trace"),
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags"),
     _spec("check", 1769, "index", "graph", "embedder", "circuit"),
-    _spec("mcp", 1024, "workflow"),
+    _spec("mcp", 1024, "workflow", "cursor"),
     _spec("health", 512, "index", "graph"),
     _spec("authorize", 512, "tokens"),
     _spec("record", 512, "graph_writer"),

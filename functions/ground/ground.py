@@ -30,7 +30,7 @@ from docstokg.contracts.state import (
 from docstokg.domain import budget, diversity, duplicates, relevance, snippets, time_budget
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.vectors import matrix, unpack
-from docstokg.errors import DocsToKGError, NothingToCite
+from docstokg.errors import DocsToKGError, NothingToCite, Timeout
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from functions.ground import knowledge
@@ -49,7 +49,9 @@ def ground(
     index: SearchIndex,
     reranker: Reranker | None,
 ) -> Grounded:
-    """Give citations by rank and the blocks for the model; `NothingToCite` when all is lost.
+    """Give citations by rank and the blocks for the model.
+
+    `NothingToCite` when all is lost, `Timeout` when it only came too late.
 
     Healthy channels that found nothing are an empty result with a warning, not an error.
     """
@@ -57,7 +59,7 @@ def ground(
     ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
     if not ranking:
         if retrieval.failed:
-            raise NothingToCite("No channel answered and the graph brought nothing.")
+            raise _lost(run, "No channel answered and the graph brought nothing.")
         run.warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
     hydrated = _hydrate(run, ranking, index)
     if hydrated.failed:
@@ -110,15 +112,23 @@ def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrate
         return Hydrated()
     time_s = run.left_s(*time_budget.HYDRATE)
     if time_s <= 0:
-        raise NothingToCite("The deadline passed before the passages could be read.")
+        raise _lost(run, "No time was left to read the passages.")
     try:
         with run.telemetry.span("hydrate", request_id=run.request_id):
             hydrated = index.get([ranked.uuid for ranked in ranking], run.scope, time_s)
     except DocsToKGError as exc:
-        raise NothingToCite(f"The passages could not be read: {exc}") from exc
+        raise _lost(run, f"The passages could not be read: {exc}") from exc
     if not hydrated.chunks and hydrated.failed:
         raise NothingToCite(f"None of the passages could be read: {hydrated.cause}")
     return hydrated
+
+
+def _lost(run: Run, why: str) -> DocsToKGError:
+    """Tell a store that holds nothing for us from a deadline that was over first."""
+    cap_s, reserve_s = time_budget.HYDRATE
+    if run.left_s(cap_s, reserve_s + time_budget.LEAST_HYDRATE_S) <= 0:
+        return Timeout(f"{why} The deadline is over.")
+    return NothingToCite(why)
 
 
 def _reranked(

@@ -3,55 +3,64 @@
 import base64
 import binascii
 import hashlib
+import hmac
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from docstokg.contracts.envelope import Caller
 from docstokg.errors import InvalidCursor
 from functions.mcp.paging import Position, dump, leaves
 
-_PACKED = struct.Struct(">B8s8s16sII")
-_FORMAT = 1
+_PACKED = struct.Struct(">B8s16sII")
+# 48 bytes in all: as 64 letters of base64 they leave no bit that could be changed unseen.
+_TAG_BYTES = 15
+_FORMAT = 2
 # Differs between two runs of the same request over the same stores.
 _VOLATILE = "retrieved_at"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Which request of which caller (`request`), what it found (`facts`), and how far it got.
+    """What a request found (`facts`), and how far it got.
 
     `run` names the first page's call: under it the stored response is found again.
     """
 
-    request: bytes
     facts: bytes
     run: bytes
     position: Position
 
-    def __str__(self) -> str:
-        """Write it as 55 letters that mean nothing to anybody else; always the same length."""
+    def sealed(self, request: bytes, key: bytes) -> str:
+        """Write it as 64 letters; only who holds `key` can make them, for this request alone."""
         at = self.position
-        packed = _PACKED.pack(_FORMAT, self.request, self.facts, self.run, at.leaf, at.character)
-        return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+        packed = _PACKED.pack(_FORMAT, self.facts, self.run, at.leaf, at.character)
+        sealed = packed + _tag(packed, request, key)
+        return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
-def cursor_from(text: str, request: bytes) -> Cursor:
-    """Read a cursor; `InvalidCursor` when it is none, or one of another request or caller."""
+def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
+    """Read a cursor; `InvalidCursor` when it is none of ours, or one of another request or caller.
+
+    A single changed letter is refused: facts, run, position and request are all under the seal.
+    """
     try:
-        packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        version, asked, facts, run, leaf, character = _PACKED.unpack(packed)
+        sealed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        packed, tag = sealed[:-_TAG_BYTES], sealed[-_TAG_BYTES:]
+        version, facts, run, leaf, character = _PACKED.unpack(packed)
     except (binascii.Error, ValueError, struct.error) as exc:
         raise InvalidCursor("this is no cursor of this service") from exc
-    if version != _FORMAT or asked != request:
-        raise InvalidCursor("the cursor belongs to another request")
-    return Cursor(asked, facts, run, Position(leaf, character))
+    if version != _FORMAT or not hmac.compare_digest(tag, _tag(packed, request, key)):
+        raise InvalidCursor("the cursor is not this service's, or belongs to another request")
+    return Cursor(facts, run, Position(leaf, character))
 
 
-def request_digest(tool: str, arguments: dict[str, Any], caller: str) -> bytes:
-    """Name a request: the tool, its arguments in any order, and who asks."""
+def request_digest(tool: str, arguments: dict[str, Any], caller: Caller) -> bytes:
+    """Name a request: the tool, its arguments in any order, and who asks with which rights."""
     ordered = dump(sorted(leaves(arguments), key=lambda leaf: dump(leaf[0])))
-    return _digest(tool, caller, ordered)
+    rights = dump([sorted(set(caller.namespaces)), sorted(set(caller.groups))])
+    return _digest(tool, caller.sub, rights, ordered)
 
 
 def facts_digest(document: dict[str, Any], keys: Sequence[str]) -> bytes:
@@ -62,7 +71,7 @@ def facts_digest(document: dict[str, Any], keys: Sequence[str]) -> bytes:
         for leaf in leaves(document.get(key), (key,))
         if leaf[0][-1] != _VOLATILE
     ]
-    return _digest(dump(found))
+    return _digest(dump(found))[:8]
 
 
 def run_name(request_id: str) -> bytes:
@@ -70,5 +79,9 @@ def run_name(request_id: str) -> bytes:
     return hashlib.sha256(request_id.encode("utf-8", "replace")).digest()[:16]
 
 
+def _tag(packed: bytes, request: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, packed + request, "sha256")[:_TAG_BYTES]
+
+
 def _digest(*parts: str) -> bytes:
-    return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).digest()[:8]
+    return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).digest()

@@ -17,8 +17,15 @@ def build(wiring: Wiring) -> Handler:
         wiring.traverse_function() if offered else None,
     )
 
+    cursor_key = wiring.cursor_key()
+
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        reply = answer(Envelope.model_validate(event), tools=tools, telemetry=wiring.telemetry)
+        reply = answer(
+            Envelope.model_validate(event),
+            tools=tools,
+            cursor_key=cursor_key,
+            telemetry=wiring.telemetry,
+        )
         return reply.model_dump(mode="json")
 
     return handler

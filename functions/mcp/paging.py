@@ -29,6 +29,10 @@ class Page:
     after: Position | None = None
 
 
+class NoSuchPosition(ValueError):
+    """The document has nothing at the place where the page should begin."""
+
+
 class PageTooSmall(ValueError):
     """The limit has no room for even one leaf with its place in the document."""
 
@@ -80,8 +84,12 @@ def page_of(
 def _rest(document: dict[str, Any], start: Position) -> list[Leaf]:
     """Give the leaves from a position on, the first without what was shown of it."""
     rest = list(leaves(document))[start.leaf :]
-    if start.character and rest:
+    if start != START and not rest:
+        raise NoSuchPosition
+    if start.character:
         path, text = rest[0]
+        if not isinstance(text, str) or start.character >= len(text):
+            raise NoSuchPosition
         rest[0] = (path, text[start.character :])
     return rest
 

@@ -87,9 +87,12 @@ class Asked:
     caller: Caller
     request_id: str
     modern: bool
+    cursor_key: bytes
 
 
-def answer(envelope: Envelope, *, tools: tuple[Tool, ...], telemetry: Telemetry) -> Reply:
+def answer(
+    envelope: Envelope, *, tools: tuple[Tool, ...], cursor_key: bytes, telemetry: Telemetry
+) -> Reply:
     """Answer one JSON-RPC message: 200 with a result or an error, 202 for a notification.
 
     400 and 404 with a JSON-RPC error for what is no request or, where the protocol says so, for a
@@ -114,7 +117,7 @@ def answer(envelope: Envelope, *, tools: tuple[Tool, ...], telemetry: Telemetry)
     params = request.params or {}
     meta = params.get("_meta")
     modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
-    asked = Asked(request.method, params, envelope.caller, envelope.request_id, modern)
+    asked = Asked(request.method, params, envelope.caller, envelope.request_id, modern, cursor_key)
     try:
         if isinstance(meta, dict) and modern:
             _check_version(meta)
@@ -166,6 +169,7 @@ def _called(asked: Asked, tools: tuple[Tool, ...], telemetry: Telemetry) -> Call
         params.arguments or {},
         caller=asked.caller,
         request_id=asked.request_id,
+        cursor_key=asked.cursor_key,
         telemetry=telemetry,
     )
     content = TextContent(type="text", text=outcome.text)

@@ -20,9 +20,10 @@ from docstokg.ports import RouteFunction, Workflow
 from docstokg.usecases.intake import invalid, parse
 from docstokg.usecases.problems import problem_reply
 from functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest, run_name
-from functions.mcp.paging import START, PageTooSmall, Position, page_of
+from functions.mcp.paging import START, NoSuchPosition, PageTooSmall, Position, page_of
 
 BYTES_PER_TOKEN = 4
+CHANGED = "What was found has changed since the page before; ask again without the cursor."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +122,18 @@ def offered_tools(
 
 
 def call_tool(
-    tool: Tool, arguments: dict[str, Any], *, caller: Caller, request_id: str, telemetry: Telemetry
+    tool: Tool,
+    arguments: dict[str, Any],
+    *,
+    caller: Caller,
+    request_id: str,
+    cursor_key: bytes,
+    telemetry: Telemetry,
 ) -> Outcome:
     """Run the tool's route and give the asked page of its response, or its problem.
 
-    The text never has more than `max_response_tokens` tokens of four bytes, problems included.
+    `cursor_key` seals cursors. The text never has more than `max_response_tokens` tokens of four
+    bytes, problems included.
     """
     paged, asked = _split(arguments)
     max_bytes = _max_bytes(paged.get("max_response_tokens"))
@@ -133,10 +141,10 @@ def call_tool(
     if paging is None:
         errors += parse(_bytes(asked), tool.request)[1]
         return _failed(invalid(errors, request_id), max_bytes)
-    request = request_digest(tool.name, asked, caller.sub)
+    request = request_digest(tool.name, asked, caller)
     try:
         text = paging.response_cursor
-        cursor = cursor_from(text, request) if text is not None else None
+        cursor = cursor_from(text, request, cursor_key) if text is not None else None
     except InvalidCursor as exc:
         where = FieldProblem(path="$.response_cursor", code="invalid_cursor", message=str(exc))
         return _failed(invalid([where], request_id), max_bytes)
@@ -150,15 +158,17 @@ def call_tool(
     document = json.loads(reply.body)
     facts = facts_digest(document, tool.facts)
     if cursor is not None and cursor.facts != facts:
-        detail = "What was found has changed since the page before; ask again without the cursor."
-        return _failed(problem_reply(409, "result_changed", detail, request_id), max_bytes)
+        return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
     try:
         page = page_of(
             document,
             START if cursor is None else cursor.position,
             max_bytes,
-            lambda position: str(Cursor(request, facts, run, position)),
+            lambda position: Cursor(facts, run, position).sealed(request, cursor_key),
         )
+    except NoSuchPosition:
+        # The facts are the same, but not what stands beside them: timings, reasons.
+        return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
     except PageTooSmall as exc:
         detail = f"max_response_tokens has no room for {exc}."
         return _failed(problem_reply(400, "page_too_small", detail, request_id), max_bytes)

@@ -6,19 +6,26 @@ from typing import Any
 from docstokg.contracts.state import Restriction
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
+from functions.retrieve.recall import recall
 from functions.retrieve.retrieve import retrieve
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients and models, so that no request pays for them."""
+    chosen = wiring.settings
+    stores = (chosen.index_url, chosen.index_name, chosen.graph_url, chosen.graph_database)
     index = wiring.search_index()
     embedder, sparse_encoder = wiring.embedder(), wiring.sparse_encoder()
     workers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="embed")
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        run = Run.of(event, wiring.telemetry)
+        if event.get("mode") == "recall":
+            recalled = recall(run, index=index, response_cache=wiring.response_cache, stores=stores)
+            return recalled.model_dump(mode="json")
         restriction = event.get("restriction")
         retrieval = retrieve(
-            Run.of(event, wiring.telemetry),
+            run,
             Restriction.model_validate(restriction) if restriction is not None else None,
             index=index,
             embedder=embedder,

@@ -9,7 +9,7 @@ from functions.validate.validate import Rules, validate
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; the cache client is made only when a request carries a key."""
+    """Make the handler; it has no clients."""
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         rules = Rules.from_settings(wiring.current_settings())
@@ -17,8 +17,6 @@ def build(wiring: Wiring) -> Handler:
         validated = validate(
             envelope,
             rules=rules,
-            response_cache=wiring.response_cache,
-            telemetry=wiring.telemetry,
             started_at=str(event.get("started_at", "")),
             now_ms=time.time() * 1000,
         )

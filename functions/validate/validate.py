@@ -3,7 +3,6 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
@@ -20,9 +19,6 @@ from docstokg.contracts.state import (
     Validated,
 )
 from docstokg.domain import time_budget
-from docstokg.errors import DocsToKGError
-from docstokg.observability import Telemetry
-from docstokg.ports import ResponseCache
 from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.intake import decode_body, invalid, parse
 from docstokg.usecases.problems import problem_reply
@@ -82,8 +78,6 @@ def validate(
     envelope: Envelope,
     *,
     rules: Rules,
-    response_cache: Callable[[], ResponseCache],
-    telemetry: Telemetry,
     started_at: str,
     now_ms: float,
 ) -> Validated:
@@ -104,11 +98,6 @@ def validate(
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return _refuse(request_id, 403, "namespace_not_granted", detail)
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
-    if request.cache_key is not None:
-        cached = _from_cache(envelope, request, plan, rules, response_cache, telemetry)
-        if isinstance(cached, Validated):
-            return cached
-        plan = plan.model_copy(update={"cache": cached})
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     return Validated(
         plan=plan.model_copy(update={"validation_ms": took_ms}),
@@ -206,6 +195,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         full_text_bytes=rules.max_full_text_bytes,
         repair=rules.repair,
         warnings=tuple(warnings),
+        cache=_cache(envelope, request, rules),
     )
 
 
@@ -236,38 +226,18 @@ def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:
     )
 
 
-def _from_cache(
-    envelope: Envelope,
-    request: RAGRequest,
-    plan: Plan,
-    rules: Rules,
-    response_cache: Callable[[], ResponseCache],
-    telemetry: Telemetry,
-) -> Validated | CachePlan | None:
-    """Answer from the cache, refuse a reused key, or say where the response will be kept."""
+def _cache(envelope: Envelope, request: RAGRequest, rules: Rules) -> CachePlan | None:
+    """Name what a stored response depends on as far as the request tells; see `recall`."""
+    if request.cache_key is None:
+        return None
+    groups = sorted(set(envelope.caller.groups))
+    scope = [envelope.caller.sub, groups, request.namespace, request.cache_key]
     canonical = request.model_dump_json(exclude={"cache_key"})
-    place = CachePlan(
-        key=_digest("\x00".join((envelope.caller.sub, request.namespace, request.cache_key or ""))),
+    return CachePlan(
+        key=_digest(json.dumps(scope)),
         request_hash=_digest(f"{envelope.route}\x00{canonical}"),
         ttl_s=rules.cache_ttl_s,
     )
-    try:
-        found = response_cache().get(place.key, time_budget.CACHE_S)
-    except DocsToKGError as exc:
-        telemetry.log("WARNING", "cache_unavailable", request_id=plan.request_id, error=str(exc))
-        return None
-    if found is None:
-        return place
-    request_hash, body = found
-    if request_hash != place.request_hash:
-        detail = "This cache_key was used for another request; choose a new one."
-        return _refuse(plan.request_id, 409, "cache_key_reused", detail)
-    response = json.loads(body)
-    if response.get("diagnostics") is not None:
-        response["diagnostics"]["cache_hit"] = True
-    text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
-    telemetry.count("rag_requests_total", route=plan.route, status="200")
-    return Validated(reply=Reply(statusCode=200, body=text))
 
 
 def _digest(text: str) -> str:

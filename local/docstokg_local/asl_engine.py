@@ -40,6 +40,11 @@ class Execution:
     """(state, argument bytes, result bytes) of every task, in order."""
 
 
+def never() -> bool:
+    """Somebody waits to the end."""
+    return False
+
+
 class MachineTimedOut(BaseException):
     """Ends an execution past its own TimeoutSeconds; no Catch may see it."""
 
@@ -71,14 +76,26 @@ class StateMachine:
         """Read a definition file."""
         return cls(json.loads(path.read_text(encoding="utf-8")), functions, timeout_s)
 
-    def execute(self, execution_input: Any) -> Execution:
-        """Run one execution to its end; never raises for what the machine did."""
+    def execute(
+        self,
+        execution_input: Any,
+        started: float | None = None,
+        gone: Callable[[], bool] = never,
+    ) -> Execution:
+        """Run one execution to its end; never raises for what the machine did.
+
+        `started`: epoch seconds the execution counts as begun at, now by default. Once `gone`
+        is true no task is begun: the execution ends as if its time were over.
+        """
         sizes: list[tuple[str, int, int]] = []
-        started = time.monotonic()
-        ends = started + self._timeout_s
-        start_time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        begun = time.time() if started is None else started
+        ends = time.monotonic() - (time.time() - begun) + self._timeout_s
+        at = datetime.fromtimestamp(begun, UTC)
+        start_time = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
         def task(call: Call) -> object:
+            if gone():
+                raise MachineTimedOut
             return self._task(call, ends, sizes)
 
         record = Record(task, None)

@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer
 from ulid import ULID
 
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_local.authentication import EVERYBODY
+from docstokg_local.printing import say
 from functions.check import handler as check_step
 
 Body = dict[str, Any]
@@ -59,23 +59,23 @@ def _citations(response: Body) -> list[Body]:
 def show_check(text: str, status: int, body: Body) -> None:
     """Print one line per sentence and per issue, then the verdict on the whole."""
     if status != 200:
-        typer.echo(f"{body['title']}: {body['detail']}", err=True)
+        say(f"{body['title']}: {body['detail']}", err=True)
         for error in body.get("errors", ()):
-            typer.echo(f"  {error['path']}: {error['message']}", err=True)
+            say(f"  {error['path']}: {error['message']}", err=True)
         return
     grounding, consistency = body["grounding"], body["consistency"]
     for sentence in grounding["sentences"]:
         said = " ".join(text[sentence["start"] : sentence["end"]].split())
         why = f" ({', '.join(sentence['reasons'])})" if sentence["reasons"] else ""
-        typer.echo(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {said}{why}")
+        say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {said}{why}")
     for marker in grounding["invalid_citations"]:
-        typer.echo(f"{'invalid':<12}      {marker} means no given citation")
+        say(f"{'invalid':<12}      {marker} means no given citation")
     for issue in consistency["issues"]:
-        typer.echo(f"{'issue':<12}      {issue['code']} at {issue['start']}: {issue['message']}")
-    typer.echo(
+        say(f"{'issue':<12}      {issue['code']} at {issue['start']}: {issue['message']}")
+    say(
         f"coverage {grounding['coverage']:.2f}, "
         f"{'grounded' if grounding['grounded'] else 'not grounded'}, "
         f"{'consistent' if consistency['ok'] else 'not consistent'}"
     )
     for reason in body["diagnostics"]["degraded_reasons"]:
-        typer.echo(f"degraded: {reason}")
+        say(f"degraded: {reason}")

@@ -12,6 +12,7 @@ import typer
 
 from docstokg.domain import extractive
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
+from docstokg_local.printing import say
 
 if TYPE_CHECKING:
     from docstokg.settings import Settings
@@ -191,9 +192,9 @@ def delete(
         count = delete_namespace(stores, namespace or "default")
         what = f"namespace {namespace}"
     if count == 0:
-        typer.echo(f"{what}: nothing was there", err=True)
+        say(f"{what}: nothing was there", err=True)
         raise typer.Exit(NOT_GOOD)
-    typer.echo(f"{what}: {count} chunks removed")
+    say(f"{what}: {count} chunks removed")
 
 
 @app.command()
@@ -249,7 +250,7 @@ def ask(
     else:
         show_problem(outcome.body)
         if outcome.status == 503:
-            typer.echo("Is anything loaded? `docstokg doctor` tells.", err=True)
+            say("Is anything loaded? `docstokg doctor` tells.", err=True)
     raise typer.Exit(DONE if outcome.status == 200 else NOT_GOOD)
 
 
@@ -257,14 +258,17 @@ def ask(
 def serve(
     host: Annotated[str, typer.Option("--host", metavar="H")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535)] = 8080,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="processes; default min(cores, 4)"),
+    ] = None,
     index: Index = None,
     graph: Graph = None,
 ) -> None:
     """Serve the HTTP API: /v1/answer, /v1/search, /v1/health, /openapi.json, /metrics."""
-    from docstokg_local.server import serve as run_server
+    from docstokg_local.serving import serve as run_server
 
-    typer.echo(f"listening on http://{host}:{port} (Ctrl-C ends)", err=True)
-    run_server(settings_of(index, graph), host, port)
+    run_server(settings_of(index, graph), host, port, workers)
 
 
 @app.command()
@@ -367,12 +371,13 @@ def check(
 ) -> None:
     """Check a draft: each sentence against its sources, ids and relations against the graph."""
     from docstokg_local.checking import check_file, show_check
+    from docstokg_local.display import print_json
 
     _check_namespace(namespace)
     given = _json_file(citations) if citations is not None else None
     text, status, body = check_file(draft, namespace, given, _wiring(index, graph))
     if json_output:
-        typer.echo(json.dumps(body, indent=2, ensure_ascii=False))
+        print_json(body)
     else:
         show_check(text, status, body)
     good = status == 200 and body["grounding"]["grounded"] and body["consistency"]["ok"]
@@ -437,13 +442,13 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
     except SystemExit as done:
         return int(done.code) if isinstance(done.code, int) else WRONG_USAGE
     except (LoadError, Misconfigured) as wrong:
-        typer.echo(f"docstokg: {wrong}", err=True)
+        say(f"docstokg: {wrong}", err=True)
         return WRONG_USAGE
     except DocsToKGError as failed:
-        typer.echo(f"docstokg: {failed}", err=True)
+        say(f"docstokg: {failed}", err=True)
         return NOT_GOOD
     except KeyboardInterrupt:
-        typer.echo("docstokg: interrupted", err=True)
+        say("docstokg: interrupted", err=True)
         return 130
     except BrokenPipeError:
         # The reader has seen enough; Python must not complain about it at exit.

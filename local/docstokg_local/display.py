@@ -1,13 +1,12 @@
 """What people see in a terminal: colours and bars there, plain lines in a pipe."""
 
-import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
@@ -20,11 +19,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from docstokg.loading.context import LoadReport
 from docstokg.loading.rejects import RejectLog
+from docstokg_local.printing import printable, printable_json, say
 
 STEPS = (
     ("validation", "validate"),
@@ -43,6 +44,20 @@ LINE_EVERY_S = 10.0
 """Between two lines of progress where there is no terminal."""
 
 
+class SafeConsole(Console):
+    """A console whose own colours act, and whose texts do not."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as ever, then make every text printable."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
 def screen() -> Console:
     """Give standard output: styled on a terminal only."""
     return _console(sys.stdout)
@@ -55,7 +70,7 @@ def notes() -> Console:
 
 def _console(stream: Any) -> Console:
     terminal = stream.isatty()
-    return Console(
+    return SafeConsole(
         file=stream,
         highlight=False,
         no_color=None if terminal else True,
@@ -114,7 +129,7 @@ class _Lines:
         if self._total is not None:
             left = max(0, self._total - self._done) / rate if rate else 0.0
             line += f" of {self._total:,}, {rate:,.1f}/s, {left:,.0f} s left"
-        print(line, file=sys.stderr, flush=True)
+        say(line, err=True)
 
 
 def show_load(report: LoadReport, rejects: RejectLog) -> None:
@@ -301,4 +316,4 @@ def show_problem(problem: dict[str, Any]) -> None:
 
 def print_json(value: object) -> None:
     """Write JSON to standard output, readable, nothing else with it."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(printable_json(value) + "\n")

@@ -12,6 +12,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.loading.origins import document_rows
 from docstokg.settings import PARTS, SECRETS, Settings, variable
 from docstokg.wiring import EXTRACTIVE, Wiring, sqlite_path
+from docstokg_local.printing import say
 
 REACH_S = 5.0
 SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
@@ -180,14 +181,14 @@ def show(wiring: Wiring) -> bool:
 def show_settings(settings: Settings) -> None:
     """Print every setting as the variable that sets it; secrets only as set or not."""
     for part in PARTS:
-        print(f"# {part.__doc__}")
+        say(f"# {part.__doc__}")
         for field, about in part.model_fields.items():
             value = getattr(settings, field)
             if field in SECRETS:
                 value = SECRET_SHOWN if value else None
             elif isinstance(value, tuple):
                 value = ",".join(map(str, value))
-            print(f"{variable(field)}={'' if value is None else value}  # {about.description}")
+            say(f"{variable(field)}={'' if value is None else value}  # {about.description}")
 
 
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
@@ -197,7 +198,7 @@ def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
     index = _digest(lambda name: (*rows(name), *document_rows(register, name)), chosen)
     graph = _digest(wiring.graph_writer().digest_rows, chosen)
     both = hashlib.sha256(f"{index}\n{graph}\n".encode()).hexdigest()
-    print(f"index {index}\ngraph {graph}\ndigest {both}")
+    say(f"index {index}\ngraph {graph}\ndigest {both}")
 
 
 def _digest(rows: Callable[[str], Iterable[str]], namespaces: Iterable[str]) -> str:

@@ -1,6 +1,5 @@
 """What is loaded, as lists; and whether documents may go, as a question."""
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from docstokg.contracts.records import DocumentRecord
 from docstokg.loading.origins import every_document
 from docstokg.ports import DocumentRegister, GraphWriter
+from docstokg_local.printing import say
 
 SHOWN = 20
 """Documents that are named before a question; all of them where nobody can be asked."""
@@ -44,9 +44,11 @@ def list_loaded(
                 for item in entities.most_mentioned(summary["namespace"], MOST_MENTIONED)
             ]
     if as_json:
-        print(json.dumps({"namespaces": found}, indent=2, ensure_ascii=False))
+        from docstokg_local.display import print_json
+
+        print_json({"namespaces": found})
     elif not found:
-        print("nothing is loaded" + (f" in {namespace}" if namespace else ""), file=sys.stderr)
+        say("nothing is loaded" + (f" in {namespace}" if namespace else ""), err=True)
     else:
         _show(found, documents)
     return bool(found)
@@ -86,14 +88,14 @@ def agree_to_remove(gone: Sequence[str]) -> bool:
     """Ask whether documents that are gone from a folder may go; no, where nobody can answer."""
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     for doc_id in gone[:SHOWN] if terminal else gone:
-        print(f"gone: {doc_id}", file=sys.stderr)
+        say(f"gone: {doc_id}", err=True)
     if not terminal:
-        print(
+        say(
             f"{len(gone):,} documents are gone from the folder and stay loaded: --yes removes them",
-            file=sys.stderr,
+            err=True,
         )
         return False
     if len(gone) > SHOWN:
-        print(f"... and {len(gone) - SHOWN:,} more", file=sys.stderr)
-    print(f"Remove these {len(gone):,} documents? [y/N] ", end="", file=sys.stderr, flush=True)
+        say(f"... and {len(gone) - SHOWN:,} more", err=True)
+    say(f"Remove these {len(gone):,} documents? [y/N] ", err=True, end="")
     return sys.stdin.readline().strip().casefold() in ("y", "yes")

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from docstokg.adapters.opensearch_layout import facts_alias
 from docstokg.adapters.opensearch_server import Connection, Server, index_notes
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.settings import Settings
+from docstokg_local.printing import say
 
 Json = dict[str, Any]
 REPOSITORY = "docstokg"
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         told = _done(options, Settings.from_environment(os.environ))
     except DocsToKGError as exc:
         raise SystemExit(str(exc)) from exc
-    sys.stdout.write("".join(f"{line}\n" for line in told))
+    say("\n".join(told))
 
 
 def _done(options: argparse.Namespace, settings: Settings) -> Sequence[str]:

@@ -14,6 +14,7 @@ from docstokg.ports import Workflow
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.authentication import EVERYBODY
+from docstokg_local.printing import say
 from functions.mcp import handler as mcp
 
 CALLS_AT_ONCE = 4
@@ -55,7 +56,7 @@ def serve_stdio(handler: Handler, source: IO[bytes], sink: IO[bytes]) -> None:
         try:
             text = _message(Reply.model_validate(handler(event, None)))
         except Exception as crash:  # noqa: BLE001 - unanswered, the agent would wait for ever
-            sys.stderr.write(f"docstokg mcp: {type(crash).__name__}: {crash}\n")
+            say(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
             text = _error(json.loads(line).get("id"), -32603, "Internal error")
         if text:
             with writing:

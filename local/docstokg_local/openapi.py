@@ -20,7 +20,8 @@ _PROBLEMS = {
     415: "The body is not application/json.",
     429: "Too many requests; see Retry-After.",
     500: "A crash; nothing about it is told but the request id.",
-    503: "No passage could be read.",
+    503: "No passage could be read; or `overloaded`: the deadline cannot be met at the present "
+    "queue, see Retry-After.",
     504: "The deadline passed before any passage could be read.",
 }
 _POSTS: dict[str, tuple[str, str, str, type[BaseModel], type[BaseModel]]] = {

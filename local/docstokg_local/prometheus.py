@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from docstokg.observability import METRICS
 
@@ -12,9 +13,14 @@ _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
 
 class PrometheusSink:
-    """The MetricSink of one process; `text` is what a scraper reads."""
+    """The MetricSink of one process; `text` is what a scraper reads.
 
-    def __init__(self) -> None:
+    `shared`: the folder in which all processes of a server count (the library writes there when
+    the process was started with PROMETHEUS_MULTIPROC_DIR); then `text` is the sum of all.
+    """
+
+    def __init__(self, shared: str | None = None) -> None:
+        self._shared = shared
         self._registry = CollectorRegistry()
         self._metrics: dict[str, Counter | Histogram] = {}
         for name, (kind, labels, text) in METRICS.items():
@@ -40,7 +46,11 @@ class PrometheusSink:
 
     def text(self) -> bytes:
         """Give the exposition format."""
-        return generate_latest(self._registry)
+        if self._shared is None:
+            return generate_latest(self._registry)
+        everybody = CollectorRegistry()
+        MultiProcessCollector(everybody, self._shared)  # type: ignore[no-untyped-call]
+        return generate_latest(everybody)
 
 
 def _buckets(name: str) -> tuple[float, ...]:

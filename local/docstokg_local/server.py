@@ -1,13 +1,16 @@
 """The HTTP API on a laptop: what API Gateway does in AWS, in front of the same state machine."""
 
+import asyncio
 import base64
 import json
+import threading
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -15,12 +18,13 @@ from starlette.routing import Route
 from ulid import ULID
 
 from docstokg.contracts.envelope import Caller, Envelope, Reply
-from docstokg.contracts.request import MAX_BODY_BYTES
+from docstokg.contracts.request import MAX_BODY_BYTES, Budget
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.problems import problem_reply
-from docstokg.wiring import Handler, Wiring
+from docstokg.wiring import EXTRACTIVE, Handler, Wiring
 from docstokg_local import openapi
+from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
 from docstokg_local.authentication import Authentication
 from docstokg_local.mcp_stdio import local_mcp
 from docstokg_local.prometheus import PrometheusSink
@@ -29,6 +33,12 @@ from functions.check import handler as check
 from functions.health import handler as health
 from functions.traverse import handler as traverse
 
+BODY_S = 10.0
+HEALTH_FRESH_S = 1.0
+DEFAULT_TIMEOUT_S = Budget().timeout_s
+REMOTE_SLOTS = 16
+OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
+TOO_LATE = "The deadline passed before the answer was complete."
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -61,6 +71,9 @@ def application(
     walk_graph = traverse.build(wiring)
     tools = local_mcp(wiring, workflow, check_draft, walk_graph)
     document = openapi.document()
+    telemetry = wiring.telemetry
+    quick, remote = Gate(), Gate(REMOTE_SLOTS)
+    current_health = Shared(lambda: check_health({}, None), HEALTH_FRESH_S, "health")
 
     def asked(route: str) -> Endpoint:
         async def endpoint(request: Request) -> Response:
@@ -72,7 +85,16 @@ def application(
                 caller=caller,
                 body_b64=base64.b64encode(body).decode(),
             )
-            return _response(await run_in_threadpool(workflow.run, envelope))
+            wanted = wishes(body, settings.max_timeout_s)
+            lane = remote if wanted.remote else quick
+            arrived, gone = request.state.arrived, threading.Event()
+
+            def work() -> Reply:
+                return workflow.run(envelope, arrived=arrived, gone=gone.is_set)
+
+            model = wanted.model if wanted.model in settings.models else ""
+            kind = f"{route} {model}"
+            return _response(await admitted(request, lane, work, caller, kind, wanted, gone))
 
         return endpoint
 
@@ -80,20 +102,54 @@ def application(
         async def endpoint(request: Request) -> Response:
             if settings.auth == "off" and not foreign_pages:
                 _refuse_foreign_page(request)
+            caller = _caller(request, authentication)
             envelope = {
                 "route": route,
                 "request_id": request.state.request_id,
-                "caller": _caller(request, authentication).model_dump(mode="json"),
+                "caller": caller.model_dump(mode="json"),
                 "body_b64": base64.b64encode(await _json_body(request)).decode(),
             }
-            return _response(
-                Reply.model_validate(await run_in_threadpool(function, envelope, None))
-            )
+            wanted = Wishes(settings.max_timeout_s)
+
+            def work() -> Reply:
+                return Reply.model_validate(function(envelope, None))
+
+            gone = threading.Event()
+            return _response(await admitted(request, quick, work, caller, route, wanted, gone))
 
         return endpoint
 
+    async def admitted(
+        request: Request,
+        lane: Gate,
+        work: Callable[[], Reply],
+        caller: Caller,
+        kind: str,
+        wanted: Wishes,
+        gone: threading.Event,
+    ) -> Reply:
+        """Run `work` when its turn has come; everybody of a server without keys is an address."""
+        client = request.client.host if request.client is not None else ""
+        who = client if settings.auth == "off" else caller.sub
+        waited = time.time() - request.state.arrived
+        ends = time.monotonic() - waited + wanted.timeout_s
+        left = asyncio.create_task(_hang_up(request))
+        try:
+            return await lane.run(work, caller=who, kind=kind, ends=ends, gone=left)
+        except Overloaded as exc:
+            telemetry.count("rag_requests_total", route=kind.split(maxsplit=1)[0], status="503")
+            retry = {"Retry-After": str(exc.retry_after_s)}
+            raise Refused(503, "overloaded", OVERLOADED, retry) from exc
+        except TooLate as exc:
+            raise Refused(504, "deadline_exceeded", TOO_LATE) from exc
+        except Gone as exc:
+            raise Refused(400, "client_disconnected", "The client hung up.") from exc
+        finally:
+            gone.set()  # what is still at work for this request stops at its next step
+            left.cancel()
+
     async def get_health(request: Request) -> Response:
-        return _response(Reply.model_validate(await run_in_threadpool(check_health, {}, None)))
+        return _response(Reply.model_validate(await current_health()))
 
     async def get_openapi(request: Request) -> Response:
         return JSONResponse(document)
@@ -121,7 +177,7 @@ def application(
 
 
 class RequestIds:
-    """Gives every request an id that its answer and its log lines carry."""
+    """Gives every request the time it arrived, and an id its answer and log lines carry."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -132,7 +188,7 @@ class RequestIds:
             await self._app(scope, receive, send)
             return
         request_id = str(ULID())
-        scope.setdefault("state", {})["request_id"] = request_id
+        scope.setdefault("state", {}).update(request_id=request_id, arrived=time.time())
 
         async def with_id(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -140,6 +196,36 @@ class RequestIds:
             await send(message)
 
         await self._app(scope, receive, with_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the server has to know of a request before it is checked."""
+
+    timeout_s: float
+    model: str = ""
+    remote: bool = False
+
+
+def wishes(body: bytes, most_s: float) -> Wishes:
+    """Read deadline and model of a body that may be anything; validate refuses what is wrong."""
+    try:
+        request = json.loads(body)
+        budget, synthesis = request.get("budget") or {}, request.get("synthesis") or {}
+        timeout_s = budget.get("timeout_s", DEFAULT_TIMEOUT_S)
+        model = synthesis.get("model", "") if synthesis.get("enabled") is True else ""
+    except (ValueError, AttributeError, RecursionError):
+        return Wishes(min(DEFAULT_TIMEOUT_S, most_s))
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+        timeout_s = DEFAULT_TIMEOUT_S
+    remote = bool(model) and model != EXTRACTIVE
+    return Wishes(min(max(1.0, timeout_s), most_s), str(model), remote)
+
+
+async def _hang_up(request: Request) -> None:
+    """Wait until the client closes the connection; the body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _caller(request: Request, authentication: Authentication) -> Caller:
@@ -176,12 +262,16 @@ async def _json_body(request: Request) -> bytes:
         )
     body = bytearray()
     try:
-        async for part in request.stream():
-            body += part
-            if len(body) > MAX_BODY_BYTES:
-                raise Refused(
-                    413, "body_too_large", "The body is over 64 KiB.", {"Connection": "close"}
-                )
+        async with asyncio.timeout(BODY_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > MAX_BODY_BYTES:
+                    raise Refused(
+                        413, "body_too_large", "The body is over 64 KiB.", {"Connection": "close"}
+                    )
+    except TimeoutError as exc:
+        detail = f"The body did not arrive within {BODY_S:g} s."
+        raise Refused(400, "body_too_slow", detail, {"Connection": "close"}) from exc
     except ClientDisconnect as exc:
         raise Refused(400, "client_disconnected", "The body never arrived.") from exc
     return bytes(body)
@@ -214,20 +304,6 @@ async def _http_error(request: Request, exc: Exception) -> Response:
 
 async def _crashed(request: Request, exc: Exception) -> Response:
     return _problem(request, 500, "internal_error", "The request could not be completed.")
-
-
-def serve(settings: Settings, host: str, port: int) -> None:
-    """Serve until interrupted."""
-    import uvicorn
-
-    uvicorn.run(
-        application(settings),
-        host=host,
-        port=port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-    )
 
 
 def document_text() -> str:

@@ -27,6 +27,7 @@ from typing import Any, Final
 from docstokg.errors import DocsToKGError, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
+from docstokg_local.printing import say
 
 DATA: Final = Path(__file__).parent / "services_data"
 DEFAULT_CACHE: Final = Path.home() / ".cache" / "docstokg"
@@ -761,7 +762,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--home and --port go with one server")
 
     def report(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        say(line, err=True)
 
     bad = False
     for which in chosen:
@@ -778,7 +779,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     report=report,
                 )
                 warm_up(which, endpoint, report)
-                print("\n".join(settings_lines(which, home, endpoint)), flush=True)
+                say("\n".join(settings_lines(which, home, endpoint)))
             elif given.action == "stop":
                 report(f"{which}: {'stopped' if stop(which, home, report=report) else 'was down'}")
             else:
@@ -786,7 +787,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 bad |= seen.state != "up"
                 report(f"{which}: {seen.state} ({home})")
                 if seen.endpoint:
-                    print("\n".join(settings_lines(which, home, seen.endpoint)), flush=True)
+                    say("\n".join(settings_lines(which, home, seen.endpoint)))
         except ServiceError as error:
             report(f"{which}: {error}")
             bad = True

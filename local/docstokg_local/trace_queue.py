@@ -4,7 +4,7 @@ import atexit
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from docstokg.contracts.state import TraceMessage
 from docstokg.errors import DocsToKGError, QuotaExceeded
@@ -27,8 +27,18 @@ class LocalTraceQueue:
     are removed once a day, the first time before the first trace is written.
     """
 
-    def __init__(self, consumer: Handler, telemetry: Telemetry, pause_s: float = PAUSE_S) -> None:
-        """`consumer`: the handler of functions.record; `pause_s`: before it is called again."""
+    def __init__(
+        self,
+        consumer: Handler,
+        telemetry: Telemetry,
+        pause_s: float = PAUSE_S,
+        is_the_one: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`consumer`: the handler of functions.record; `pause_s`: before it is called again.
+
+        `is_the_one`: whether this process removes what has expired.
+        """
+        self._is_the_one = is_the_one
         self._consumer, self._telemetry, self._pause_s = consumer, telemetry, pause_s
         self._waiting: queue.Queue[TraceMessage] = queue.Queue(MOST_WAITING)
         self._lock = threading.Lock()
@@ -65,7 +75,7 @@ class LocalTraceQueue:
                 if self._closing.is_set():
                     return
                 continue
-            if time.monotonic() >= clean_at:
+            if time.monotonic() >= clean_at and self._is_the_one():
                 clean_at = time.monotonic() + CLEAN_UP_EVERY_S
                 self._clean_up()
             while len(batch) < BATCH and not self._waiting.empty():

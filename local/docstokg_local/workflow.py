@@ -1,14 +1,15 @@
 """The Workflow port on a laptop: one state machine over the handlers Lambda loads."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
-from docstokg_local.asl_engine import Execution, StateMachine
+from docstokg_local.asl_engine import Execution, StateMachine, never
+from docstokg_local.lease import Lease
 from docstokg_local.trace_queue import LocalTraceQueue
 from functions.expand import handler as expand
 from functions.ground import handler as ground
@@ -31,12 +32,19 @@ STEPS: Mapping[str, ModuleType] = {
 }
 
 
+def _always() -> bool:
+    return True
+
+
 class LocalWorkflow:
     """Runs questions through `statemachine/answer.asl.json`, in process."""
 
     def __init__(self, wiring: Wiring) -> None:
         if wiring.settings.traces == "local" and wiring.trace_sink() is None:
-            wiring.give("trace_sink", LocalTraceQueue(record.build(wiring), wiring.telemetry))
+            shared = wiring.settings.process_dir
+            alone = Lease(Path(shared) / "background.lock").held if shared else _always
+            queue = LocalTraceQueue(record.build(wiring), wiring.telemetry, is_the_one=alone)
+            wiring.give("trace_sink", queue)
         handlers: dict[str, Handler] = {
             name: module.build(wiring) for name, module in STEPS.items()
         }
@@ -44,9 +52,19 @@ class LocalWorkflow:
         wiring.warm()
         self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
 
-    def run(self, envelope: Envelope) -> Reply:
-        """Run one execution to its reply; a failed or late one is problem+json, as in AWS."""
-        execution = self.execute(envelope)
+    def run(
+        self,
+        envelope: Envelope,
+        *,
+        arrived: float | None = None,
+        gone: Callable[[], bool] = never,
+    ) -> Reply:
+        """Run one execution to its reply; a failed or late one is problem+json, as in AWS.
+
+        `arrived`: epoch seconds at which its deadline began, now by default. When `gone` says
+        that nobody waits any more, no further step is begun.
+        """
+        execution = self.execute(envelope, arrived=arrived, gone=gone)
         if execution.status == "SUCCEEDED":
             return Reply.model_validate(execution.output)
         if execution.status == "TIMED_OUT":
@@ -55,6 +73,12 @@ class LocalWorkflow:
             )
         return problem_reply(500, "workflow_failed", "The workflow failed.", envelope.request_id)
 
-    def execute(self, envelope: Envelope) -> Execution:
+    def execute(
+        self,
+        envelope: Envelope,
+        *,
+        arrived: float | None = None,
+        gone: Callable[[], bool] = never,
+    ) -> Execution:
         """Run one execution and tell how it went, state by state."""
-        return self._machine.execute(envelope.model_dump(mode="json"))
+        return self._machine.execute(envelope.model_dump(mode="json"), arrived, gone)

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from uuid import uuid4
 
 from docstokg.contracts.records import ChunkRecord, FactRecord, IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
@@ -25,6 +26,7 @@ class MemoryIndex:
         self._chunks: dict[str, tuple[ChunkRecord, str]] = {}
         self._facts: dict[tuple[str, str], FactRecord] = {}
         self._info = IndexInfo()
+        self._finished: str | None = None
 
     def open_load(
         self,
@@ -89,6 +91,7 @@ class MemoryIndex:
 
     def close_load(self) -> None:
         self._info = self._info.model_copy(update={"unfinished_load": False})
+        self._finished = uuid4().hex
 
     def digest_rows(self, namespace: str) -> Iterator[str]:
         for uuid, (chunk, _) in sorted(self._chunks.items()):
@@ -122,6 +125,9 @@ class MemoryIndex:
             for chunk in known
             if chunk.sentence_vectors and _sees(scope, chunk)
         }
+
+    def generation(self, timeout_s: float) -> str | None:
+        return None if self._info.unfinished_load else self._finished
 
     def info(self, timeout_s: float) -> IndexInfo:
         return self._info.model_copy(

@@ -459,6 +459,19 @@ def test_an_open_load_shows(store: Store) -> None:
     assert not store.index.info(PATIENT_S).unfinished_load
 
 
+def test_every_load_and_removal_has_a_name_of_its_own(store: Store) -> None:
+    names = []
+    for step in (lambda: fill(store, seizure("a")), lambda: store.writer.delete("default", None)):
+        store.writer.open_load("run", "model-a", DIMENSION, "sparse-a")
+        assert store.index.generation(PATIENT_S) is None
+        step()
+        store.writer.close_load()
+        names.append(store.index.generation(PATIENT_S))
+        assert store.index.generation(PATIENT_S) == names[-1]
+    assert None not in names
+    assert len(set(names)) == 2
+
+
 def test_an_index_without_vectors_says_dense_is_unavailable(store: Store) -> None:
     store.writer.open_load("run-1", None, None, None)
     store.writer.put([(chunk("a", "A seizure."), "1")])

@@ -274,6 +274,7 @@ def test_a_role_reaches_only_what_its_function_uses(template: Template) -> None:
         "graph": {"secretsmanager"},
         "graph_writer": {"secretsmanager"},
         "model": {"secretsmanager"},
+        "cursor": {"secretsmanager"},
         "embedder": {"secretsmanager"},
         "cache": {"dynamodb"},
         "circuit": {"dynamodb"},

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docstokg.contracts.envelope import Caller
 from docstokg.errors import InvalidCursor
 from functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest
-from functions.mcp.paging import START, Position, leaves, page_of
+from functions.mcp.paging import START, NoSuchPosition, Position, leaves, page_of
 
 KEYS = st.text("abc/~é", min_size=1, max_size=4)
 VALUES = st.recursive(
@@ -19,11 +20,12 @@ VALUES = st.recursive(
     max_leaves=25,
 )
 DOCUMENTS = st.dictionaries(st.sampled_from(["first", "second", "third"]), VALUES, max_size=3)
+KEY = b"k" * 32
 RUN = b"r" * 16
 
 
 def shown(position: Position) -> str:
-    return str(Cursor(b"q" * 8, b"f" * 8, RUN, position))
+    return Cursor(b"f" * 8, RUN, position).sealed(b"q" * 8, KEY)
 
 
 def pages_of(document: dict, max_bytes: int) -> list[dict]:
@@ -95,29 +97,54 @@ def test_without_a_limit_there_is_one_page() -> None:
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.binary(min_size=8, max_size=8))
 def test_a_cursor_comes_back_as_it_was(leaf, character, request) -> None:
-    cursor = Cursor(request, b"f" * 8, RUN, Position(leaf, character))
-    assert len(str(cursor)) == 55
-    assert cursor_from(str(cursor), request) == cursor
-    with pytest.raises(InvalidCursor):
-        cursor_from(str(cursor), bytes(8) if request != bytes(8) else b"x" * 8)
+    cursor = Cursor(b"f" * 8, RUN, Position(leaf, character))
+    sealed = cursor.sealed(request, KEY)
+    assert len(sealed) == 64
+    assert cursor_from(sealed, request, KEY) == cursor
+    for wrong in ((request + b"x", KEY), (request, b"another key")):
+        with pytest.raises(InvalidCursor):
+            cursor_from(sealed, *wrong)
+
+
+def test_a_cursor_with_any_letter_changed_is_refused() -> None:
+    sealed = Cursor(b"f" * 8, RUN, Position(7, 3)).sealed(b"q", KEY)
+    for place, letter in enumerate(sealed):
+        for other in "A_z":
+            if other != letter:
+                with pytest.raises(InvalidCursor):
+                    cursor_from(sealed[:place] + other + sealed[place + 1 :], b"q", KEY)
+
+
+def test_a_place_the_document_does_not_have_is_no_page() -> None:
+    document = {"count": 3, "name": "abc"}
+    for position in (Position(0, 1), Position(1, 3), Position(2), Position(9, 9)):
+        with pytest.raises(NoSuchPosition):
+            page_of(document, position, 400, shown)
 
 
 @given(st.text(max_size=130))
 def test_no_text_breaks_the_reader(text) -> None:
     with pytest.raises(InvalidCursor):
-        cursor_from(text, b"q" * 8)
+        cursor_from(text, b"q" * 8, KEY)
 
 
-def test_requests_differ_by_tool_caller_and_arguments_but_not_by_order() -> None:
-    one = request_digest("t", {"a": 1, "b": [1, 2]}, "me")
-    assert one == request_digest("t", {"b": [1, 2], "a": 1}, "me")
-    others = [
-        request_digest("u", {"a": 1, "b": [1, 2]}, "me"),
-        request_digest("t", {"a": 1, "b": [2, 1]}, "me"),
-        request_digest("t", {"a": 1, "b": [1, 2]}, "you"),
-        request_digest("t", {"a": True, "b": [1, 2]}, "me"),
+def test_requests_differ_by_tool_caller_rights_and_arguments_but_not_by_order() -> None:
+    me = Caller(sub="me", namespaces=("a", "b"), groups=("g", "h"))
+    one = request_digest("t", {"a": 1, "b": [1, 2]}, me)
+    assert one == request_digest("t", {"b": [1, 2], "a": 1}, me)
+    turned = Caller(sub="me", namespaces=("b", "a"), groups=("h", "g", "g"))
+    assert one == request_digest("t", {"a": 1, "b": [1, 2]}, turned)
+    callers = [
+        me.model_copy(update=change)
+        for change in ({"sub": "you"}, {"groups": ("g",)}, {"groups": ()}, {"namespaces": ("a",)})
     ]
-    assert len({one, *others}) == 5
+    others = [
+        request_digest("u", {"a": 1, "b": [1, 2]}, me),
+        request_digest("t", {"a": 1, "b": [2, 1]}, me),
+        request_digest("t", {"a": True, "b": [1, 2]}, me),
+        *(request_digest("t", {"a": 1, "b": [1, 2]}, caller) for caller in callers),
+    ]
+    assert len({one, *others}) == 8
 
 
 def test_facts_forget_when_they_were_read() -> None:

@@ -5,8 +5,6 @@ import pytest
 
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.state import Validated
-from docstokg.errors import Unavailable
-from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from functions.validate.validate import Rules, validate
 
@@ -14,26 +12,7 @@ EVERYBODY = Caller(sub="a", namespaces=("*",), groups=("*",))
 NOW = 1_800_000_000_000.0
 
 
-class NoCache:
-    def get(self, key, timeout_s):
-        raise Unavailable("no cache")
-
-    def put(self, *args):
-        raise Unavailable("no cache")
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.rows: dict[str, tuple[str, str]] = {}
-
-    def get(self, key, timeout_s):
-        return self.rows.get(key)
-
-    def put(self, key, request_hash, body, ttl_s, timeout_s):
-        self.rows[key] = (request_hash, body)
-
-
-def run(body, route="answer", caller=EVERYBODY, cache=None, **settings) -> Validated:
+def run(body, route="answer", caller=EVERYBODY, **settings) -> Validated:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     envelope = Envelope(
         route=route, request_id="r", caller=caller, body_b64=base64.b64encode(raw).decode()
@@ -41,8 +20,6 @@ def run(body, route="answer", caller=EVERYBODY, cache=None, **settings) -> Valid
     return validate(
         envelope,
         rules=Rules.from_settings(Settings(**settings)),
-        response_cache=lambda: cache or NoCache(),
-        telemetry=Telemetry(write=lambda line: None),
         started_at="",
         now_ms=NOW,
     )
@@ -154,23 +131,29 @@ def test_the_ceiling_wins_and_says_so() -> None:
     assert any("ceiling" in warning for warning in made.plan.warnings)
 
 
-def test_the_same_key_gives_the_same_body_another_request_409() -> None:
-    kept = Kept()
-    body = {"query": "abc", "cache_key": "k"}
-    first = run(body, cache=kept)
-    assert first.plan is not None
-    assert first.plan.cache is not None
-    stored = json.dumps({"query": "abc", "diagnostics": {"cache_hit": False}})
-    kept.put(first.plan.cache.key, first.plan.cache.request_hash, stored, 1, 1)
-    again = run({"cache_key": "k", "query": "abc", "top_k": 10}, cache=kept)
-    assert problem(again)["diagnostics"]["cache_hit"] is True
-    assert problem(run({"query": "abcd", "cache_key": "k"}, cache=kept))["status"] == 409
-    other = Caller(sub="b", namespaces=("*",), groups=("*",))
-    assert run(body, cache=kept, caller=other).reply is None
+def test_a_cache_key_belongs_to_one_caller_with_one_set_of_rights() -> None:
+    def key(body=None, route="answer", **who) -> tuple[str, str]:
+        caller = Caller(**({"sub": "a", "namespaces": ("*",), "groups": ("g", "h")} | who))
+        plan = run(body or {"query": "abc", "cache_key": "k"}, route, caller).plan
+        assert plan is not None
+        assert plan.cache is not None
+        return plan.cache.key, plan.cache.request_hash
 
-
-def test_a_dead_cache_costs_nothing() -> None:
-    made = run({"query": "abc", "cache_key": "k"})
-    assert made.reply is None
-    assert made.plan is not None
-    assert made.plan.cache is None
+    assert key() == key({"cache_key": "k", "query": " abc", "top_k": 10}, groups=("h", "g", "g"))
+    places = [
+        key(),
+        key(sub="b"),
+        key(groups=("g",)),
+        key(groups=()),
+        key(groups=("*",)),
+        key({"query": "abc", "cache_key": "k", "namespace": "other"}),
+        key({"query": "abc", "cache_key": "l"}),
+    ]
+    assert len({place for place, _ in places}) == 7
+    other = key({"query": "abcd", "cache_key": "k"})
+    assert other[0] == key()[0]
+    assert other[1] != key()[1]
+    assert key(route="search")[1] != key()[1]
+    plan = run({"query": "abc"}).plan
+    assert plan is not None
+    assert plan.cache is None

@@ -57,6 +57,13 @@ class SearchIndex(Protocol):
         """Say what the index holds and which embedding model fixed its vector space."""
         ...
 
+    def generation(self, timeout_s: float) -> str | None:
+        """Name what the index holds: another name after every load and removal, in every index.
+
+        Never a remembered answer. None while a load is open or unfinished, and where none ended.
+        """
+        ...
+
 
 class IndexWriter(Protocol):
     """The loading side of a search index: whole chunks or nothing, repeatable."""

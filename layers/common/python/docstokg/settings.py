@@ -20,7 +20,14 @@ UNPREFIXED = (
     "PROVIDER_JINA_ENABLED",
     "RAG_LOG_SNIPPETS",
 )
-SECRETS = ("index_password", "graph_password", "llm_api_key", "embed_api_key", "rerank_api_key")
+SECRETS = (
+    "index_password",
+    "graph_password",
+    "llm_api_key",
+    "embed_api_key",
+    "rerank_api_key",
+    "cursor_key",
+)
 CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
 DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 
@@ -130,6 +137,9 @@ class AccessSettings(Contract):
 
     auth: Literal["off", "keys"] = Field("off", description="keys: X-Api-Key is asked for")
     keys_file: str | None = Field(None, description="JSON of keys and what each may see")
+    cursor_key: str | None = Field(
+        None, description="seals MCP cursors; default: a file in the cache folder"
+    )
     jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
     jwt_audience: str | None = Field(None, description="whom tokens are made for")
     jwt_jwks_url: str | None = Field(None, description="the issuer's public keys")
@@ -145,6 +155,9 @@ class OperationSettings(Contract):
     trace_queue_url: str | None = Field(None, description="the queue, with sqs")
     trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
     circuit_table: str | None = Field(None, description="DynamoDB table of circuit states")
+    process_dir: str | None = Field(
+        None, description="what the processes of one server share; set by `serve --workers`"
+    )
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
     secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
     metrics: Literal["off", "emf"] = Field("off", description="emf writes CloudWatch metrics")

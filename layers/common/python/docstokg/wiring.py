@@ -141,13 +141,18 @@ class Wiring:
             from docstokg.adapters.sqlite_graph import SqliteGraph
 
             return SqliteGraph(path)
+        from docstokg.adapters.breaker import SharedCircuit
         from docstokg.adapters.neo4j import Neo4jGraph
 
-        shared = None
+        shared: SharedCircuit | None = None
         if self.settings.circuit_table is not None:
             from docstokg.adapters.shared_circuit import CircuitTable
 
             shared = CircuitTable(self.settings.circuit_table, "graph")
+        elif (file := self._shared_file()) is not None:
+            from docstokg.adapters.sqlite_shared import SqliteCircuit
+
+            shared = SqliteCircuit(file, "graph")
         graph = Neo4jGraph(
             **self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms, shared=shared
         )
@@ -295,11 +300,28 @@ class Wiring:
     @once
     def call_counter(self) -> CallCounter | None:
         """Give the counts all processes share, or None: each process counts for itself."""
-        if self.settings.circuit_table is None:
-            return None
-        from docstokg.adapters.dynamodb_counter import DynamoDbCounter
+        if self.settings.circuit_table is not None:
+            from docstokg.adapters.dynamodb_counter import DynamoDbCounter
 
-        return DynamoDbCounter(self.settings.circuit_table)
+            return DynamoDbCounter(self.settings.circuit_table)
+        if (file := self._shared_file()) is not None:
+            from docstokg.adapters.sqlite_shared import SqliteCounter
+
+            return SqliteCounter(file)
+        return None
+
+    def _shared_file(self) -> Path | None:
+        folder = self.settings.process_dir
+        return None if folder is None else Path(folder) / "shared.sqlite"
+
+    @once
+    def cursor_key(self) -> bytes:
+        """Give the key that seals cursors, the same in every process of a deployment."""
+        if self.settings.cursor_key:
+            return self.settings.cursor_key.encode()
+        from docstokg.adapters.key_file import read_or_make
+
+        return read_or_make(self.cache_folder() / "cursor.key")
 
     @once
     def trace_sink(self) -> TraceSink | None:

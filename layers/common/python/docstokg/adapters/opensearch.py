@@ -208,6 +208,14 @@ class OpenSearchIndex:
                 self._info = (time.monotonic(), info)
         return info
 
+    def generation(self, timeout_s: float) -> str | None:
+        """Read what `close_load` noted; see the port."""
+        noted = index_notes(self._server, self._name, timeout_s)
+        if noted is None or noted.get("unfinished_load") is not None:
+            return None
+        finished = noted.get("finished")
+        return None if finished is None else str(finished)
+
     def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:
         """Read how many chunks hold each token; without the counts every token is worth 1."""
         if load is None or load == self._rarity.load:

@@ -97,6 +97,16 @@ class SqliteIndex:
         deadline = time.monotonic() + timeout_s
         return self._wait(self._submit(self._describe, deadline), deadline)
 
+    def generation(self, timeout_s: float) -> str | None:
+        """Read what `close_load` noted; see the port."""
+        deadline = time.monotonic() + timeout_s
+
+        def read() -> str | None:
+            with self._sessions.use(deadline) as db:
+                return None if _noted(db, "unfinished") else _noted(db, "finished")
+
+        return self._wait(self._submit(read), deadline)
+
     def warm(self, timeout_s: float = 30.0) -> None:
         """Open and check the arrays before the first request has to."""
         deadline = time.monotonic() + timeout_s

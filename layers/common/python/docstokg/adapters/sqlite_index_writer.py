@@ -3,6 +3,7 @@
 # ruff: noqa: S608 - names of tables and conditions are written here, values are bound
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -179,6 +180,7 @@ class SqliteIndexWriter:
                 keep.add(files.name)
             _note(db, "dirty", None)
             _note(db, "unfinished", None)
+            _note(db, "finished", secrets.token_hex(8))
         self._checkpoint()
         with self._transaction() as db:
             _note(db, "bytes", str(self._path.stat().st_size))

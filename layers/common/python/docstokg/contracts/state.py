@@ -121,6 +121,13 @@ class Validated(Contract):
     reply: Reply | None = None
 
 
+class Recalled(Contract):
+    """A stored response or a refusal, else where the response may be kept (None: nowhere)."""
+
+    reply: Reply | None = None
+    cache: CachePlan | None = None
+
+
 class Candidate(Contract):
     """A chunk some channel found; `score` is the fused one, comparable within its query only."""
 

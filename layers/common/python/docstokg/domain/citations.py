@@ -13,13 +13,13 @@ MarkerKind = Literal["citation", "footnote", "malformed"]
 _DASH: Final = "\u2010\u2011\u2012\u2013\u2014\u2212-"
 _NUMBER: Final = re.compile(rf"\d+|[{_DASH}]|[,;&]")
 _LIST: Final = rf"\s*\d{{1,9}}(?:\s*(?:[,;&]|[{_DASH}])\s*\d{{1,9}})*\s*"
-_LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]*\))?"
+_LINK: Final = r"(?:\((?:https?:|www\.|mailto:|data:|javascript:|[/#.])[^)\s]{0,2000}\))?"
 # Brackets of digits, separators and a leading word for "source": meant as markers, well or badly.
 _MARKER: Final = re.compile(
     rf"(?P<good>\[(?P<list>{_LIST})\])(?P<link>{_LINK})(?P<colon>:(?=\s))?"
-    rf"|(?P<bad>\[\s*(?:(?:sources?|citations?|cite|refs?|references?|docs?|documents?|passages?"
-    rf"|blocks?|chunks?)\s*[:#.]?\s*\#?|\#|rank\s*)?\d[\d\s,;&{_DASH}]{{0,60}}\](?:{_LINK})"
-    r"|[\u3010\uff3b\u27e6]\s*[^\]\u3011\uff3d\u27e7\n]{0,40}?\d[^\]\u3011\uff3d\u27e7\n]{0,40}"
+    rf"|(?P<bad>\[\s{{0,9}}(?:(?:sources?|citations?|cite|refs?|references?|docs?|documents?|passages?"
+    rf"|blocks?|chunks?)\s{{0,9}}[:#.]?\s{{0,9}}\#?|\#|rank\s{{0,9}})?\d[\d\s,;&{_DASH}]{{0,60}}\](?:{_LINK})"
+    r"|[\u3010\uff3b\u27e6]\s{0,9}[^\]\u3011\uff3d\u27e7\n]{0,40}?\d[^\]\u3011\uff3d\u27e7\n]{0,40}"
     r"[\]\u3011\uff3d\u27e7])",
     re.IGNORECASE | re.ASCII,
 )

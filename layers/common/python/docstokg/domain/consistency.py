@@ -12,7 +12,7 @@ from docstokg.domain.words import CURIE_IN_TEXT
 IssueCode = Literal["unknown_id", "obsolete_id", "id_label_mismatch", "relation_not_found"]
 
 _LABEL_AFTER: Final = re.compile(
-    r"\s*[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]"
+    r"\s{0,20}[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]"
 )
 _RELATION: Final = re.compile(
     r"(?P<not>\b(?:not|never|no)\s+)?\b(?:"
@@ -31,6 +31,8 @@ _PUBLICATIONS: Final = frozenset(
 _SENTENCE_STOP: Final = re.compile(r"[.!?;]\s|\n")
 _WORDS: Final = re.compile(r"[\w'\u2019/+-]+(?:\s+[\w'\u2019/+-]+)*\s*$")
 _LONGEST_LABEL: Final = 12
+# Characters on either side of an id that are looked at for its label.
+_NEAR: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +167,18 @@ def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int]
     after = _LABEL_AFTER.match(text, mention.end)
     if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):
         return after.span(1)
-    opened = text[: mention.start].rstrip()
-    if not opened.endswith(("(", "[")) or not text[mention.end :].lstrip().startswith((")", "]")):
+    near = max(0, mention.start - _NEAR)
+    opened = text[near : mention.start].rstrip()
+    closed = text[mention.end : mention.end + _NEAR].lstrip()
+    if not opened.endswith(("(", "[")) or not closed.startswith((")", "]")):
         return None
     before = opened[:-1].rstrip()
     found = _WORDS.search(before, max(0, len(before) - 200))
     if found is None:
         return None
+    start = near + found.start()
     pieces = list(re.finditer(r"\S+", found[0]))[-(words or _LONGEST_LABEL) :]
-    return found.start() + pieces[0].start(), found.start() + len(found[0].rstrip())
+    return start + pieces[0].start(), start + len(found[0].rstrip())
 
 
 def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:

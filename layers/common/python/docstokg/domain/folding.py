@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from docstokg.domain.identity import is_curie
-from docstokg.domain.words import NAME_STOP_WORDS, WORD, fold
+from docstokg.domain.words import NAME_STOP_WORDS, WORD, compatible, fold, is_compatible
 
 LONGEST_NAME = 8
 """Words of the longest n-gram looked up in a question; longer names link through the automaton."""
@@ -76,7 +76,7 @@ class Words:
 
 def words(text: str) -> Words:
     """Split a text into folded words with their places in it."""
-    if text.isascii() or unicodedata.is_normalized("NFKC", text):
+    if is_compatible(text):
         spans, forms = [], []
         for match in WORD.finditer(text):
             word = match.group().casefold()
@@ -96,7 +96,7 @@ def _unusual_words(text: str) -> Words:
     folded: list[str] = []
     places: list[tuple[int, int]] = []
     for start, end in zip(borders, [*borders[1:], len(text)], strict=True):
-        part = unicodedata.normalize("NFKC", text[start:end]).casefold()
+        part = compatible(text[start:end]).casefold()
         folded.append(part)
         places.extend([(start, end)] * len(part))
     whole = "".join(folded)

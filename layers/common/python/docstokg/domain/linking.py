@@ -1,6 +1,7 @@
 """Find the names of entities in running text, longest first, with exact places."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -140,8 +141,12 @@ def _longest_first(found: list[Match]) -> list[Match]:
     kept: set[int] = set()
     for i in sorted(range(len(found)), key=lambda i: (found[i].start - found[i].end, i)):
         match = found[i]
-        if all(match.end <= start or end <= match.start for start, end in taken):
-            taken.append((match.start, match.end))
+        # What is taken does not overlap, so only its neighbours can stand in the way.
+        at = bisect(taken, (match.start, match.start))
+        if (at == 0 or taken[at - 1][1] <= match.start) and (
+            at == len(taken) or match.end <= taken[at][0]
+        ):
+            taken.insert(at, (match.start, match.end))
             kept.add(i)
     marked = [match if i in kept else replace(match, nested=True) for i, match in enumerate(found)]
     return sorted(marked, key=lambda match: (match.start, -match.end))

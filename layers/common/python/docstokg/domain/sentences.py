@@ -33,7 +33,8 @@ _END: Final = re.compile(
     # A straight quote between two spaces after a stop can only close (`"allostasis. " Next`).
     rf"(?:{_MARKERS}[.]?)*(?:[ ]\"(?=\s|$))?)"
 )
-_PARAGRAPH: Final = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+")
+# Possessive: a run of spaces is read once, whether or not a line end follows it.
+_PARAGRAPH: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _LIST_LINE: Final = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
 _AFTER_HEADING: Final = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
 # `claim. [2] Next`: the marker belongs to the claim before it.

@@ -35,6 +35,8 @@ GRAPH_VIEW: Final = Share(2.0, 0.5)
 SYNTHESIZE: Final = Share(float("inf"), 0.3)
 CHECK_ANSWER: Final = Share(0.5, 0.05)
 FULL_TEXT: Final = Share(1.0, 0.05)
+LEAST_HYDRATE_S: Final = 0.1
+"""What even a healthy index needs: with less the deadline, not the index, was the reason."""
 LEAST_CALL_S: Final = 0.005
 """With less, no call to a graph is worth starting."""
 LEAST_MODEL_S: Final = 0.25
@@ -61,6 +63,7 @@ ROUTE_S: Final = 29
 
 NETS: Final[dict[str, Net]] = {
     "validate": Net(3, 4),
+    "recall": Net(2, 6),
     "route": Net(2, 4),
     "retrieve": Net(4, 6),
     "expand": Net(2, 4),
@@ -74,4 +77,5 @@ NETS: Final[dict[str, Net]] = {
     "authorize": Net(None, 5),
     "record": Net(None, 30),
 }
-"""By state, in lower case, which is also the function's name; `route` is the function expand."""
+"""By state, in lower case, which is also the function's name; `route` is the function expand,
+`recall` the function retrieve."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from docstokg.domain.words import CLAIM_STOP_WORDS, ID_IN_CLAIM, WORD, normalise
+from docstokg.domain.words import CLAIM_STOP_WORDS, ID_IN_CLAIM, WORD, compatible, normalise
 
 _NAME: Final = re.compile(r"[^\W\d_][\w\u0370-\u03ff]*(?:[-/+][\w]+)*")
 _QUANTITY: Final = re.compile(
@@ -204,7 +203,7 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     Digits glued to letters (p53, CO2, HP:0001250) are names, not numbers.
     """
     found: list[Quantity] = []
-    plain = ID_IN_CLAIM.sub(" ", unicodedata.normalize("NFKC", text))
+    plain = ID_IN_CLAIM.sub(" ", compatible(text))
     for match in _QUANTITY.finditer(plain):
         number = re.sub(r"[^\d.]", "", match["number"])
         unit = (match["unit"] or "").casefold()

@@ -6,7 +6,7 @@ linking, search and verdicts depend on them.
 
 import re
 import unicodedata
-from typing import Final
+from typing import Final, Literal
 
 WORD: Final = re.compile(r"[^\W_]+")
 """A run of letters and digits of any script."""
@@ -20,6 +20,9 @@ CURIE_IN_TEXT: Final = re.compile(r"(?<![\w:/.])([A-Za-z][A-Za-z0-9]{1,14}):(\d{
 ID_IN_CLAIM: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9]{1,14}[:_]\d{3,12}\b")
 """An id that claim and passage must share: also as models and file names write it, HP_0001250."""
 
+_MOST_SIGNS: Final = 30
+# Accents are neither letters nor ASCII; so are many signs, which being cut apart does no harm.
+_SIGNS: Final = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_SIGNS + 1},}}")
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
@@ -65,12 +68,37 @@ CLAIM_STOP_WORDS: Final = _FUNCTION_WORDS | frozenset(
 """Say nothing that a source could support. `no`, `not` and `without` do: they are counted."""
 
 
+def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
+    """Normalise a text, in time linear in its length.
+
+    Putting accents on one letter into their order takes time quadratic in their number: a run of
+    more than 30 signs, which no script needs (Unicode's Stream-Safe Text Format), is normalised
+    30 at a time.
+    """
+    pieces, at = [], 0
+    for run in _SIGNS.finditer(text):
+        for cut in range(run.start() + _MOST_SIGNS, run.end(), _MOST_SIGNS):
+            pieces.append(unicodedata.normalize(form, text[at:cut]))
+            at = cut
+    pieces.append(unicodedata.normalize(form, text[at:]))
+    return "".join(pieces)
+
+
+def is_compatible(text: str) -> bool:
+    """Tell whether NFKC changes nothing, in time linear in the length."""
+    if text.isascii():
+        return True
+    if _SIGNS.search(text) is not None:
+        return compatible(text) == text
+    return unicodedata.is_normalized("NFKC", text)
+
+
 def fold(text: str) -> str:
     """NFKC, casefold, every run of non-alphanumerics one space, trimmed; else the trimmed text.
 
     The form in which names are compared, where `IL-6` is `il 6`.
     """
-    folded = _NOT_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()
     return folded or text.strip()
 
 
@@ -79,7 +107,7 @@ def normalise(text: str) -> str:
 
     The form in which sentences are compared, where a point ends a number or a sentence.
     """
-    return unicodedata.normalize("NFKC", visible(text)).casefold()
+    return compatible(visible(text)).casefold()
 
 
 def visible(text: str) -> str:

@@ -11,7 +11,8 @@ from docstokg.loading.readers.lines import Line, reasons
 from docstokg.loading.rejects import Rejected
 
 Id = Annotated[str, Field(min_length=1, max_length=512)]
-Text = Annotated[str, Field(min_length=1)]
+LONGEST_TEXT = 200_000
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
 Weight = Annotated[float, Field(gt=0)]
 
 

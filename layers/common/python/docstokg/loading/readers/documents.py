@@ -1,12 +1,12 @@
 """Documents: read as they are, cut by their outline, every chunk an exact stretch."""
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from docstokg.contracts.outline import Block, Outline
+from docstokg.domain.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
 from docstokg.loading.chunking import Cut, Section, cut_document
 from docstokg.loading.given import GivenChunk
@@ -195,7 +195,7 @@ def slugify(heading: str) -> str:
     """Give the anchor that Markdown readers make: small letters, hyphens for spaces."""
     kept = (
         character
-        for character in unicodedata.normalize("NFC", heading).lower()
+        for character in compatible(heading, "NFC").lower()
         if character.isalnum() or character in " -_"
     )
     return "".join(kept).replace(" ", "-")

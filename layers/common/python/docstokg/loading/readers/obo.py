@@ -14,7 +14,7 @@ _TAG = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 _ESCAPES = {"n": "\n", "t": "\t", "W": " "}
-_TRAILING = re.compile(r"\s+(?:\{[^{}]*\}\s*)?(?:!.*)?$")
+_TRAILING = re.compile(r"(?<!\s)\s+(?:\{[^{}]*\}\s*)?(?:!.*)?$")
 
 Found = GivenEntity | GivenRelation | Rejected
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from docstokg.contracts.outline import Block, Outline
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_MAN_TITLE = re.compile(r"\s*([A-Za-z0-9_.+:-]+)\((\d\w*)\)\s.*\b\1\(\2\)\s*\Z", re.IGNORECASE)
+_MAN_TITLE = re.compile(
+    r"\s*([A-Za-z0-9_.+:-]{1,100})\((\d\w*)\)\s.*\b\1\(\2\)\s*\Z", re.IGNORECASE
+)
 _RULE = re.compile(r"[ \t]*([=~^*-])\1{2,}[ \t]*\r?\n?\Z")
 TAB = 8
 LONGEST_HEADING = 80

@@ -1,0 +1,59 @@
+"""A response that was stored under the caller's key, for as long as nothing it rests on changed."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+
+from docstokg.contracts.envelope import Reply
+from docstokg.contracts.state import Recalled
+from docstokg.domain import time_budget
+from docstokg.errors import DocsToKGError
+from docstokg.ports import ResponseCache, SearchIndex
+from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.run import Run
+
+
+def recall(
+    run: Run,
+    *,
+    index: SearchIndex,
+    response_cache: Callable[[], ResponseCache],
+    stores: Sequence[str],
+) -> Recalled:
+    """Answer from the cache, refuse a reused key, or say where the response may be kept.
+
+    The key holds the caller with all groups (validate's part), `stores` and the load the index
+    finished last: a right that was taken away, a load or removal since, and another store lead to
+    other keys. While a load is open nothing is recalled and nothing is kept.
+    """
+    plan = run.plan
+    if plan.cache is None:
+        return Recalled()
+    generation = run.attempt("generation", lambda: index.generation(time_budget.CACHE_S), None)
+    if generation is None:
+        return Recalled()
+    place = plan.cache.model_copy(
+        update={"key": _digest(json.dumps([plan.cache.key, *stores, generation]))}
+    )
+    try:
+        found = response_cache().get(place.key, time_budget.CACHE_S)
+    except DocsToKGError as exc:
+        run.log("cache", exc)
+        return Recalled()
+    if found is None:
+        return Recalled(cache=place)
+    request_hash, body = found
+    if request_hash != place.request_hash:
+        detail = "This cache_key was used for another request; choose a new one."
+        refused = problem_reply(409, "cache_key_reused", detail, plan.request_id)
+        return Recalled(reply=refused)
+    response = json.loads(body)
+    if response.get("diagnostics") is not None:
+        response["diagnostics"]["cache_hit"] = True
+    text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
+    run.telemetry.count("rag_requests_total", route=plan.route, status="200")
+    return Recalled(reply=Reply(statusCode=200, body=text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

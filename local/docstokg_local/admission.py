@@ -1,0 +1,231 @@
+"""Who is answered when not everybody can be: the gate between the event loop and the threads.
+
+A request waits here for one of few threads, knows from its arrival on when it has to be answered,
+and is refused at once when that cannot be: work that nobody can use any more is never begun.
+"""
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+
+SLOTS = 4
+"""Requests one process works on at once. Python computes on one core: more only wait inside."""
+
+MOST_WAITING = 64
+LONGEST_WAIT_S = 4.0
+"""Below the five seconds for which validate trusts an arrival; see `functions.validate`."""
+
+LATEST_S = 0.2
+"""After its deadline a request is answered by the gate, whatever its thread still does."""
+
+_FIRST_GUESS_S = 0.2
+_LEARNING = 0.1
+_CAUTION = 2.0
+
+
+class Overloaded(Exception):
+    """The deadline cannot be met at the present queue; `retry_after_s` is a whole second."""
+
+    def __init__(self, wait_s: float) -> None:
+        super().__init__("the deadline cannot be met at the present queue")
+        self.retry_after_s = max(1, math.ceil(wait_s))
+
+
+class TooLate(Exception):
+    """The work was begun in time and did not end in time."""
+
+
+class Gone(Exception):
+    """The client hung up; nobody waits for the answer."""
+
+
+class Patience:
+    """How long a kind of work takes: mean and mean deviation, the latest counting most."""
+
+    def __init__(self) -> None:
+        self.mean_s, self._deviation_s = _FIRST_GUESS_S, 0.0
+
+    def learn(self, took_s: float) -> None:
+        """Move towards what one piece of work took."""
+        off = took_s - self.mean_s
+        self.mean_s += _LEARNING * off
+        self._deviation_s += _LEARNING * (abs(off) - self._deviation_s)
+
+    @property
+    def likely_s(self) -> float:
+        """What few pieces of work take longer than."""
+        return self.mean_s + _CAUTION * self._deviation_s
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One waiting request; `turn` is given a result when a slot is its own, or is cancelled."""
+
+    caller: str
+    kind: str
+    ends: float
+    turn: asyncio.Future[None] = field(repr=False)
+
+
+class Gate:
+    """At most `slots` pieces of work in threads; the callers that wait take turns.
+
+    One caller alone may use every slot and the whole queue; while several wait, each gets one
+    slot in turn, and the longest queue gives way to a caller that has none.
+    """
+
+    def __init__(self, slots: int = SLOTS, most_waiting: int = MOST_WAITING) -> None:
+        self._slots, self._most_waiting = slots, most_waiting
+        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="request")
+        self._waiting: dict[str, deque[Ticket]] = {}
+        self._running: dict[Ticket, float] = {}
+        self._patience: dict[str, Patience] = {}
+
+    async def run(
+        self,
+        work: Callable[[], Answer],
+        *,
+        caller: str,
+        kind: str,
+        ends: float,
+        gone: asyncio.Task[None],
+    ) -> Answer:
+        """Do `work` in a thread before `ends` (of `time.monotonic`), or say at once why not.
+
+        `kind` names work that takes about as long. Raises `Overloaded`, `TooLate`, `Gone`.
+        """
+        loop = asyncio.get_running_loop()
+        ticket = Ticket(caller, kind, ends, loop.create_future())
+        await self._admit(ticket, gone)
+        began = time.monotonic()
+        done = loop.run_in_executor(self._pool, work)
+        done.add_done_callback(lambda _: self._finish(ticket, began))
+        left = ends + LATEST_S - began
+        both: list[asyncio.Future[Any]] = [done, gone]
+        await asyncio.wait(both, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if done.done():
+            return done.result()
+        done.add_done_callback(_seen)
+        raise Gone if gone.done() else TooLate
+
+    async def _admit(self, ticket: Ticket, gone: asyncio.Task[None]) -> None:
+        if len(self._running) < self._slots and not self._waiting:
+            self._running[ticket] = time.monotonic()
+            return
+        wait_s, patience = self._wait_s(ticket), self._of(ticket.kind)
+        left_s = ticket.ends - time.monotonic()
+        if wait_s + patience.likely_s > left_s or wait_s > LONGEST_WAIT_S:
+            raise Overloaded(wait_s)
+        if sum(map(len, self._waiting.values())) >= self._most_waiting:
+            self._make_room(ticket, wait_s)
+        self._waiting.setdefault(ticket.caller, deque()).append(ticket)
+        try:
+            await asyncio.wait(
+                [ticket.turn, gone],
+                timeout=min(LONGEST_WAIT_S, left_s - patience.mean_s),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        except asyncio.CancelledError:
+            if ticket in self._running:
+                self._free(ticket)
+            self._leave(ticket)
+            raise
+        if ticket not in self._running:
+            self._leave(ticket)
+            raise Gone if gone.done() else Overloaded(wait_s)
+
+    def _wait_s(self, ticket: Ticket) -> float:
+        """How long until a slot is free for it, when everybody takes as long as usual."""
+        now = time.monotonic()
+        ahead = sum(self._of(other.kind).mean_s for other in self._ahead_of(ticket.caller))
+        running = sum(
+            max(0.1 * mean, mean - (now - began))
+            for other, began in self._running.items()
+            for mean in (self._of(other.kind).mean_s,)
+        )
+        return (ahead + running) / self._slots
+
+    def _ahead_of(self, caller: str) -> Iterator[Ticket]:
+        """Those whose turn comes before the one that `caller` would queue now."""
+        place = len(self._waiting.get(caller, ()))
+        for queue in self._waiting.values():
+            for at, ticket in enumerate(queue):
+                if at > place:
+                    break
+                yield ticket
+
+    def _make_room(self, ticket: Ticket, wait_s: float) -> None:
+        longest = max(self._waiting.values(), key=len)
+        if len(longest) <= len(self._waiting.get(ticket.caller, ())) + 1:
+            raise Overloaded(wait_s)
+        longest[-1].turn.cancel()
+        self._leave(longest[-1])
+
+    def _leave(self, ticket: Ticket) -> None:
+        queue = self._waiting.get(ticket.caller)
+        if queue is not None and ticket in queue:
+            queue.remove(ticket)
+            if not queue:
+                del self._waiting[ticket.caller]
+
+    def _finish(self, ticket: Ticket, began: float) -> None:
+        self._of(ticket.kind).learn(time.monotonic() - began)
+        self._free(ticket)
+
+    def _free(self, ticket: Ticket) -> None:
+        """Give a slot to whose turn it is, passing over who could not be answered in time."""
+        del self._running[ticket]
+        while self._waiting and len(self._running) < self._slots:
+            caller, queue = next(iter(self._waiting.items()))
+            following = queue.popleft()
+            del self._waiting[caller]
+            if queue:
+                self._waiting[caller] = queue  # behind the others: it has had its turn
+            left_s = following.ends - time.monotonic()
+            if following.turn.done():
+                continue
+            if left_s < self._of(following.kind).mean_s:
+                following.turn.cancel()  # it would be begun and abandoned
+                continue
+            self._running[following] = time.monotonic()
+            following.turn.set_result(None)
+
+    def _of(self, kind: str) -> Patience:
+        return self._patience.setdefault(kind, Patience())
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _seen(done: asyncio.Future[Any]) -> None:
+    """Look at what nobody waits for any more, so that no error counts as overlooked."""
+    if not done.cancelled():
+        done.exception()
+
+
+class Shared:
+    """One piece of work for all who ask at the same time, and for who asks soon after."""
+
+    def __init__(self, work: Callable[[], Answer], fresh_s: float, name: str) -> None:
+        self._work: Callable[[], object] = work
+        self._fresh_s = fresh_s
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._begun = -math.inf
+        self._result: asyncio.Future[object] | None = None
+
+    async def __call__(self) -> object:
+        """Give the result of a run that began at most `fresh_s` ago, or is still under way."""
+        result = self._result
+        if result is None or (result.done() and time.monotonic() - self._begun > self._fresh_s):
+            loop = asyncio.get_running_loop()
+            self._begun = time.monotonic()
+            result = self._result = loop.run_in_executor(self._pool, self._work)
+        return await asyncio.shield(result)

@@ -1,0 +1,116 @@
+"""What one process gives to sockets: so many, and so long for headers, bodies and reading.
+
+uvicorn bounds neither connections nor the time a client may take to send its headers.
+"""
+
+import asyncio
+import resource
+import time
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADERS_S = 10.0
+KEEP_ALIVE_S = 5
+UNREAD_S = 30.0
+ACCEPTED_AT_ONCE = 1
+"""Connections one process takes when it wakes: the others take theirs."""
+
+WAITING_CONNECTIONS = 256
+MOST_CONNECTIONS = 512
+HEADER_BYTES = 16_384
+
+
+def most_connections() -> int:
+    """Give the limit of this process: well below its open files, which stores need too."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = soft if soft != resource.RLIM_INFINITY else MOST_CONNECTIONS * 3
+    return max(8, min(MOST_CONNECTIONS, files // 3))
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection; when there are too many, the one that was idle longest gives way."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._since = time.monotonic()
+        self._timer: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        self._most = most_connections()
+        self._taken = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, if need be in place of an idle one; refuse it when all work."""
+        if len(self.connections) >= self._most:
+            others = [one for one in self.connections if isinstance(one, BoundedProtocol)]
+            idle = [one for one in others if not one.is_working()]
+            if not idle:
+                self.transport = transport
+                transport.abort()
+                return
+            oldest = min(idle, key=lambda one: one._since)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+        self._taken = True
+        super().connection_made(transport)
+        self._wait_for_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; the time for headers runs from their first byte, or from the last answer."""
+        if not self._taken:
+            return
+        super().data_received(data)
+        if self.is_working():
+            self._stop_waiting()
+        elif self._timer is None:
+            self._wait_for_headers()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; uvicorn closes what stays silent for KEEP_ALIVE_S."""
+        super().on_response_complete()
+        self._since = time.monotonic()
+
+    def pause_writing(self) -> None:
+        """Give a client that does not read its answer a time to do so."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(UNREAD_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client reads."""
+        super().resume_writing()
+        self._forget_unread()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timers."""
+        self._stop_waiting()
+        self._forget_unread()
+        if self._taken:
+            super().connection_lost(exc)
+
+    def is_working(self) -> bool:
+        """Tell whether a request has arrived that is not answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_headers(self) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(HEADERS_S, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _forget_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+
+def limits() -> dict[str, Any]:
+    """Give uvicorn's own settings beside the protocol's."""
+    return {
+        "http": BoundedProtocol,
+        "backlog": ACCEPTED_AT_ONCE,
+        "timeout_keep_alive": KEEP_ALIVE_S,
+        "h11_max_incomplete_event_size": HEADER_BYTES,
+    }

@@ -1,0 +1,221 @@
+"""`docstokg serve` as a process: overload, silent sockets, hang-ups, the end."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+pytestmark = pytest.mark.timeout(240)
+KEYS = {name: {"sub": name, "namespaces": ["*"], "groups": ["*"]} for name in ("flood", "second")}
+ASK = {"query": "What are seizures in children?", "budget": {"timeout_s": 3}}
+CODE = "import sys; from docstokg_local.cli import main; main()"
+
+
+class Serving:
+    """One server process on a free port."""
+
+    def __init__(self, store: Path, cache: Path, *options: str, files: int = 0, **more: str):
+        environment = {
+            **os.environ,
+            "DOCSTOKG_INDEX_URL": f"sqlite:///{store}",
+            "DOCSTOKG_GRAPH_URL": f"sqlite:///{store}",
+            "DOCSTOKG_CACHE_DIR": str(cache),
+            **more,
+        }
+
+        limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (%d, %d)); "
+        code = (limit % (files, files) if files else "") + CODE
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, "serve", "--port", "0", *options],
+            stderr=subprocess.PIPE,
+            env=environment,
+            text=True,
+        )
+        assert self.process.stderr is not None
+        self.said = []
+        for line in self.process.stderr:
+            self.said.append(line)
+            if found := re.search(r"listening on http://([\d.]+):(\d+)", line):
+                self.host, self.port = found[1], int(found[2])
+                break
+        else:
+            raise AssertionError("".join(self.said))
+        self.url = f"http://{self.host}:{self.port}"
+        self.rest: list[str] = []
+        stream = self.process.stderr
+        self.reader = threading.Thread(target=lambda: self.rest.extend(stream), daemon=True)
+        self.reader.start()
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(40)
+        self.reader.join(5)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        return code
+
+
+@pytest.fixture(scope="module")
+def server(small_store, cache_dir, tmp_path_factory):
+    keys = tmp_path_factory.mktemp("keys") / "keys.json"
+    keys.write_text(json.dumps(KEYS))
+    more = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(keys)}
+    serving = Serving(small_store, cache_dir, files=300, **more)
+    yield serving
+    serving.stop()
+
+
+def headers(name: str) -> dict[str, str]:
+    return {"X-Api-Key": name}
+
+
+def test_it_listens_when_it_says_so(server) -> None:
+    assert httpx.get(f"{server.url}/v1/health", timeout=20).status_code == 200
+
+
+def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server) -> None:
+    async def run() -> tuple[list[tuple[int, float, dict]], list[int], float]:
+        limits = httpx.Limits(max_connections=80)
+        async with httpx.AsyncClient(base_url=server.url, timeout=30, limits=limits) as client:
+            await client.post("/v1/search", json=ASK, headers=headers("second"))
+            answers: list[tuple[int, float, dict]] = []
+            ends = time.monotonic() + 6
+
+            async def flood() -> None:
+                while time.monotonic() < ends:
+                    began = time.monotonic()
+                    got = await client.post("/v1/search", json=ASK, headers=headers("flood"))
+                    answers.append((got.status_code, time.monotonic() - began, got.json()))
+                    if got.status_code == 503:
+                        assert int(got.headers["retry-after"]) >= 1
+                        await asyncio.sleep(0.2)
+
+            flooding = [asyncio.create_task(flood()) for _ in range(48)]
+            await asyncio.sleep(1)
+            seconds: list[int] = []
+            health = 0.0
+            while time.monotonic() < ends - 1:
+                got = await client.post("/v1/search", json=ASK, headers=headers("second"))
+                seconds.append(got.status_code)
+                began = time.monotonic()
+                assert (await client.get("/v1/health")).status_code == 200
+                health = max(health, time.monotonic() - began)
+                await asyncio.sleep(0.2)
+            await asyncio.gather(*flooding)
+            return answers, seconds, health
+
+    answers, seconds, health = asyncio.run(run())
+    assert {status for status, _, _ in answers} <= {200, 503, 504}
+    refused = [body for status, _, body in answers if status == 503]
+    assert refused
+    assert {body["code"] for body in refused} == {"overloaded"}
+    accepted = [body for status, _, body in answers if status == 200]
+    assert len(accepted) > 5
+    whole = sum(not body["diagnostics"]["degraded"] for body in accepted)
+    assert whole >= 0.9 * len(accepted)
+    times = sorted(took for _, took, _ in answers)
+    assert times[int(0.95 * len(times))] < 4.5  # timeout 3; the clients share the machine
+    assert len(seconds) >= 3
+    assert sum(status == 200 for status in seconds) >= 0.8 * len(seconds)
+    assert health < 3
+
+
+def test_silent_and_slow_sockets_lock_nobody_out(server) -> None:
+    """More sockets than the process has files: none of them costs another client its answer."""
+    opened = []
+    try:
+        for number in range(400):
+            one = socket.create_connection((server.host, server.port), timeout=20)
+            if number % 3 == 1:
+                one.sendall(b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-")
+            opened.append(one)
+        for _ in range(3):
+            got = httpx.post(
+                f"{server.url}/v1/search", json=ASK, headers=headers("second"), timeout=30
+            )
+            assert got.status_code == 200
+        files = Path(f"/proc/{server.process.pid}/fd")
+        assert len(list(files.iterdir())) < 250
+        began = time.monotonic()
+        opened[-1].settimeout(30)
+        with contextlib.suppress(ConnectionResetError):
+            assert opened[-1].recv(1) == b""
+        assert time.monotonic() - began < 20  # headers have ten seconds
+    finally:
+        for one in opened:
+            one.close()
+    assert not any("Traceback" in line for line in server.rest), server.rest[:20]
+
+
+def test_a_body_that_never_comes_is_refused(server) -> None:
+    with socket.create_connection((server.host, server.port), timeout=30) as one:
+        one.sendall(
+            b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: second\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+        )
+        answer = one.recv(4096)
+    assert b"400" in answer.split(b"\r\n")[0]
+    assert b"body_too_slow" in answer
+
+
+def test_work_of_clients_who_hung_up_is_dropped(server) -> None:
+    def begin() -> socket.socket:
+        body = json.dumps({**ASK, "top_k": 100, "budget": {"timeout_s": 20}}).encode()
+        one = socket.create_connection((server.host, server.port), timeout=20)
+        one.sendall(
+            b"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: flood\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+        return one
+
+    def served() -> float:
+        text = httpx.get(f"{server.url}/metrics", timeout=20).text
+        found = re.search(r'rag_requests_total\{route="search",status="200"\} ([\d.]+)', text)
+        return float(found[1]) if found else 0.0
+
+    before = served()
+    for one in [begin() for _ in range(40)]:
+        one.close()
+    time.sleep(2)
+    assert served() - before < 20
+
+
+def test_a_taken_port_is_said_and_nothing_listens(server, small_store, cache_dir) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, "serve", "--port", str(server.port)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "DOCSTOKG_CACHE_DIR": str(cache_dir)},
+    )
+    assert done.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{server.port}" in done.stderr
+    assert "listening" not in done.stderr.replace("cannot listen", "")
+
+
+def test_what_was_begun_is_finished(small_store, cache_dir) -> None:
+    serving = Serving(small_store, cache_dir)
+    httpx.post(f"{serving.url}/v1/search", json=ASK, timeout=30)
+
+    async def run() -> list[int]:
+        async with httpx.AsyncClient(base_url=serving.url, timeout=30) as client:
+            asked = [asyncio.create_task(client.post("/v1/search", json=ASK)) for _ in range(4)]
+            await asyncio.sleep(0.05)
+            serving.process.send_signal(signal.SIGTERM)
+            return [(await one).status_code for one in asked]
+
+    assert asyncio.run(run()) == [200] * 4
+    assert serving.stop() in (0, -signal.SIGTERM)

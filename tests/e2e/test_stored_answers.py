@@ -1,0 +1,128 @@
+"""What was stored for one caller, store and load is never given to another."""
+
+import json
+
+import pytest
+
+from tests.conftest import load_folder, write_corpus
+
+KEYS = {
+    "red": {"sub": "same", "namespaces": ["*"], "groups": ["red"]},
+    "blue": {"sub": "same", "namespaces": ["*"], "groups": ["blue"]},
+    "none": {"sub": "same", "namespaces": ["*"], "groups": []},
+    "both": {"sub": "same", "namespaces": ["*"], "groups": ["red", "blue"]},
+}
+QUESTION = {"query": "What does the valve report say?", "cache_key": "x"}
+
+
+def rows(word: str, acl: list[str]) -> dict:
+    lines = [
+        {
+            "id": f"{word}-{number}",
+            "doc_id": f"{word}-{number}",
+            "title": f"Valve report {number}",
+            "text": f"The valve report number {number} says {word} in plain words, for page "
+            f"{number}. " + f"Its {word} appendix repeats the finding. " * 4,
+            "acl": acl,
+        }
+        for number in range(6)
+    ]
+    return {"chunks.jsonl": lines}
+
+
+@pytest.fixture
+def place(tmp_path, client_for):
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps(KEYS))
+    cache = tmp_path / "cache"
+
+    def load(word: str, acl: list[str], store: str = "store"):
+        folder = write_corpus(tmp_path / store / word, rows(word, acl))
+        path = tmp_path / f"{store}.sqlite"
+        load_folder(folder, path, cache, embed=False)
+        return path
+
+    def client(path):
+        more = {"auth": "keys", "keys_file": str(keys), "embed_provider": "none", "sparse": "none"}
+        return client_for(path, cache_dir=str(cache), channels=("bm25",), **more)
+
+    return load, client
+
+
+def asked(client, key: str, path: str = "/v1/search", body: dict = QUESTION) -> dict:
+    response = client.post(path, json=body, headers={"X-Api-Key": key})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def hit(body: dict) -> bool:
+    return body["diagnostics"]["cache_hit"]
+
+
+def test_other_groups_under_the_same_name_and_key(place) -> None:
+    load, client = place
+    load("crimson", ["red"])
+    here = client(load("azure", ["blue"]))
+    assert "crimson" in json.dumps(asked(here, "red"))
+    again = asked(here, "red")
+    assert hit(again) and "crimson" in json.dumps(again)
+    for key, seen in (("blue", {"azure"}), ("none", set()), ("both", {"crimson", "azure"})):
+        body = asked(here, key)
+        assert not hit(body)
+        text = json.dumps(body["citations"])
+        assert {word for word in ("crimson", "azure") if word in text} == seen, key
+
+
+def test_a_tightened_acl_a_removal_and_another_store(place) -> None:
+    from docstokg.loading.removal import delete_namespace
+    from docstokg.settings import Settings
+    from docstokg.wiring import Wiring
+    from docstokg_local.load_stores import stores_of
+
+    load, client = place
+    path = load("crimson", [])
+    here = client(path)
+    assert "crimson" in json.dumps(asked(here, "blue"))
+    assert hit(asked(here, "blue"))
+    load("crimson", ["red"])
+    assert asked(here, "blue")["citations"] == []
+    assert "crimson" in json.dumps(asked(here, "red"))
+    elsewhere = client(load("azure", [], store="other"))
+    body = asked(elsewhere, "red")
+    assert not hit(body)
+    assert "crimson" not in json.dumps(body)
+    assert hit(asked(here, "red"))
+    url = f"sqlite:///{path}"
+    wiring = Wiring(Settings(index_url=url, graph_url=url))
+    assert delete_namespace(stores_of(wiring, False), "default") == 6
+    wiring.close()
+    assert asked(here, "red")["citations"] == []
+
+
+def called(client, key: str, **arguments) -> dict:
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "search_documentation", "arguments": arguments},
+    }
+    response = client.post("/mcp", json=message, headers={"X-Api-Key": key})
+    assert response.status_code == 200, response.text
+    return json.loads(response.json()["result"]["content"][0]["text"])
+
+
+def test_pages_and_cursors_are_one_callers(place) -> None:
+    load, client = place
+    load("azure", ["blue"])
+    here = client(load("crimson", ["red"]))
+    asks = {"query": QUESTION["query"], "max_response_tokens": 400}
+    first = called(here, "red", **asks)
+    cursor = first["next_cursor"]
+    assert "crimson" in json.dumps(called(here, "red", **asks, response_cursor=cursor))
+    for key in ("blue", "none", "both"):
+        refused = called(here, key, **asks, response_cursor=cursor)
+        assert (refused["status"], refused["errors"][0]["code"]) == (400, "invalid_cursor"), key
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for at in range(0, len(cursor), 3):
+        forged = cursor[:at] + letters[letters.index(cursor[at]) ^ 1] + cursor[at + 1 :]
+        assert called(here, "red", **asks, response_cursor=forged)["status"] == 400

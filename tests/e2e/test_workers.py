@@ -1,0 +1,177 @@
+"""Several processes behind one port answer as one, and outlive the loss of any of them."""
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from docstokg.adapters.sqlite_shared import SqliteCircuit, SqliteCounter
+from docstokg_local.lease import Lease
+from tests.e2e.test_serving import Serving
+
+pytestmark = pytest.mark.timeout(240)
+ASK = {"query": "What are seizures in children?"}
+
+
+@pytest.fixture(scope="module")
+def server(small_store, cache_dir) -> Iterator[Serving]:
+    limits = {"DOCSTOKG_GRAPH_BUDGET_PER_MINUTE": "3"}
+    serving = Serving(small_store, cache_dir, "--workers", "2", **limits)
+    yield serving
+    assert serving.stop() == 0
+
+
+def workers(server: Serving) -> set[int]:
+    """The processes that hold the listening port open, but for the one that supervises."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    return {pid for pid in map(int, children.read_text().split()) if _sockets(pid)}
+
+
+def _sockets(pid: int) -> set[str]:
+    """The inodes of a process's TCP sockets."""
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            name = str(link.readlink())
+        except OSError:
+            continue
+        if name.startswith("socket:["):
+            found.add(name[8:-1])
+    return found
+
+
+class Connection:
+    """One kept connection, and which worker is at its other end."""
+
+    def __init__(self, server: Serving) -> None:
+        self.client = httpx.Client(base_url=server.url, timeout=30)
+        self.client.get("/openapi.json")
+        stream = self.client._transport._pool.connections[0]._connection._network_stream
+        mine: socket.socket = stream.get_extra_info("socket")
+        there = f":{mine.getsockname()[1]:04X}"
+        inodes = {
+            row.split()[9]
+            for row in Path("/proc/net/tcp").read_text().splitlines()[1:]
+            if row.split()[2].endswith(there)
+        }
+        (self.worker,) = [pid for pid in workers(server) if _sockets(pid) & inodes]
+
+
+@pytest.fixture
+def each(server) -> Iterator[Callable[[], dict[int, httpx.Client]]]:
+    """Give a connection to every worker, connecting until each has answered."""
+    opened: list[Connection] = []
+
+    def connect() -> dict[int, httpx.Client]:
+        found: dict[int, httpx.Client] = {}
+        until = time.monotonic() + 60
+        while len(found) < 2 and time.monotonic() < until:
+            opened.append(Connection(server))
+            found.setdefault(opened[-1].worker, opened[-1].client)
+        assert len(found) == 2
+        return found
+
+    yield connect
+    for one in opened:
+        one.client.close()
+
+
+def served(client: httpx.Client) -> float:
+    text = client.get("/metrics").text
+    found = re.search(r'rag_requests_total\{route="search",status="200"\} ([\d.]+)', text)
+    return float(found[1]) if found else 0.0
+
+
+def test_every_worker_tells_the_metrics_of_all(each) -> None:
+    first, second = each().values()
+    before = served(first)
+    for client, times in ((first, 2), (second, 3)):
+        for _ in range(times):
+            assert client.post("/v1/search", json=ASK).status_code == 200
+    assert served(first) == served(second) == before + 5
+
+
+def test_a_budget_is_spent_in_all_of_them(each) -> None:
+    clients = list(each().values())
+    walk = {"seed_ids": ["HP:0001250"], "query": "seizures"}
+    while time.time() % 60 > 50:
+        time.sleep(0.5)  # the shared count is by calendar minute
+    statuses = [clients[n % 2].post("/v1/traverse", json=walk).status_code for n in range(6)]
+    assert statuses == [200] * 3 + [429] * 3
+
+
+def test_a_dead_worker_is_replaced_and_its_counts_stay(server, each) -> None:
+    clients = each()
+    before = served(next(iter(clients.values())))
+    dead = next(iter(clients))
+    os.kill(dead, signal.SIGKILL)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and (len(workers(server)) < 2 or dead in workers(server)):
+        time.sleep(0.2)
+    fresh = each()
+    assert dead not in fresh
+    for client in fresh.values():
+        assert client.post("/v1/search", json=ASK).status_code == 200
+    assert {served(client) for client in fresh.values()} == {before + 2}
+
+
+def test_one_word_opens_the_circuit_of_all(tmp_path) -> None:
+    file = tmp_path / "shared.sqlite"
+    here, there, other = (SqliteCircuit(file, name) for name in ("graph", "graph", "index"))
+    assert not here.is_open()
+    assert not there.is_open()
+    here.open(2)
+    assert here.is_open()
+    time.sleep(0.6)
+    assert there.is_open()
+    assert not other.is_open()
+    time.sleep(1.6)
+    assert not here.is_open()
+    assert not there.is_open()
+
+
+def test_counts_are_of_all_and_end(tmp_path) -> None:
+    file = tmp_path / "shared.sqlite"
+    here, there = SqliteCounter(file), SqliteCounter(file)
+    assert [one.add("a", 60, 1.0) for one in (here, there, here)] == [1, 2, 3]
+    assert here.add("b", 1, 1.0) == 1
+    time.sleep(1.1)
+    assert there.add("b", 1, 1.0) == 1
+
+
+def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
+    path = tmp_path / "lease"
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, b"1" if Lease(path).held() else b"0")
+        time.sleep(60)
+        os._exit(0)
+    assert os.read(reading, 1) == b"1"
+    here = Lease(path)
+    assert not here.held()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert here.held()
+    assert here.held()
+    assert not Lease(path).held()
+    here.close()
+    os.close(reading)
+    os.close(writing)
+
+
+def test_settings_that_no_worker_can_use_end_the_server(small_store, cache_dir, tmp_path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"k": {"no": "sub"}}))
+    more = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(keys)}
+    with pytest.raises(AssertionError) as said:
+        Serving(small_store, cache_dir, "--workers", "2", **more)
+    assert "DOCSTOKG_KEYS_FILE" in str(said.value)
+    assert "Traceback" not in str(said.value)

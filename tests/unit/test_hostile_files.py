@@ -1,0 +1,102 @@
+"""What a stranger's files do to a load: one reject by line, and the rest loads."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from docstokg.contracts.records import Scope
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.records import chunk_uuid
+from docstokg.loading.rejects import RejectLog
+from docstokg.ports import SearchIndex
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_of
+
+GOOD = {"id": "good", "doc_id": "good", "text": "A plain sentence about valves."}
+BOMB = "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+FRONTS = {
+    "bomb.md": "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + BOMB,
+    "cycle.md": "a: &a [*a]\n",
+    "cycle-key.md": "a: &a {b: *a}\n",
+    "deep.md": "a: " + "[" * 20_000 + "]" * 20_000 + "\n",
+    "deep-enough.md": "a: " + "[" * 100 + "]" * 100 + "\n",
+    "long.md": "a: " + "x" * 70_000 + "\n",
+}
+
+
+def nested(depth: int) -> str:
+    inside = '{"a":' * depth + "1" + "}" * depth
+    return f'{{"id": "d{depth}", "doc_id": "d", "text": "Deep.", "metadata": {inside}}}'
+
+
+def run(folder: Path) -> tuple[RejectLog, SearchIndex]:
+    """Load into a store beside the folder; give what was rejected, and the index."""
+    url = f"sqlite:///{folder.parent / folder.name}.sqlite"
+    wiring = Wiring(Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none"))
+    rejects = RejectLog()
+    load([folder], LoadOptions(embed=False), stores_of(wiring, False), rejects)
+    return rejects, wiring.search_index()
+
+
+def count(index: SearchIndex) -> int:
+    return index.info(5.0).chunks
+
+
+def texts(index: SearchIndex, *ids: str) -> list[str]:
+    uuids = [chunk_uuid("default", name) for name in ids]
+    chunks = index.get(uuids, Scope(namespace="default"), 1.0).chunks
+    return [chunks[uuid].text for uuid in uuids]
+
+
+def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(tmp_path) -> None:
+    for name, front in FRONTS.items():
+        (tmp_path / name).write_text(f"---\n{front}---\nNever read.\n")
+    lines = [json.dumps(GOOD), nested(900), nested(5_000), nested(100_000), nested(20)]
+    lines += [json.dumps({**GOOD, "id": "big", "text": "word " * 2_000_000})]
+    (tmp_path / "chunks.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "fine.md").write_text("---\ntitle: Fine\n---\nThis one is fine.\n")
+    began = time.process_time()
+    rejects, index = run(tmp_path)
+    assert time.process_time() - began < 10
+    where = {(Path(rejection.file).name, rejection.line) for rejection in rejects.first}
+    assert where == {(name, 1) for name in FRONTS} | {("chunks.jsonl", n) for n in (2, 3, 4, 6)}
+    assert count(index) == 3
+    assert texts(index, "good", "d20", "fine.md#0") == [
+        GOOD["text"],
+        "Deep.",
+        "This one is fine.",
+    ]
+
+
+def test_a_link_out_of_the_folder_is_rejected_by_name(tmp_path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("The password is swordfish.")
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "a.txt").write_text("Nothing to hide here.")
+    (folder / "stolen.txt").symlink_to(outside / "secret.txt")
+    (folder / "inner" / "host.txt").symlink_to("/etc/hostname")
+    (folder / "inner" / "same.txt").symlink_to(folder / "a.txt")
+    (folder / "whole").symlink_to(outside)
+    (folder / "nowhere.txt").symlink_to(tmp_path / "absent")
+    rejects, index = run(folder)
+    out = [one for one in rejects.first if "leads out of the folder" in one.reason]
+    assert [Path(rejection.file).name for rejection in out] == ["host.txt", "stolen.txt"]
+    assert count(index) == 1
+    assert texts(index, "a.txt#0") == ["Nothing to hide here."]
+
+
+@pytest.mark.parametrize("front", ["title: A\ntopics: [b, c]\n", "a:\n  b:\n    - c: 1\n"])
+def test_plain_front_matter_still_counts(tmp_path, front) -> None:
+    (tmp_path / "a.md").write_text(f"---\n{front}---\nSome words.\n")
+    rejects, index = run(tmp_path)
+    assert rejects.count == 0
+    assert count(index) == 1

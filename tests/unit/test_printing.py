@@ -1,0 +1,80 @@
+"""Nothing that a stranger wrote acts on the terminal that shows it."""
+
+import ast
+import io
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from docstokg_local import display
+from docstokg_local.checking import show_check
+from docstokg_local.printing import printable, printable_json
+
+LOCAL = Path(display.__file__).parent
+NASTY = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202egnp.exe\x08\x7f\r\u2066\u2028end"
+ACTING = {chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cc"} - {
+    "\t",
+    "\n",
+}
+ACTING |= {c for c in map(chr, range(0x110000)) if unicodedata.bidirectional(c) in {
+    "LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}}  # fmt: skip
+CITATION = {
+    "rank": 1, "doc_id": NASTY, "document_name": NASTY, "section": NASTY, "page": NASTY,
+    "cited": True, "source": "kg_expansion", "score": 0.5, "char_start": 0, "char_end": 9,
+    "offset_base": "chunk", "chunk_id": NASTY, "text_sha256": "0" * 64, "snippet": NASTY,
+    "kg_path": [NASTY], "kg_evidence": None,
+}  # fmt: skip
+RESPONSE = {
+    "query": NASTY, "answer": NASTY + " [1]", "confidence": 0.5, "confidence_level": "low",
+    "grounding": None, "citations": [CITATION], "warnings": [NASTY], "diagnostics": None,
+}  # fmt: skip
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_every_acting_character_becomes_one_that_does_not() -> None:
+    assert not ACTING & set(printable("".join(ACTING)))
+    assert len(printable(NASTY)) == len(NASTY)
+    assert printable("a\tb\nc é 中 \U0001f600") == "a\tb\nc é 中 \U0001f600"
+    written = printable_json({"a": ["".join(sorted(ACTING))]})
+    assert not ACTING & set(written)
+    assert json.loads(written) == {"a": ["".join(sorted(ACTING))]}
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_answers_and_checks_show_words_and_nothing_else(stream, monkeypatch) -> None:
+    out, err = stream(), stream()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    display.show_answer(RESPONSE)
+    display.show_problem({"status": 400, "title": NASTY, "code": NASTY, "detail": NASTY})
+    display.print_json(RESPONSE)
+    show_check(NASTY, 400, {"title": NASTY, "detail": NASTY})
+    shown = out.getvalue() + err.getvalue()
+    assert "owned" in shown
+    # The colours of our own are all that is left of escapes.
+    ours = "\x1b["
+    for start in range(len(shown)):
+        if shown[start] in ACTING:
+            assert shown.startswith(ours, start), shown[start : start + 20]
+            assert shown[start + 2 :].lstrip("0123456789;")[0] == "m", shown[start : start + 20]
+    assert "\x1b[2J" not in shown
+    assert ("\x1b" in shown) is (stream is Terminal)
+
+
+def test_only_these_modules_write_to_the_terminal() -> None:
+    """What prints past them would print raw; settings_page prints a constant page of ours."""
+    writers = set()
+    for path in LOCAL.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {
+                "print", "typer.echo", "sys.stdout.write", "sys.stderr.write", "Console",
+            }:  # fmt: skip
+                writers.add(path.name)
+    assert writers <= {"display.py", "printing.py", "settings_page.py"}

@@ -1,0 +1,115 @@
+"""A stored response is found again only while everything it rests on is the same."""
+
+import json
+
+import pytest
+
+from docstokg.contracts.response import BudgetLimits
+from docstokg.contracts.state import CachePlan, ExpansionPlan, Plan, Recalled, RetrievalPlan
+from docstokg.errors import Unavailable
+from docstokg.observability import Telemetry
+from docstokg.usecases.run import Run
+from functions.retrieve.recall import recall
+from tests.contract.fakes import MemoryIndex
+
+STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")
+PLAN = Plan(
+    request_id="r",
+    route="answer",
+    caller_sub="a",
+    namespace="default",
+    groups=None,
+    query="abc",
+    top_k=10,
+    started_ms=0,
+    deadline_ms=12_000,
+    retrieval=RetrievalPlan(channels={}, fusion="minmax", mmr=True, time_s=3.0),
+    expansion=ExpansionPlan(enabled=False, max_hops=None, two_hops=False, boost=0.0, time_s=1.0),
+    verbosity="snippet",
+    snippet_chars=800,
+    diagnostics=True,
+    reranker="auto",
+    budget_limits=BudgetLimits(
+        max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=12.0
+    ),
+    cache=CachePlan(key="k", request_hash="h", ttl_s=10),
+)
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.rows: dict[str, tuple[str, str]] = {}
+
+    def get(self, key, timeout_s):
+        return self.rows.get(key)
+
+    def put(self, key, request_hash, body, ttl_s, timeout_s):
+        self.rows[key] = (request_hash, body)
+
+
+@pytest.fixture
+def index() -> MemoryIndex:
+    made = MemoryIndex()
+    made.open_load("run", None, None, None)
+    made.close_load()
+    return made
+
+
+def ask(index, kept, plan=PLAN, stores=STORES) -> Recalled:
+    return recall(
+        Run.of({"plan": plan.model_dump()}, Telemetry(write=lambda line: None)),
+        index=index,
+        response_cache=lambda: kept,
+        stores=stores,
+    )
+
+
+def stored(index, kept) -> None:
+    place = ask(index, kept).cache
+    assert place is not None
+    body = json.dumps({"query": "abc", "diagnostics": {"cache_hit": False}})
+    kept.put(place.key, place.request_hash, body, place.ttl_s, 1)
+
+
+def test_the_same_key_gives_the_same_body_another_request_409(index) -> None:
+    kept = Kept()
+    stored(index, kept)
+    reply = ask(index, kept).reply
+    assert reply is not None
+    assert json.loads(reply.body)["diagnostics"]["cache_hit"] is True
+    assert PLAN.cache is not None
+    other = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"request_hash": "i"})})
+    refused = ask(index, kept, other).reply
+    assert refused is not None
+    assert refused.statusCode == 409
+    # Nobody else finds it: another key, and the same key over another store.
+    assert PLAN.cache is not None
+    foreign = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"key": "l"})})
+    assert ask(index, kept, foreign).reply is None
+    for place in range(4):
+        stores = [*STORES[:place], "other", *STORES[place + 1 :]]
+        assert ask(index, kept, stores=stores).reply is None
+
+
+def test_a_load_or_a_removal_makes_it_forgotten(index) -> None:
+    kept = Kept()
+    stored(index, kept)
+    index.open_load("again", None, None, None)
+    assert ask(index, kept) == Recalled()
+    index.close_load()
+    after = ask(index, kept)
+    assert after.reply is None
+    assert after.cache is not None
+
+
+def test_a_dead_cache_or_index_costs_nothing(index) -> None:
+    class Dead:
+        def get(self, key, timeout_s):
+            raise Unavailable("no cache")
+
+        def generation(self, timeout_s):
+            raise Unavailable("no index")
+
+    assert ask(index, Dead()) == Recalled()
+    assert ask(Dead(), Kept()) == Recalled()
+    assert ask(index, Kept(), PLAN.model_copy(update={"cache": None})) == Recalled()
