@@ -27,6 +27,7 @@ from docstokg_local import openapi
 from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
 from docstokg_local.authentication import Authentication
 from docstokg_local.mcp_stdio import local_mcp
+from docstokg_local.pages import page_routes
 from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.workflow import LocalWorkflow
 from functions.check import handler as check
@@ -167,6 +168,7 @@ def application(
             Route("/v1/health", get_health, methods=["GET"]),
             Route("/openapi.json", get_openapi, methods=["GET"]),
             Route("/metrics", get_metrics, methods=["GET"]),
+            *page_routes(),
         ],
         exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _crashed},
     )

@@ -1,0 +1,1 @@
+"""The page and the interactive API reference: static files, our own code, no foreign host."""

@@ -1,0 +1,26 @@
+// The interactive reference of the document that /openapi.json serves.
+// Its viewer reads OpenAPI 3.0: what 3.1 says in another way is said again for it, here only.
+function older(node) {
+  if (Array.isArray(node)) return node.map(older);
+  if (node === null || typeof node !== "object") return node;
+  const made = {};
+  for (const [name, value] of Object.entries(node)) made[name] = older(value);
+  if (Array.isArray(made.anyOf) && made.anyOf.some((one) => one.type === "null")) {
+    const rest = made.anyOf.filter((one) => one.type !== "null");
+    delete made.anyOf;
+    if (rest.length === 1) Object.assign(made, rest[0]); else made.anyOf = rest;
+    made.nullable = true;
+  }
+  if ("const" in made) { made.enum = [made.const]; delete made.const; }
+  if (Array.isArray(made.prefixItems)) { made.items = { anyOf: made.prefixItems }; delete made.prefixItems; }
+  return made;
+}
+
+fetch("openapi.json").then((response) => response.json()).then((document_) => {
+  globalThis.SwaggerUIBundle({
+    spec: { ...older(document_), openapi: "3.0.3" },
+    dom_id: "#reference",
+    deepLinking: true,
+    validatorUrl: null,
+  });
+});

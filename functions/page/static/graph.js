@@ -1,0 +1,75 @@
+// A small force layout in plain SVG: deterministic (no random start), so the same graph looks the same.
+const SVG = "http://www.w3.org/2000/svg";
+const WIDTH = 900, HEIGHT = 520, MOST = 60, ROUNDS = 220;
+
+function make(tag, attributes, text) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function layout(nodes, edges) {
+  nodes.forEach((node, index) => {
+    const angle = index * 2.399963; // the golden angle spreads any number of points evenly
+    const radius = 18 * Math.sqrt(index + 1);
+    node.x = WIDTH / 2 + radius * Math.cos(angle) * 1.6;
+    node.y = HEIGHT / 2 + radius * Math.sin(angle);
+  });
+  const ideal = Math.sqrt((WIDTH * HEIGHT) / Math.max(8, nodes.length)) * 0.75;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const heat = 14 * (1 - round / ROUNDS);
+    for (const node of nodes) { node.dx = (WIDTH / 2 - node.x) * 0.02; node.dy = (HEIGHT / 2 - node.y) * 0.04; }
+    for (let i = 0; i < nodes.length; i += 1) {
+      for (let j = i + 1; j < nodes.length; j += 1) {
+        const [a, b] = [nodes[i], nodes[j]];
+        const x = a.x - b.x, y = a.y - b.y, squared = Math.max(25, x * x + y * y);
+        const push = (ideal * ideal) / squared;
+        a.dx += x * push * 0.1; a.dy += y * push * 0.1; b.dx -= x * push * 0.1; b.dy -= y * push * 0.1;
+      }
+    }
+    for (const { from, to } of edges) {
+      const x = to.x - from.x, y = to.y - from.y, distance = Math.max(1, Math.hypot(x, y));
+      const pull = (distance - ideal) / distance * 0.12;
+      from.dx += x * pull; from.dy += y * pull; to.dx -= x * pull; to.dy -= y * pull;
+    }
+    for (const node of nodes) {
+      const step = Math.hypot(node.dx, node.dy) || 1;
+      node.x = Math.min(WIDTH - 60, Math.max(60, node.x + (node.dx / step) * Math.min(step, heat)));
+      node.y = Math.min(HEIGHT - 24, Math.max(24, node.y + (node.dy / step) * Math.min(step, heat)));
+    }
+  }
+}
+
+// Give [svg, description]: the best nodes with their typed edges, the chosen citation's path lit.
+export function drawGraph(view, path) {
+  const onPath = new Set(path);
+  const kept = [...view.nodes].sort((a, b) => Number(onPath.has(b.id)) - Number(onPath.has(a.id)) || b.score - a.score || (a.id < b.id ? -1 : 1)).slice(0, MOST);
+  const nodes = kept.map((node) => ({ ...node }));
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const edges = view.edges.filter((edge) => byId.has(edge.src) && byId.has(edge.dst))
+    .map((edge) => ({ ...edge, from: byId.get(edge.src), to: byId.get(edge.dst) }));
+  layout(nodes, edges);
+  const words = `${nodes.length} of ${view.nodes.length} nodes and ${edges.length} edges around the passages of this answer.`;
+  const svg = make("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words });
+  const typed = edges.length <= 40;
+  for (const edge of edges) {
+    const lit = onPath.has(edge.src) && onPath.has(edge.dst);
+    const line = make("line", { x1: edge.from.x, y1: edge.from.y, x2: edge.to.x, y2: edge.to.y, class: lit ? "edge path" : "edge" });
+    line.append(make("title", {}, `${edge.from.title} ${edge.type} ${edge.to.title}`));
+    svg.append(line);
+    if ((typed || lit) && edge.type !== "MENTIONS") svg.append(make("text", { x: (edge.from.x + edge.to.x) / 2, y: (edge.from.y + edge.to.y) / 2, class: "type", "text-anchor": "middle" }, edge.type));
+  }
+  for (const node of nodes) {
+    const entity = node.label === "Entity";
+    const kinds = ["node", entity ? "entity" : "", onPath.has(node.id) ? "path" : ""].filter(Boolean).join(" ");
+    const dot = entity ? make("circle", { cx: node.x, cy: node.y, r: 7, class: kinds }) : make("rect", { x: node.x - 6, y: node.y - 6, width: 12, height: 12, class: kinds });
+    dot.append(make("title", {}, `${node.title} (${node.label})`));
+    svg.append(dot);
+    if (entity || onPath.has(node.id) || nodes.length <= 25) svg.append(make("text", { x: node.x, y: node.y - 10, "text-anchor": "middle" }, node.title.length > 26 ? `${node.title.slice(0, 25)}…` : node.title));
+  }
+  const note = document.createElement("p");
+  note.className = "hint";
+  note.textContent = `${words} Circles are entities, squares passages and documents; the path of the chosen passage is lit.`;
+  return [svg, note];
+}

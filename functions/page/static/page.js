@@ -1,0 +1,424 @@
+// The page asks the same API as everybody else; keys live in this module's memory only.
+// Offsets of the API count code points, so texts are cut by `slice` below, never by UTF-16 units.
+import { drawGraph } from "./graph.js";
+import { curlOf } from "./curl.js";
+
+const $ = (id) => document.getElementById(id);
+const FIRST = 8;
+const REASONS = {
+  bm25_unavailable: "word search did not answer",
+  splade_unavailable: "learned sparse search did not answer",
+  dense_unavailable: "vector search did not answer",
+  embedding_unavailable: "the question could not be turned into a vector",
+  facts_unavailable: "the search for stated facts did not answer",
+  retrieval_timeout: "searching took too long",
+  retrieval_unavailable: "no search channel answered",
+  hydration_incomplete: "some passages could not be read",
+  kg_unavailable: "the knowledge graph could not be used",
+  kg_timeout: "the knowledge graph took too long",
+  kg_plan_rejected: "the graph refused the query plan",
+  reranker_unavailable: "the reranker could not be used",
+  deadline_exceeded: "the time for this question ran out",
+  llm_timeout: "the language model took too long",
+  llm_quota_exceeded: "the language model's quota is used up",
+  llm_unavailable: "the language model did not answer",
+  payload_trimmed: "the response was cut to the allowed size",
+};
+const VERDICTS = {
+  supported: "supported by", weak: "only similar to", unsupported: "not supported by",
+  uncited: "without a source",
+};
+const WHY = {
+  number_not_in_source: "a number the source does not have",
+  name_not_in_source: "a name the source does not have",
+  id_not_in_source: "an identifier the source does not have",
+  id_label_mismatch: "identifier and label do not belong together",
+  negation_mismatch: "one denies what the other states",
+  contradiction_suspected: "the source seems to say the opposite",
+  contradicted: "the source says otherwise",
+  subject_mismatch: "the source speaks of something else",
+  restriction_mismatch: "“only”, “never” or “all” is not in the source",
+  marker_added: "the marker was added by the check",
+};
+const STEPS = {
+  validation: "check the request", hybrid_retrieval: "search", kg_expansion: "graph",
+  dedup_mmr: "diversity", citation_extraction: "read and cite", llm_synthesis: "write",
+};
+const state = { response: null, request: null, chosen: null, cursor: null };
+
+const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
+const length = (text) => Array.from(text).length;
+
+// Make an element: element("b", {class: "x"}, "text", other): text is always text, never markup.
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+function headers(key, json = true) {
+  const given = json ? { "Content-Type": "application/json" } : {};
+  // A JSON web token has two dots; anything else is an API key.
+  if (key) given[key.split(".").length === 3 ? "Authorization" : "X-Api-Key"] = key.split(".").length === 3 ? `Bearer ${key}` : key;
+  return given;
+}
+
+async function call(method, path, body) {
+  const init = { method, headers: headers($("key").value.trim(), body !== undefined), credentials: "omit" };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  let response;
+  try {
+    response = await fetch(path, init);
+  } catch {
+    throw { title: "The service cannot be reached", detail: "Is it still running? Try again in a moment.", errors: [] };
+  }
+  const text = await response.text();
+  let value = null;
+  try { value = text ? JSON.parse(text) : null; } catch { /* said below */ }
+  if (!response.ok || value === null) {
+    throw value && value.title ? value : { title: `Status ${response.status}`, detail: "The answer is not one this page understands.", errors: [] };
+  }
+  return value;
+}
+
+function showProblem(problem) {
+  const box = $("problem");
+  box.replaceChildren(element("strong", {}, problem.title ?? "Something went wrong"), " ", problem.detail ?? "");
+  const errors = problem.errors ?? [];
+  if (errors.length) box.append(element("ul", {}, ...errors.map((one) => element("li", {}, `${one.path}: ${one.message}`))));
+  if (problem.status === 401) $("settings").open = true;
+  if (problem.request_id) box.append(element("p", { class: "hint" }, `request ${problem.request_id}`));
+  box.hidden = false;
+}
+
+function requestOfForm() {
+  const request = {
+    query: $("question").value.trim(),
+    namespace: $("namespace").value.trim() || "default",
+    top_k: Number($("top_k").value) || 10,
+    verbosity: "full",
+    budget: { timeout_s: Number($("timeout_s").value) || 12 },
+    kg_expansion: { enabled: $("kg").checked },
+  };
+  if ($("hops").value) request.kg_expansion.hops = Number($("hops").value);
+  const model = $("model").value.trim();
+  if (model && model !== "none") {
+    request.synthesis = { enabled: true, model };
+    request.budget.max_tokens_gen = 400;
+  }
+  return request;
+}
+
+async function ask(event) {
+  event?.preventDefault();
+  const request = requestOfForm();
+  $("problem").hidden = true;
+  $("send").disabled = true;
+  $("status").textContent = "Asking…";
+  const started = performance.now();
+  try {
+    const response = await call("POST", "v1/answer", request);
+    state.request = request;
+    state.response = response;
+    show(response);
+    $("status").textContent = `${response.results_count} passages in ${Math.round(performance.now() - started)} ms.`;
+  } catch (problem) {
+    $("result").hidden = true;
+    $("status").textContent = "";
+    showProblem(problem);
+  } finally {
+    $("send").disabled = false;
+  }
+}
+
+function show(response) {
+  $("result").hidden = false;
+  showDegraded(response);
+  showAnswer(response);
+  showPassages(response, FIRST);
+  $("passage").replaceChildren();
+  $("graph").replaceChildren();
+  $("draw").hidden = false;
+  showSteps(response);
+  $("curl").textContent = curlOf(new URL("v1/answer", location.href).href, state.request, Boolean($("key").value.trim()));
+  const first = response.citations.find((one) => one.cited) ?? response.citations[0];
+  if (first) choose(first.rank, false);
+}
+
+function showDegraded(response) {
+  const reasons = response.diagnostics?.degraded_reasons ?? [];
+  $("degraded").hidden = reasons.length === 0;
+  $("degraded").textContent = reasons.length
+    ? `This is the best answer that was possible: ${reasons.map((one) => REASONS[one] ?? one).join("; ")}.` : "";
+}
+
+function markerButton(rank) {
+  return element("button", {
+    type: "button", class: "marker", "aria-label": `Read passage ${rank}`, onclick: () => choose(rank, true),
+  }, `[${rank}]`);
+}
+
+// Append `text` with its markers as buttons; a marker means the passage of that rank.
+function appendMarked(target, text) {
+  let last = 0;
+  for (const match of text.matchAll(/\[(\d{1,3})\]/g)) {
+    target.append(text.slice(last, match.index));
+    const known = state.response.citations.some((one) => one.rank === Number(match[1]));
+    target.append(known ? markerButton(Number(match[1])) : match[0]);
+    last = match.index + match[0].length;
+  }
+  target.append(text.slice(last));
+}
+
+function showAnswer(response) {
+  const box = $("answer");
+  box.replaceChildren();
+  const sentences = response.grounding?.sentences ?? [];
+  if (!response.answer) {
+    box.append(element("span", { class: "hint" }, state.request.synthesis ? "No answer was written; the passages are below." : "Only searched; the passages are below."));
+  }
+  let at = 0;
+  for (const sentence of sentences) {
+    appendMarked(box, slice(response.answer, at, sentence.start));
+    const span = element("span", { class: `sentence ${sentence.verdict}` });
+    appendMarked(span, slice(response.answer, sentence.start, sentence.end));
+    box.append(span);
+    at = sentence.end;
+  }
+  appendMarked(box, slice(response.answer, at));
+  if (sentences.length) box.append(verdictList(response, sentences));
+  $("confidence").replaceChildren();
+  if (response.grounding) {
+    const grounded = response.grounding.grounded ? "grounded" : "not grounded";
+    $("confidence").append(
+      element("strong", {}, `Confidence ${response.confidence.toFixed(2)} (${response.confidence_level})`),
+      `, ${grounded}, ${Math.round(response.grounding.coverage * 100)} % of the sentences have a source.`);
+  }
+  $("warnings").replaceChildren(...response.warnings.map((one) => element("li", {}, one)));
+}
+
+function verdictList(response, sentences) {
+  return element("details", {}, element("summary", {}, "What was checked, sentence by sentence"),
+    element("ol", { class: "verdicts" }, ...sentences.map((sentence) => {
+      const text = slice(response.answer, sentence.start, sentence.end);
+      const sources = sentence.citations.map((rank) => `[${rank}]`).join(" ");
+      const item = element("li", {}, element("span", { class: sentence.verdict }, `${VERDICTS[sentence.verdict]} ${sources}`.trim()), `: ${text}`);
+      if (sentence.reasons.length) item.append(element("span", { class: "why" }, sentence.reasons.map((one) => WHY[one] ?? one).join("; ")));
+      if (sentence.span) {
+        const source = response.citations.find((one) => one.uuid === sentence.span.uuid);
+        if (source) item.append(" ", element("button", { type: "button", class: "marker", onclick: () => choose(source.rank, true, sentence.span) }, "show where"));
+      }
+      return item;
+    })));
+}
+
+function place(citation) {
+  return [citation.document_name ?? citation.doc_id, citation.section, citation.page ? `page ${citation.page}` : null].filter(Boolean).join(", ");
+}
+
+function whyFound(citation) {
+  const words = Object.entries(citation.channels).map(([name, found]) => `${{ bm25: "words", splade: "related words", dense: "meaning", facts: "stated fact" }[name] ?? name} #${found.rank}`);
+  if (citation.source === "kg_expansion") words.unshift("brought by the graph");
+  const evidence = citation.kg_evidence;
+  if (evidence) words.push(evidence.match_type === "direct_mention" ? `names ${evidence.matched_entity}` : `related to ${evidence.matched_entity}`);
+  return words.join(" · ");
+}
+
+function showPassages(response, count) {
+  const list = $("passages");
+  list.replaceChildren(...response.citations.slice(0, count).map((citation) => element("li", {},
+    element("button", { type: "button", "data-rank": citation.rank, "aria-pressed": "false", onclick: () => choose(citation.rank, true) },
+      element("span", { class: "name" }, `[${citation.rank}] ${place(citation)}`), citation.cited ? " ★ cited" : "",
+      element("span", { class: "why" }, `${whyFound(citation)} · relevance ${citation.score.toFixed(2)}`),
+      slice(citation.snippet, 0, 220)))));
+  const left = response.citations.length - count;
+  $("more").hidden = left <= 0;
+  $("more").textContent = `Show ${left} more`;
+  if (!response.citations.length) list.append(element("li", { class: "hint" }, "Nothing in this namespace matches."));
+}
+
+// Show a citation in its chunk: the snippet lit, and the supporting span outlined when given.
+function choose(rank, focus, support = null) {
+  const citation = state.response.citations.find((one) => one.rank === rank);
+  if (!citation) return;
+  state.chosen = rank;
+  for (const button of document.querySelectorAll("#passages button")) button.setAttribute("aria-pressed", String(Number(button.dataset.rank) === rank));
+  const full = citation.full_text ?? citation.snippet;
+  const found = full.indexOf(citation.snippet);
+  const from = found < 0 ? 0 : length(full.slice(0, found));
+  const base = citation.char_start - from;
+  const cuts = [{ start: from, end: from + length(citation.snippet), kind: "" }];
+  if (support && support.uuid === citation.uuid) cuts.splice(0, 1, { start: support.char_start - base, end: support.char_end - base, kind: "support" });
+  const text = element("div", { class: "text" });
+  let at = 0;
+  for (const cut of cuts) {
+    text.append(slice(full, at, cut.start), element("mark", cut.kind ? { class: cut.kind } : {}, slice(full, cut.start, cut.end)));
+    at = cut.end;
+  }
+  text.append(slice(full, at));
+  const path = citation.kg_path.length > 1 ? element("p", { class: "why" }, `path: ${pathWords(citation)}`) : null;
+  const link = /^https?:\/\//i.test(citation.uri ?? "") ? element("a", { href: citation.uri, rel: "noreferrer noopener", target: "_blank" }, "open the source") : null;
+  $("passage").replaceChildren(
+    element("p", {}, element("span", { class: "name" }, `[${rank}] ${place(citation)}`), " ", link),
+    text, path,
+    element("p", { class: "why" }, `characters ${citation.char_start} to ${citation.char_end} of the ${citation.offset_base}, sha256 ${citation.text_sha256.slice(0, 12)}…, ${whyFound(citation)}`));
+  if (focus) $("reader").focus({ preventScroll: matchMedia("(min-width: 50rem)").matches });
+}
+
+function pathWords(citation) {
+  const edges = citation.kg_evidence?.path ?? [];
+  if (!edges.length) return citation.kg_path.join(" → ");
+  return edges.map((edge) => `${edge.src} —${edge.type}→ ${edge.dst}`).join(", ");
+}
+
+function showSteps(response) {
+  const timings = response.diagnostics?.timings_ms;
+  $("steps").replaceChildren();
+  if (!timings) return;
+  const most = Math.max(1, ...Object.keys(STEPS).map((step) => timings[step] ?? 0));
+  const rows = Object.entries(STEPS).map(([step, words]) => {
+    const bar = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    bar.setAttribute("viewBox", "0 0 200 10");
+    bar.setAttribute("aria-hidden", "true");
+    const rectangle = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    rectangle.setAttribute("class", "bar");
+    rectangle.setAttribute("width", String((200 * (timings[step] ?? 0)) / most));
+    rectangle.setAttribute("height", "10");
+    bar.append(rectangle);
+    return element("tr", {}, element("th", { scope: "row" }, words), element("td", {}, `${(timings[step] ?? 0).toFixed(1)} ms`), element("td", {}, bar));
+  });
+  $("steps").append(element("table", {}, element("tbody", {}, ...rows)), element("p", { class: "hint" }, `together ${timings.total.toFixed(1)} ms`));
+}
+
+async function draw() {
+  $("draw").disabled = true;
+  try {
+    const wanted = { ...state.request, verbosity: "graph" };
+    delete wanted.synthesis;
+    wanted.budget = { timeout_s: wanted.budget.timeout_s };
+    const response = await call("POST", "v1/answer", wanted);
+    const chosen = state.response.citations.find((one) => one.rank === state.chosen);
+    if (!response.graph?.nodes.length) $("graph").textContent = "The graph knows nothing around this answer.";
+    else $("graph").replaceChildren(...drawGraph(response.graph, chosen?.kg_path ?? []));
+  } catch (problem) {
+    showProblem(problem);
+  } finally {
+    $("draw").disabled = false;
+  }
+}
+
+async function showNamespaces() {
+  try {
+    const { namespaces } = await call("GET", "v1/namespaces");
+    $("namespaces").replaceChildren(...namespaces.map((one) => element("option", { value: one.namespace ?? one.name ?? one })));
+  } catch (problem) {
+    // Without the routes of documents the page only asks; the field can still be typed into.
+    if (problem.status === 404) $("tab-documents").hidden = true;
+  }
+}
+
+async function showDocuments(cursor = null) {
+  const namespace = $("namespace").value.trim() || "default";
+  $("documents-note").textContent = `Namespace ${namespace}`;
+  const body = document.querySelector("#documents tbody");
+  if (!cursor) body.replaceChildren();
+  $("next").hidden = true;
+  try {
+    const query = new URLSearchParams({ namespace, ...(cursor ? { cursor } : {}) });
+    const page = await call("GET", `v1/documents?${query}`);
+    const mayLoad = page.may_load ?? false;
+    $("upload").hidden = !mayLoad;
+    body.append(...page.documents.map((one) => element("tr", {},
+      element("td", {}, one.doc_id), element("td", {}, one.title ?? ""), element("td", {}, String(one.chunks)),
+      element("td", {}, (one.loaded_at ?? "").slice(0, 16).replace("T", " ")),
+      element("td", {}, mayLoad ? element("button", { type: "button", class: "quiet", onclick: (event) => removeDocument(event.target, namespace, one.doc_id) }, "Remove") : ""))));
+    if (!page.documents.length && !cursor) $("documents-note").textContent = `Nothing is loaded in namespace ${namespace} that you may read.`;
+    state.cursor = page.cursor ?? null;
+    $("next").hidden = !state.cursor;
+  } catch (problem) {
+    $("documents-note").textContent = `${problem.title ?? "The list is not available"}. ${problem.detail ?? ""}`;
+  }
+}
+
+async function removeDocument(button, namespace, id) {
+  if (button.dataset.sure !== "yes") {
+    button.dataset.sure = "yes";
+    button.textContent = `Really remove ${id}?`;
+    return;
+  }
+  try {
+    const { job_id } = await call("DELETE", `v1/documents/${encodeURIComponent(id)}?${new URLSearchParams({ namespace })}`);
+    await follow(job_id);
+    await showDocuments();
+  } catch (problem) {
+    $("upload-status").textContent = `${problem.title}. ${problem.detail ?? ""}`;
+  }
+}
+
+const base64 = (bytes) => {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return btoa(text);
+};
+const TYPES = { md: "text/markdown", txt: "text/plain", html: "text/html", htm: "text/html", rst: "text/x-rst", csv: "text/csv", json: "application/json", pdf: "application/pdf", ipynb: "application/x-ipynb+json", docx: "application/vnd.openxmlformats-officedocument.wordprocessingml.document" };
+
+async function upload(event) {
+  event.preventDefault();
+  const say = (text) => { $("upload-status").textContent = text; };
+  try {
+    const documents = [];
+    for (const file of $("files").files) {
+      const bytes = new Uint8Array(await file.arrayBuffer());
+      documents.push({ doc_id: file.name, content: base64(bytes), media_type: TYPES[file.name.split(".").pop().toLowerCase()] ?? (file.type || "text/plain") });
+    }
+    say("Sending…");
+    const { job_id } = await call("POST", "v1/documents", { namespace: $("namespace").value.trim() || "default", documents, replace: $("replace").checked });
+    await follow(job_id);
+    await showDocuments();
+  } catch (problem) {
+    say(`${problem.title ?? "The files could not be read"}. ${problem.detail ?? ""}`);
+  }
+}
+
+async function follow(job) {
+  for (;;) {
+    const { state: now, loaded, rejected } = await call("GET", `v1/jobs/${encodeURIComponent(job)}`);
+    const losses = rejected.map((one) => `${one.doc_id}: ${one.reason}`).join("; ");
+    $("upload-status").textContent = `${now}${loaded ? `, ${loaded} loaded` : ""}${losses ? `, rejected ${losses}` : ""}`;
+    if (now === "done" || now === "failed") return;
+    await new Promise((resolve) => { setTimeout(resolve, 700); });
+  }
+}
+
+function open(name) {
+  for (const one of ["ask", "documents"]) {
+    $(`tab-${one}`).setAttribute("aria-selected", String(one === name));
+    $(`view-${one}`).hidden = one !== name;
+  }
+  if (name === "documents") showDocuments();
+}
+
+$("ask").addEventListener("submit", ask);
+$("question").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); $("ask").requestSubmit(); }
+});
+$("more").addEventListener("click", () => { showPassages(state.response, state.response.citations.length); choose(state.chosen, false); });
+$("draw").addEventListener("click", draw);
+$("copy").addEventListener("click", async () => { await navigator.clipboard.writeText($("curl").textContent); $("copy").textContent = "Copied"; });
+$("tab-ask").addEventListener("click", () => open("ask"));
+$("tab-documents").addEventListener("click", () => open("documents"));
+$("upload").addEventListener("submit", upload);
+$("next").addEventListener("click", () => showDocuments(state.cursor));
+for (const tab of ["ask", "documents"]) {
+  $(`tab-${tab}`).addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+    const other = tab === "ask" ? "documents" : "ask";
+    open(other);
+    $(`tab-${other}`).focus();
+  });
+}
+showNamespaces();

@@ -1,0 +1,85 @@
+"""The page: every file it names is served, guarded, and free of foreign hosts and inline code."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from docstokg_local.pages import VIEWER, page_routes
+from functions.page.page import FILES, POLICY
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    return TestClient(Starlette(routes=page_routes()))
+
+
+class Named(HTMLParser):
+    """What a page loads, its ids, and whether anything in it would run or style inline."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: list[str] = []
+        self.ids: list[str] = []
+        self.inline: list[str] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        given = dict(attrs)
+        if tag == "script" and "src" not in given:
+            self.inline.append(tag)
+        self.inline += [name for name in given if name == "style" or name.startswith("on")]
+        if tag in ("script", "link"):
+            self.files.append(given.get("src") or given.get("href"))
+        if "id" in given:
+            self.ids.append(given["id"])
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_a_page_and_all_it_loads_is_served_and_guarded(client: TestClient, path: str) -> None:
+    page = client.get(path)
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    named = Named()
+    named.feed(page.text)
+    assert not named.inline
+    assert named.files
+    for file in named.files:
+        assert not re.match(r"(?:https?:)?//", file)
+        found = client.get(f"/{file}")
+        assert found.status_code == 200, file
+        assert found.headers["x-content-type-options"] == "nosniff"
+        policy = found.headers["content-security-policy"]
+        assert policy == POLICY or path == "/docs"
+
+
+def test_only_the_reference_may_style_inline(client: TestClient) -> None:
+    assert "unsafe-inline" not in client.get("/").headers["content-security-policy"]
+    assert "'unsafe-inline'" in client.get("/docs").headers["content-security-policy"]
+    assert "script-src 'self'" in client.get("/docs").headers["content-security-policy"]
+
+
+def test_no_own_file_names_a_foreign_host_or_keeps_a_key(client: TestClient) -> None:
+    for path in FILES:
+        text = client.get(path).text.replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"(?:https?:|[\"'(])//[a-z0-9]", text), path
+        assert not re.search(r"localStorage|sessionStorage|document\.cookie|innerHTML|eval\(", text)
+
+
+def test_every_element_the_code_looks_for_is_in_the_page(client: TestClient) -> None:
+    named = Named()
+    named.feed(client.get("/").text)
+    wanted = set(re.findall(r'\$\("([\w-]+)"\)', client.get("/page.js").text))
+    assert wanted <= set(named.ids)
+
+
+def test_no_other_file_can_be_asked_for(client: TestClient) -> None:
+    for path in (
+        "/static/page.js",
+        "/../page.py",
+        "/docs/..%2f..%2f__init__.py",
+        "/docs/index.html",
+    ):
+        assert client.get(path).status_code == 404
+    assert len(VIEWER) == 2
