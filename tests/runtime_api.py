@@ -89,6 +89,7 @@ class Sandbox:
         self._answered = threading.Condition()
         self.busy = False
         self._ready = threading.Event()
+        self._restored = threading.Event()
         self._init_error: bytes | None = None
         self._server = Server(("127.0.0.1", 0), self._requests())
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -119,6 +120,10 @@ class Sandbox:
                 self.close()
                 raise InitFailed(self._why())
         self.init_ms = (time.perf_counter() - started) * 1000
+
+    def restore(self) -> None:
+        """Let a sandbox whose snapshot was taken go on, as Lambda does with each copy of it."""
+        self._restored.set()
 
     def invoke(self, event: Any) -> Any:
         """Give the handler's answer; `FunctionError` for its error, `TimedOut` in time."""
@@ -185,6 +190,10 @@ class Sandbox:
 
             def do_GET(self) -> None:
                 sandbox._ready.set()
+                if self.path == f"{API}/restore/next":
+                    sandbox._restored.wait()
+                    self._answer(200, b"", {})
+                    return
                 request_id, body = sandbox._pending.get()
                 deadline = str(int((time.time() + sandbox.timeout_s) * 1000))
                 self._answer(

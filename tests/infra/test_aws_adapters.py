@@ -33,7 +33,7 @@ from docstokg.errors import (
     WrongAnswer,
 )
 from docstokg.settings import Settings
-from docstokg.wiring import Wiring, with_secrets
+from docstokg.wiring import Entry, Wiring, with_secrets
 from functions.authorize.authorize import authorize
 from functions.record.record import record, remove_expired
 
@@ -203,6 +203,41 @@ def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
         assert "hunter2" not in str(caught.value)
         assert caught.value.__cause__ is None or "hunter2" not in str(caught.value.__cause__)
     assert read_secrets([], ["graph_password"]) == {}
+
+
+def test_the_index_is_one_shard_wherever_it_is_made() -> None:
+    """The managed service defaults to five, each with statistics of its own: other rankings."""
+    from docstokg.adapters.opensearch_layout import template
+
+    for kind in ("chunks", "facts"):
+        settings = template()[kind]["settings"]["index"]
+        assert settings["number_of_shards"] == 1
+        assert settings["auto_expand_replicas"] == "0-1"
+
+
+def test_a_rotated_secret_is_used_without_a_deploy(
+    aws: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = aws.client("secretsmanager")
+    client.create_secret(Name="graph", SecretString='{"graph_password": "old"}')
+    embedder = object()
+
+    def build(wiring: Wiring) -> Any:
+        wiring.give("embedder", embedder) if not wiring.models() else None
+        return lambda event, _: {
+            "password": wiring.settings.graph_password,
+            "model": wiring.models()["embedder"] is embedder,
+        }
+
+    entry = Entry(build, Settings(secrets="graph"))
+    assert entry({}, None) == {"password": "old", "model": True}
+    client.put_secret_value(SecretId="graph", SecretString='{"graph_password": "new"}')
+    assert entry({}, None)["password"] == "old", "not asked before each event"
+    monkeypatch.setattr("docstokg.wiring.SECRETS_TIME_S", 0.0)
+    assert entry({}, None) == {"password": "new", "model": True}
+    # What cannot be read is no reason to forget what was.
+    client.delete_secret(SecretId="graph", ForceDeleteWithoutRecovery=True)
+    assert entry({}, None)["password"] == "new"
 
 
 class Agent:

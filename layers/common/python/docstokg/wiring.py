@@ -38,6 +38,9 @@ EXTRACTIVE = "extractive"
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
 WARM_TIME_S = 6.0
+RESTORE_TIME_S = 3.0
+"""Lambda gives the hooks after a restore 10 s, of which secrets may take 5."""
+SECRETS_TIME_S = 300.0
 CALL_MARGIN_S = 2.0
 
 
@@ -406,10 +409,18 @@ class Wiring:
         )
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url, claims)
 
-    def warm(self) -> None:
+    def models(self) -> dict[str, object]:
+        """Give the ports that are models in this process: no connection, no credential."""
+        names = ["sparse_encoder", "entailment"]
+        names += ["embedder"] if self.settings.embed_provider == "local" else []
+        names += ["reranker"] if self.settings.rerank_provider == "local" else []
+        with self._lock:
+            return {name: self._made[name] for name in names if name in self._made}
+
+    def warm(self, time_s: float = WARM_TIME_S) -> None:
         """Load models and open connections now, side by side; what fails is tried when asked for.
 
-        A graph that hangs must not eat Lambda's 10 s for INIT: after WARM_TIME_S it is left to
+        A graph that hangs must not eat Lambda's 10 s for INIT: after `time_s` it is left to
         go on in the background.
         """
         warming = [
@@ -417,7 +428,7 @@ class Wiring:
             for port in tuple(self._made.values())
             if callable(warm := getattr(port, "warm", None))
         ]
-        until = time.monotonic() + WARM_TIME_S
+        until = time.monotonic() + time_s
         for thread in warming:
             thread.start()
         for thread in warming:
@@ -466,6 +477,68 @@ def sqlite_path(url: str) -> Path | None:
     return Path(path).expanduser() if scheme == "sqlite" and path else None
 
 
+class Entry:
+    """A handler that outlives its credentials and its connections.
+
+    A snapshot is taken when a version is published and restored hours or weeks later: its
+    connections are dead, what it knew is old, and its secrets may have been filled in or changed
+    since. Models stay, everything else is made anew; and every SECRETS_TIME_S a running process
+    looks whether a secret has another value, so that a rotation needs no deploy.
+    """
+
+    def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
+        self._build, self._bare = build, settings
+        self._settings = with_secrets(settings)
+        self._wiring = Wiring(self._settings)
+        self._handler = build(self._wiring)
+        self._read_at = time.monotonic()
+        self._prepare(WARM_TIME_S)
+
+    def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
+        """Answer one event; `Handler`."""
+        if self._bare.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
+            self._look()
+        try:
+            return self._handler(event, context)
+        finally:
+            self._wiring.telemetry.flush()
+
+    def before_snapshot(self) -> None:
+        """Close what a restored copy could not use."""
+        self._wiring.close()
+
+    def after_restore(self) -> None:
+        """Start from the models: secrets as they are now, new connections, nothing remembered."""
+        self._renew(self._current())
+        self._prepare(RESTORE_TIME_S)
+
+    def _look(self) -> None:
+        found = self._current()
+        if found != self._settings:
+            self._wiring.telemetry.log("INFO", "secrets_changed")
+            self._wiring.close()
+            self._renew(found)
+
+    def _current(self) -> Settings:
+        """Give the settings with secrets as they are now, or as they were while unreadable."""
+        self._read_at = time.monotonic()
+        try:
+            return with_secrets(self._bare)
+        except DocsToKGError as exc:
+            self._wiring.telemetry.log("WARNING", "secrets_unreadable", error=str(exc))
+            return self._settings
+
+    def _renew(self, settings: Settings) -> None:
+        self._settings = settings
+        self._wiring = Wiring(settings, self._wiring.telemetry, self._wiring.models())
+        self._handler = self._build(self._wiring)
+
+    def _prepare(self, time_s: float) -> None:
+        if self._settings.cache_table:
+            self._wiring.response_cache()  # its client takes longer to make than a call may take
+        self._wiring.warm(time_s)
+
+
 def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str, Any]) -> Handler:
     """Make a module's `handler` when the runtime first asks for it: at INIT, never at import.
 
@@ -473,15 +546,13 @@ def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str,
     """
     if name != "handler":
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
-    wiring = Wiring(with_secrets(Settings.from_environment(os.environ)))
-    built = build(wiring)
-    wiring.warm()
+    entry = Entry(build, Settings.from_environment(os.environ))
+    from docstokg.adapters.snapshots import around_snapshot
+
+    around_snapshot(entry.before_snapshot, entry.after_restore)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        try:
-            return built(event, context)
-        finally:
-            wiring.telemetry.flush()
+        return entry(event, context)
 
     module["handler"] = handler
     return handler

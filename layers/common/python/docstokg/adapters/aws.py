@@ -79,6 +79,13 @@ class AwsService:
         self._client: Any = None
         self._lock = threading.Lock()
 
+    def warm(self) -> None:
+        """Make the client now: that takes longer than many a call is given."""
+        try:
+            self._made()
+        except BotoCoreError as exc:
+            raise _ours(self.name, exc) from exc
+
     def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
         """Run `ask(client)`; `Timeout` in time, any other failure as the tree names it."""
         return within(lambda: self._translated(ask), timeout_s, self.name)

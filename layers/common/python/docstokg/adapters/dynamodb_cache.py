@@ -14,6 +14,10 @@ class DynamoDbCache:
         self._table = table
         self._service = service or AwsService("dynamodb", region)
 
+    def warm(self) -> None:
+        """Make the client while the process starts."""
+        self._service.warm()
+
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body) of an entry that has not expired, or None.
 

@@ -14,6 +14,10 @@ class DynamoDbCounter:
         self._table = table
         self._service = service or AwsService("dynamodb", region)
 
+    def warm(self) -> None:
+        """Make the client while the process starts."""
+        self._service.warm()
+
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
         """Add one to a count that is kept for `ttl_s` seconds; the new count."""
         until = str(int(time.time()) + ttl_s)

@@ -13,6 +13,8 @@ from docstokg.errors import WrongAnswer
 PAGE = 1000
 TIMEOUT_S = 120.0
 REFRESH = {"refresh": "true"}
+# The managed service would make five shards of it.
+_SETTINGS: Json = {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}}
 _MAPPINGS: Json = {
     "dynamic": "strict",
     "properties": {
@@ -34,7 +36,7 @@ class OpenSearchRegister:
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id."""
         if self._call("GET", f"/{self._index}/_mapping") is None:
-            self._call("PUT", f"/{self._index}", {"mappings": _MAPPINGS})
+            self._call("PUT", f"/{self._index}", {"settings": _SETTINGS, "mappings": _MAPPINGS})
         lines: list[str] = []
         for document in documents:
             lines.append(json.dumps({"index": {"_id": _id(document.namespace, document.doc_id)}}))

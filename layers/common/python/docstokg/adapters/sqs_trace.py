@@ -11,6 +11,10 @@ class SqsTrace:
         self._queue_url = queue_url
         self._service = service or AwsService("sqs", _region(queue_url))
 
+    def warm(self) -> None:
+        """Make the client while the process starts."""
+        self._service.warm()
+
     def send(self, message: TraceMessage, timeout_s: float) -> None:
         """Hand one message over, or raise in time."""
         body = message.model_dump_json()

@@ -1,0 +1,130 @@
+"""AWS on loopback for real functions: every call is recorded with who made it, on what.
+
+DynamoDB, SQS and Secrets Manager are moto's; synchronous executions, which moto has not,
+and invocations are handed to whoever runs the state machine and the functions here. A function
+signs with a key id of its own, so the wire itself says whose role made a call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+import boto3
+import requests
+from moto import mock_aws
+
+from tests.infra.deployed import ACCOUNT, REGION
+from tests.infra.iam import Call
+
+SIGNED = re.compile(r"Credential=(?P<key>[^/]+)/\d+/[\w-]+/(?P<service>[\w-]+)/aws4_request")
+Answer = tuple[int, bytes, str]
+"""Status, body, content type."""
+
+
+class Moto:
+    """moto in this process, spoken to with the bytes that came over the wire."""
+
+    def __init__(self) -> None:
+        self._mock = mock_aws()
+        self._mock.start()
+        self.session = boto3.session.Session("x", "x", region_name=REGION)
+
+    def forward(self, service: str, asked: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        """Status, body and content type of one request, as the service would answer it."""
+        headers = {name: value for name, value in asked.headers.items() if name.lower() != "host"}
+        url = f"https://{service}.{REGION}.amazonaws.com{asked.path}"
+        answer = requests.request(asked.command, url, data=body, headers=headers, timeout=30)
+        return answer.status_code, answer.content, answer.headers.get("content-type", "")
+
+    def close(self) -> None:
+        """Give AWS back to whoever comes after."""
+        self._mock.stop()
+
+
+class LoopbackAws:
+    """One endpoint for every service; `calls` is what was asked of it, in order."""
+
+    def __init__(
+        self,
+        moto: Moto,
+        *,
+        start: Callable[[str], dict[str, Any]],
+        invoke: Callable[[str, bytes], bytes],
+    ) -> None:
+        """`start`: input of an execution -> outcome; `invoke`: function's name, event -> answer."""
+        self.calls: list[tuple[str, Call]] = []
+        self._start, self._invoke, self._moto = start, invoke, moto
+        aws = self
+
+        class Requests(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _any(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                status, answer, kind = aws._answer(self, body)
+                self.send_response(status)
+                self.send_header("content-type", kind)
+                self.send_header("content-length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            do_GET = do_POST = do_PUT = _any
+
+            def log_message(self, *_: object) -> None:
+                """Stay quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(self, asked: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        signed = SIGNED.search(asked.headers.get("authorization", ""))
+        if signed is None:
+            return 403, b'{"__type": "MissingAuthenticationToken"}', "application/json"
+        who, service = signed["key"], signed["service"]
+        target = asked.headers.get("x-amz-target", "").rpartition(".")[2]
+        kind = "application/x-amz-json-1.0"
+        if service == "states" and target == "StartSyncExecution":
+            given = json.loads(body)
+            machine, _, qualifier = _qualified(given["stateMachineArn"], 7)
+            context = {"states:StateMachineQualifier": qualifier} if qualifier else {}
+            self.calls.append((who, Call("", f"states:{target}", machine, context)))
+            return 200, json.dumps(self._start(given["input"])).encode(), kind
+        if service == "lambda" and asked.path.endswith("/invocations"):
+            arn = unquote(asked.path.split("/functions/")[1].removesuffix("/invocations"))
+            self.calls.append((who, Call("", "lambda:InvokeFunction", arn)))
+            return 200, self._invoke(_qualified(arn, 7)[0].rpartition(":")[2], body), kind
+        self.calls.append((who, Call("", f"{service}:{target}", _resource(service, body))))
+        return self._moto.forward(service, asked, body)
+
+
+def _qualified(arn: str, parts: int) -> tuple[str, str, str]:
+    """An ARN of `parts` parts apart from its qualifier."""
+    found = arn.split(":")
+    return ":".join(found[:parts]), ":", ":".join(found[parts:])
+
+
+def _resource(service: str, body: bytes) -> str:
+    """The ARN a request is about, by each service's own parameter."""
+    given = json.loads(body)
+    match service:
+        case "dynamodb":
+            return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{given['TableName']}"
+        case "sqs":
+            name = given["QueueUrl"].rpartition("/")[2]
+            return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
+        case "secretsmanager":
+            return str(given["SecretId"])
+    raise KeyError(service)

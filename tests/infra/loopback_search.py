@@ -1,0 +1,251 @@
+"""An OpenSearch on loopback, over TLS, that lets nobody in without a right SigV4 signature.
+
+It keeps what is written and gives it back by id; its searches hit every document in sight, best
+the one that shares most words with the query. Enough for whole requests, not for relevance: the
+real server is tests/services.py's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import gzip
+import hashlib
+import json
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+Json = dict[str, Any]
+Heard = Callable[[str, str, str], None]
+"""Is told who called, the method and the path, of every request with a right signature."""
+
+
+def signer_of(
+    method: str, url: str, headers: Mapping[str, str], body: bytes, secrets: Mapping[str, str]
+) -> str:
+    """The key id that signed a request for `es`, from its bytes alone; ValueError otherwise."""
+    _, _, told = headers.get("authorization", "").partition(" ")
+    parts = dict(part.strip().split("=", 1) for part in told.split(",") if "=" in part)
+    if not {"Credential", "SignedHeaders", "Signature"} <= parts.keys():
+        raise ValueError("no signature")
+    key, _, region, service, _ = parts["Credential"].split("/")
+    if service != "es" or key not in secrets:
+        raise ValueError(f"signed by {key} for {service}")
+    if headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
+        raise ValueError("the payload's hash is another")
+    stamp = headers["x-amz-date"]
+    then = datetime.datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.UTC)
+    if abs((datetime.datetime.now(datetime.UTC) - then).total_seconds()) > 300:
+        raise ValueError("signed too long ago")
+    names = parts["SignedHeaders"].split(";")
+    request = AWSRequest(method, url, data=body, headers={name: headers[name] for name in names})
+    request.context["timestamp"] = stamp
+    signer = SigV4Auth(Credentials(key, secrets[key]), service, region)
+    string = signer.string_to_sign(request, signer.canonical_request(request))
+    if signer.signature(string, request) != parts["Signature"]:
+        raise ValueError("the signature is another")
+    return key
+
+
+class Documents:
+    """Indices and what was put into them."""
+
+    def __init__(self) -> None:
+        self._behind: dict[str, str] = {}
+        self._mappings: dict[str, Json] = {}
+        self._documents: dict[str, dict[str, Json]] = {}
+
+    def answer(self, method: str, path: str, body: str) -> tuple[int, Json]:
+        """Status and answer of one request."""
+        *scope, last = [unquote(part) for part in path.strip("/").split("/")]
+        name = self._behind.get(scope[0], scope[0]) if scope else ""
+        if not scope and last == "_msearch":
+            lines = [json.loads(line) for line in body.splitlines()]
+            pairs = zip(lines[::2], lines[1::2], strict=True)
+            return 200, {"responses": [self._search(h["index"], b) for h, b in pairs]}
+        given: Json = json.loads(body) if body and last != "_bulk" else {}
+        if scope[1:] == ["_doc"]:
+            return self._document(method, name, last, given)
+        match method, last:
+            case "PUT", "_mapping":
+                kept = self._mappings[name]
+                kept.setdefault("properties", {}).update(given.get("properties", {}))
+                kept["_meta"] = given.get("_meta", kept.get("_meta"))
+                return 200, {"acknowledged": True}
+            case "GET", "_mapping":
+                if name not in self._mappings:
+                    return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
+                return 200, {name: {"mappings": self._mappings[name]}}
+            case "POST", "_bulk":
+                return 200, {"items": self._write(name, body)}
+            case "POST", "_mget":
+                return 200, {"docs": [self._one(name, key) for key in given["ids"]]}
+            case "POST", "_search":
+                return 200, self._search(scope[0], given)
+            case "POST", "_refresh":
+                return 200, {}
+            case "PUT", _ if not scope:
+                self._mappings[last] = given["mappings"]
+                self._documents[last] = {}
+                self._behind |= dict.fromkeys(given.get("aliases", {}), last)
+                return 200, {"acknowledged": True}
+        return 400, {"status": 400, "error": {"type": "unknown", "reason": f"{method} {path}"}}
+
+    def _document(self, method: str, name: str, key: str, given: Json) -> tuple[int, Json]:
+        if name not in self._documents:
+            return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
+        held = self._documents[name]
+        if method == "GET":
+            return (200 if key in held else 404), self._one(name, key)
+        result = "updated" if key in held else "created"
+        if method == "DELETE":
+            result = "deleted" if held.pop(key, None) is not None else "not_found"
+        else:
+            held[key] = given
+        return 200, {"_id": key, "result": result}
+
+    def _write(self, name: str, body: str) -> list[Json]:
+        lines = iter(body.splitlines())
+        outcomes = []
+        for line in lines:
+            ((action, meta),) = json.loads(line).items()
+            existed = meta["_id"] in self._documents[name]
+            if action == "delete":
+                self._documents[name].pop(meta["_id"], None)
+                result = "deleted" if existed else "not_found"
+            else:
+                self._documents[name][meta["_id"]] = json.loads(next(lines))
+                result = "updated" if existed else "created"
+            outcomes.append({action: {"_id": meta["_id"], "status": 200, "result": result}})
+        return outcomes
+
+    def _one(self, name: str, key: str) -> Json:
+        source = self._documents[name].get(key)
+        if source is None:
+            return {"_id": key, "found": False}
+        fields = {"shown": [source["shown"]]} if "shown" in source else {}
+        return {"_id": key, "found": True, "_source": source, "fields": fields}
+
+    def _search(self, alias: str, body: Json) -> Json:
+        name = self._behind.get(alias, alias)
+        asked = json.dumps(body.get("query", {}))
+        spaces = re.findall(r'"namespace": "([^"]+)"', asked)
+        doc_facets = re.findall(r'"facets": "([^"]+)"', asked)
+        words = set(re.findall(r"\w{3,}", asked.lower()))
+        visible = {
+            key: source
+            for key, source in self._documents.get(name, {}).items()
+            if (not spaces or source["namespace"] in spaces)
+            and (not doc_facets or set(doc_facets) & set(source.get("facets", ())))
+        }
+        hits = [_hit(key, source, words) for key, source in visible.items()]
+        hits.sort(key=lambda hit: (-hit["_score"], hit["_id"]))
+        size = body.get("size", 10)
+        return {
+            "took": 1,
+            "timed_out": False,
+            "_shards": {"failed": 0},
+            "hits": {"total": {"value": len(hits)}, "hits": hits[:size]},
+            "aggregations": {
+                "spaces": {"buckets": _buckets(s["namespace"] for s in visible.values())},
+                "tokens": {
+                    "buckets": _buckets(t for s in visible.values() for t in s.get("tokens", ()))
+                },
+            },
+        }
+
+
+def _hit(key: str, source: Json, words: set[str]) -> Json:
+    shared = len(words & set(re.findall(r"\w{3,}", source.get("text", "").lower())))
+    fields = {name: [source[name]] for name in ("uuid", "compact") if name in source}
+    score = 0.5 + shared / (2.0 * (len(words) + 1))
+    return {"_id": key, "_score": score, "_source": source, "fields": fields, "sort": [key]}
+
+
+def _buckets(names: Any) -> list[Json]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return [{"key": name, "doc_count": count} for name, count in counts.items()]
+
+
+class LoopbackSearch:
+    """The server; `secrets`: key id -> secret of who may sign."""
+
+    def __init__(
+        self, secrets: Mapping[str, str], certificate: tuple[Path, Path], heard: Heard
+    ) -> None:
+        self.documents = Documents()
+        self.refused: list[str] = []
+        self._open: list[socket.socket] = []
+        search = self
+        lock = threading.Lock()
+
+        class Requests(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                super().setup()
+                search._open.append(self.connection)
+
+            def _any(self) -> None:
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                body = self.rfile.read(int(headers.get("content-length", 0)))
+                url = f"https://{headers['host']}{self.path}"
+                path = self.path.partition("?")[0]
+                try:
+                    who = signer_of(self.command, url, headers, body, secrets)
+                except ValueError as exc:
+                    search.refused.append(str(exc))
+                    status, answer = 403, {"message": str(exc)}
+                else:
+                    heard(who, self.command, path)
+                    plain = (
+                        gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
+                    )
+                    with lock:
+                        status, answer = search.documents.answer(
+                            self.command, path, plain.decode("utf-8")
+                        )
+                text = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _any
+
+            def log_message(self, *_: object) -> None:
+                """Stay quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
+        self._server.daemon_threads = True
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"https://127.0.0.1:{self._server.server_port}"
+
+    def cut_connections(self) -> None:
+        """Shut every connection, as time does to those of a snapshot."""
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
