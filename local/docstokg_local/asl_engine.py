@@ -49,6 +49,13 @@ class MachineTimedOut(BaseException):
     """Ends an execution past its own TimeoutSeconds; no Catch may see it."""
 
 
+class DataLimitExceeded(BaseException):
+    """Ends an execution whose data grew too large at a task.
+
+    AWS lets no `States.ALL` catch it (Step Functions guide, error names), so no Catch sees it here.
+    """
+
+
 class StateMachine:
     """One definition with a Python function per `${...Function}` substitution."""
 
@@ -108,6 +115,9 @@ class StateMachine:
                 raise Failure("States.DataLimitExceeded", "the output is too large")
         except MachineTimedOut:
             return Execution("TIMED_OUT", states=tuple(record.states), sizes=tuple(sizes))
+        except DataLimitExceeded as over:
+            error = "States.DataLimitExceeded"
+            return Execution("FAILED", None, error, str(over), tuple(record.states), tuple(sizes))
         except Failure as failure:
             return Execution(
                 "FAILED", None, failure.error, failure.cause, tuple(record.states), tuple(sizes)
@@ -120,7 +130,7 @@ class StateMachine:
         given = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
         size = len(given.encode("utf-8", "surrogatepass"))
         if size > STATE_LIMIT_BYTES:
-            raise Failure("States.DataLimitExceeded", f"arguments of {call.state}")
+            raise DataLimitExceeded(f"arguments of {call.state}")
         function = self._functions[str(arguments["FunctionName"])]
         payload = json.loads(given)["Payload"]
         future: Future[dict[str, Any]] = self._pool.submit(function, payload, None)
@@ -140,7 +150,7 @@ class StateMachine:
         result_size = len(text.encode("utf-8", "surrogatepass"))
         sizes.append((call.state, size, result_size))
         if result_size > STATE_LIMIT_BYTES:
-            raise Failure("States.DataLimitExceeded", f"result of {call.state}")
+            raise DataLimitExceeded(f"result of {call.state}")
         return {"ExecutedVersion": "$LATEST", "Payload": json.loads(text), "StatusCode": 200}
 
     def _task_timeout(self, state: str, payload: Any) -> float:

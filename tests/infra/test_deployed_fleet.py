@@ -286,7 +286,7 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
     assert check.status == 200, check.body
     for tool, arguments in (
         ("search_documentation", {"query": "seizures"}),
-        ("check_answer", {"text": "Seizures occur."}),
+        ("check_grounding", {"text": "Seizures occur."}),
     ):
         params = {"name": tool, "arguments": arguments}
         asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}

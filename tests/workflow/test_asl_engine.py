@@ -69,6 +69,25 @@ def test_results_are_measured_in_utf8_bytes(over: int) -> None:
     assert done.error == ("States.DataLimitExceeded" if over else None)
 
 
+def test_no_catch_sees_data_over_the_limit() -> None:
+    """On AWS `States.ALL` does not catch it, so a branch that does would pass here alone."""
+    task = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Arguments": {"FunctionName": "${F}", "Payload": "{% $states.input %}"},
+        "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Done"}],
+        "End": True,
+    }
+    states = {"T": task, "Done": {"Type": "Pass", "End": True}}
+    definition = {"QueryLanguage": "JSONata", "StartAt": "T", "States": states}
+    large = "x" * STATE_LIMIT_BYTES
+    for given, returned in (({"a": large[:-20]}, {}), ({}, {"a": large})):
+        engine = StateMachine(definition, {"F": lambda payload, context, r=returned: r})
+        done = engine.execute(given)
+        assert (done.status, done.error) == ("FAILED", "States.DataLimitExceeded")
+        assert done.states == ("T",)
+
+
 def test_large_arguments_are_refused() -> None:
     done = machine(lambda p, c: {}).execute({"a": "x" * (STATE_LIMIT_BYTES - 20)})
     assert done.error == "States.DataLimitExceeded"

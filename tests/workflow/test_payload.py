@@ -49,7 +49,7 @@ def wide_store(tmp_path_factory, cache_dir):
     return folder / "s.sqlite"
 
 
-@pytest.mark.parametrize("verbosity", ["snippet", "full"])
+@pytest.mark.parametrize("verbosity", ["snippet", "full", "graph"])
 @pytest.mark.parametrize("synthesize", [False, True])
 def test_every_state_stays_under_the_limit(wide_store, settings_for, verbosity, synthesize) -> None:
     body = {
