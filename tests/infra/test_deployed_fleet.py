@@ -1,4 +1,4 @@
-"""The functions of each environment as deployed: their own variables, AWS on loopback.
+"""The functions of dev as deployed: their own variables, AWS on loopback.
 
 What the processes really call, with which key id, is recorded on the wire and held against the
 roles of the template: a right that is missing there is a failure here.
@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from docstokg.contracts.state import Caller
+from docstokg.contracts.envelope import Caller
 from docstokg_local.asl_engine import Execution, StateMachine
 from functions.authorize.authorize import encode_caller
 from infra import templates
 from infra.specs import built
 from tests.conftest import CORPUS, write_corpus
-from tests.infra.conftest import ENVIRONMENTS, ROOT, Template
+from tests.infra.conftest import ROOT, Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.gateway import Answer, render_request, render_response
 from tests.infra.iam import Call, Policies
@@ -239,7 +239,7 @@ def said(execution: Execution) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="module", params=ENVIRONMENTS)
+@pytest.fixture(scope="module", params=["dev"])
 def cloud(
     request: pytest.FixtureRequest,
     assembly: Path,
