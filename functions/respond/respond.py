@@ -18,6 +18,7 @@ from docstokg.contracts.response import (
 from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
 from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
@@ -26,7 +27,6 @@ from docstokg.usecases.run import Run
 from functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
-LLM_FAILED = "Answer synthesis temporarily unavailable. Showing search results only."
 DAY_MS = 86_400_000
 
 
@@ -126,7 +126,7 @@ def _checked(
     if run.plan.synthesis is None:
         return None
     if synthesis is None or synthesis.outcome == "failed":
-        run.warnings.append(LLM_FAILED)
+        run.warnings.append(SYNTHESIS_UNAVAILABLE)
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = compare(run, run.left_s(*time_budget.CHECK_ANSWER))

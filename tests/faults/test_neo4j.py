@@ -144,7 +144,8 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
         assert reasons(ask(opened)) == {"kg_unavailable"}
         with given_up(place) as graph:
             place.revive()
-            assert first_answer(graph) is None, "no request is the trial of a cold server"
+            # At most a while after it is up; a busy machine's server may still be slow then.
+            assert not isinstance(first_answer(graph), CircuitOpen)
         warm(opened)
         assert any(citation["kg_evidence"] for citation in ask(opened)["citations"])
 

@@ -51,6 +51,7 @@ QUICK_S = 0.1
 WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as a long question has
 CHECK_S = 180.0
 PROBE_S = 2.0
+PROBE_WARM_S = 30.0
 Row = Sequence[Any]
 
 
@@ -269,15 +270,15 @@ class Neo4jGraph:
         return rows
 
     def _probe(self) -> None:
-        """Ask whether the graph is back, and wait until its queries are quick again.
+        """Ask whether the graph is back, and wait a while until its queries are quick again.
 
         The first runs after a restart take longer than a request may: as trials they would fail
-        one after the other, and the graph would stay off for minutes.
+        one after the other, and the graph would stay off for minutes. A server that is still slow
+        after PROBE_WARM_S is asked by requests again while the rest goes on in the background.
         """
         self._finished(PROBE_S)
         self._check_behind()
-        self._checked.wait(CHECK_S)
-        if not self._warm:
+        if self._checked.wait(PROBE_WARM_S) and not self._warm:
             raise Unavailable("Neo4j is there, but its queries could not be run")
 
     def _require_admitted(self, template: Template) -> None:
