@@ -161,7 +161,7 @@ def failure_cases() -> Iterator[Case]:
     )  # fmt: skip
     yield Case(
         "traces cannot be written", question(), row=row,
-        settings={"traces": "local"}, broken=lambda store: _locked(store, "IMMEDIATE"),
+        settings={"traces": "local"}, broken=lambda store: _locked(store, "IMMEDIATE"), early=True,
     )  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def _store_failures() -> Iterator[Case]:
     yield Case("graph gone, check", {"text": "HP:0001250 is_a HP:0000001."}, "check", row=row,
                settings=apart, broken=_second_gone)  # fmt: skip
     yield Case("second hop late", question(kg_expansion={"hops": 2}), row="2-hop slow", given={
-        "knowledge_graph": lambda graph: _Refusing(graph, "widen", late)
+        "knowledge_graph": lambda graph: _Refusing(graph, "slice", late, after=1)
     })  # fmt: skip
 
 
@@ -401,11 +401,15 @@ def run(case: Case, store: Path, models: dict[str, object]) -> dict[str, Any]:
     }
 
 
-def _record(demo: Path, musique: Path | None, questions: Path | None) -> dict[str, Any]:
+def _record(
+    demo: Path, musique: Path | None, questions: Path | None, *, only_failures: bool
+) -> dict[str, Any]:
     shared = Wiring(Settings(index_url=f"sqlite:///{demo}", graph_url=f"sqlite:///{demo}"))
     models = {"embedder": shared.embedder(), "sparse_encoder": shared.sparse_encoder()}
     recorded: dict[str, Any] = {}
-    plan: list[tuple[str, Case, Path]] = [("demo", case, demo) for case in demo_cases()]
+    plan: list[tuple[str, Case, Path]] = []
+    if not only_failures:
+        plan += [("demo", case, demo) for case in demo_cases()]
     if musique is not None and questions is not None:
         lines = questions.read_text(encoding="utf-8").splitlines()[:12]
         texts = [json.loads(line)["question"] for line in lines]
@@ -496,6 +500,7 @@ def _said(line: dict[str, Any]) -> str:
     known = "request_id" in shown
     shown.pop("request_id", None)
     fields = ", ".join(f"{key}: {value}" for key, value in shown.items()).replace("|", "/")
+    fields = re.sub(r"/tmp/[^/]+/", "", fields)
     return f"{line['level']} `{line['event']}` {fields}{'' if known else ' (no request id)'}"
 
 
@@ -507,6 +512,7 @@ def main() -> None:
     record.add_argument("out", type=Path)
     record.add_argument("--demo", type=Path, required=True)
     record.add_argument("--musique", type=Path)
+    record.add_argument("--failures", action="store_true", help="only what is broken")
     record.add_argument("--questions", type=Path)
     compare = commands.add_parser("compare")
     compare.add_argument("before", type=Path)
@@ -516,7 +522,9 @@ def main() -> None:
     lines.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.command == "record":
-        recorded = _record(options.demo, options.musique, options.questions)
+        recorded = _record(
+            options.demo, options.musique, options.questions, only_failures=options.failures
+        )
         options.out.write_text(json.dumps(recorded, ensure_ascii=False, indent=1), "utf-8")
     elif options.command == "compare":
         before = json.loads(options.before.read_text("utf-8"))

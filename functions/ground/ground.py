@@ -27,10 +27,10 @@ from docstokg.contracts.state import (
     Retrieval,
     StepReport,
 )
-from docstokg.domain import budget, diversity, duplicates, relevance, snippets, time_budget
+from docstokg.domain import budget, mmr, near_duplicates, relevance, snippets, time_budget
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.vectors import matrix, unpack
-from docstokg.errors import DocsToKGError, NothingToCite, Timeout
+from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from functions.ground import knowledge
@@ -103,7 +103,7 @@ def _unique(
     """Give what was read in its order, without repeats and near-repeats."""
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
-    places = duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
+    places = near_duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
     return [order[i] for i in places], [chunks[i] for i in places]
 
 
@@ -116,8 +116,12 @@ def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrate
     try:
         with run.telemetry.span("hydrate", request_id=run.request_id):
             hydrated = index.get([ranked.uuid for ranked in ranking], run.scope, time_s)
-    except DocsToKGError as exc:
-        raise _lost(run, f"The passages could not be read: {exc}") from exc
+    except DocsToKGError as error:
+        run.log("hydrate", error)
+        raise _lost(run, f"The passages could not be read: {error}") from error
+    if hydrated.failed:
+        some = WrongAnswer(hydrated.cause or f"{len(hydrated.failed)} passages could not be read")
+        run.log("hydrate", some)
     if not hydrated.chunks and hydrated.failed:
         raise NothingToCite(f"None of the passages could be read: {hydrated.cause}")
     return hydrated
@@ -154,7 +158,7 @@ def _reranked(
     low, high = min(scores), max(scores)
     scaled = [(score - low) / (high - low) if high > low else 1.0 for score in scores]
     ordered = sorted(same, key=lambda i: (-scaled[i], chunks[i].uuid))
-    picked = diversity.select(
+    picked = mmr.select(
         [scaled[i] for i in ordered], [chunks[i].vector for i in ordered], len(ordered)
     )
     return reranker.model, [ordered[i] for i in picked]
@@ -279,7 +283,7 @@ def _fusion(plan: Plan) -> Fusion:
     return Fusion(
         method="RRF+MMR" if by_rank else "minmax+MMR",
         k=RRF_K if by_rank else None,
-        lambda_=diversity.LAMBDA,
+        lambda_=mmr.LAMBDA,
     )
 
 

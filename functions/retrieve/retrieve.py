@@ -16,7 +16,7 @@ from docstokg.contracts.response import (
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Plan, Restriction, Retrieval
-from docstokg.domain import diversity, fusion, time_budget
+from docstokg.domain import fusion, mmr, time_budget
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, SparseEncoder
 from docstokg.usecases.run import Run
@@ -231,7 +231,7 @@ def _selected(
     places = list(range(min(plan.top_k, len(pool))))
     if plan.retrieval.mmr:
         vectors = {hit.uuid: hit.vector for result in results.values() for hit in result.hits}
-        places = diversity.select(
+        places = mmr.select(
             [score for _, score in pool], [vectors[uuid] for uuid, _ in pool], plan.top_k
         )
     mmr_ms = round((time.perf_counter() - started) * 1000, 3)

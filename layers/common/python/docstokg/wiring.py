@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from docstokg.errors import DocsToKGError, Misconfigured
+from docstokg.errors import DocsToKGError, Misconfigured, cause
 from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
     CallCounter,
@@ -390,8 +390,11 @@ class Wiring:
                 if known != self._flags:
                     self._flagged = Settings.model_validate(self.settings.model_dump() | known)
                     self._flags = known
-        except (DocsToKGError, ValueError) as exc:
-            self.telemetry.log("WARNING", "flags_unavailable", error=type(exc).__name__)
+        except DocsToKGError as exc:
+            self.telemetry.log("WARNING", "flags_unavailable", **cause(exc))
+        except ValueError as exc:
+            # A wrong flag's message holds its value, which may be anything.
+            self.telemetry.log("WARNING", "flags_unavailable", kind=type(exc).__name__)
         return self._flagged
 
     @once

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docstokg.domain import diversity, duplicates
+from docstokg.domain import mmr, near_duplicates
 from docstokg.domain.vectors import matrix, pack, quantise, unpack
 
 
@@ -37,17 +37,17 @@ def test_incremental_equals_textbook(seed, size, count) -> None:
         for _ in range(size)
     ]
     rows = [None if v is None else matrix([v])[0] for v in vectors]
-    assert diversity.select(relevance, vectors, count) == textbook(relevance, rows, count)
+    assert mmr.select(relevance, vectors, count) == textbook(relevance, rows, count)
 
 
 def test_a_repeat_gives_way_to_something_new() -> None:
     one, same, other = (quantise(pack(v)) for v in ([1, 0], [1, 0.01], [0, 1]))
-    assert diversity.select([1.0, 0.99, 0.8], [one, same, other], 2) == [0, 2]
+    assert mmr.select([1.0, 0.99, 0.8], [one, same, other], 2) == [0, 2]
 
 
 def test_nothing_and_more_than_there_is() -> None:
-    assert diversity.select([], [], 5) == []
-    assert diversity.select([0.0, 0.0], [None, None], 5) == [0, 1]
+    assert mmr.select([], [], 5) == []
+    assert mmr.select([0.0, 0.0], [None, None], 5) == [0, 1]
 
 
 def test_quantised_cosine_is_close() -> None:
@@ -68,5 +68,5 @@ def test_repeats_are_dropped_first_one_stays() -> None:
         ("u5", "h5", far),
         ("u6", "h6", None),
     ]
-    assert duplicates.without_repeats(items) == [0, 4, 5]
-    assert duplicates.without_repeats([]) == []
+    assert near_duplicates.without_repeats(items) == [0, 4, 5]
+    assert near_duplicates.without_repeats([]) == []
