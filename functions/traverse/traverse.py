@@ -59,22 +59,14 @@ def traverse(
         return request
     view = read_cursor(request.cursor or "") if _is_view(request) else None
     problems, labels = _labels(request)
-    if not request.seed_ids and view is None and not _is_view(request):
-        problems.append(
-            FieldProblem(path="$.seed_ids", code="missing", message="must name at least one node")
-        )
-    offset, problem = _offset(request)
-    if problem is not None:
-        problems.append(problem)
+    offset, more = _offset(request)
+    problems += _seed_problems(request) + more
     if problems:
         return invalid(problems, envelope.request_id)
     if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
-    topics = request.filters.topic
-    filters: Filters | None = {"topic": topics} if topics is not None else None
-    if view is not None:
-        filters = view.filters
+    filters = _filters(request) if view is None else view.filters
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace, filters))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
@@ -89,17 +81,33 @@ def traverse(
             before = walk(call, view.walk(), time_budget.TRAVERSE_S).known
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
-        reason = graph_reason(error)
-        detail = "The graph cannot be read."
-        if reason == "kg_timeout":
-            detail = "The graph did not answer in time."
-        return problem_reply(503, reason, detail, envelope.request_id)
+        return _unreadable(error, envelope.request_id)
     _record(call, result)
     return Reply(
         statusCode=200,
         body=_response(call, request, walk_request, result, offset, before).model_dump_json(),
         headers={"Content-Type": "application/json"},
     )
+
+
+def _filters(request: TraverseRequest) -> Filters | None:
+    topics = request.filters.topic
+    return {"topic": topics} if topics is not None else None
+
+
+def _seed_problems(request: TraverseRequest) -> list[FieldProblem]:
+    """Miss seeds where there is no cursor of an answer's graph, which holds its own."""
+    if request.seed_ids or _is_view(request):
+        return []
+    message = "must name at least one node"
+    return [FieldProblem(path="$.seed_ids", code="missing", message=message)]
+
+
+def _unreadable(error: DocsToKGError, request_id: str) -> Reply:
+    reason = graph_reason(error)
+    late = reason == "kg_timeout"
+    detail = "The graph did not answer in time." if late else "The graph cannot be read."
+    return problem_reply(503, reason, detail, request_id)
 
 
 def _record(call: Call, result: WalkResult) -> None:
@@ -238,12 +246,12 @@ def _cursor(request: TraverseRequest, offset: int) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _offset(request: TraverseRequest) -> tuple[int, FieldProblem | None]:
+def _offset(request: TraverseRequest) -> tuple[int, list[FieldProblem]]:
     """Read a cursor; what belongs to another request or is forged is a problem."""
     if request.cursor is None or (_is_view(request) and read_cursor(request.cursor)):
-        return 0, None
+        return 0, []
     message = "must be the cursor of a response to this same request"
-    foreign = 0, FieldProblem(path="$.cursor", code="invalid_cursor", message=message)
+    foreign = 0, [FieldProblem(path="$.cursor", code="invalid_cursor", message=message)]
     try:
         padded = request.cursor + "=" * (-len(request.cursor) % 4)
         stored = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -251,7 +259,7 @@ def _offset(request: TraverseRequest) -> tuple[int, FieldProblem | None]:
         return foreign
     match stored:
         case [str(digest), int(offset)] if digest == _request_hash(request) and offset > 0:
-            return offset, None
+            return offset, []
     return foreign
 
 

@@ -409,27 +409,23 @@ class _Walker:
             weights = {name: self._heaviest.get(name, 1.0) for name in names}
             most = max(weights.values(), default=1.0) or 1.0
             return {name: weight / most for name, weight in weights.items()}
-        if self._query is not None:
-            self._stored([name for name in names if name not in self._vectors])
-            self._embed([name for name in names if name not in self._vectors])
-            candidates = {n: self._vectors[n] for n in names if n in self._vectors}
-            collected = [self._vectors[n] for n in sorted(self._result.nodes) if n in self._vectors]
-            scores = score_layer(
-                self._query,
-                candidates,
-                np.stack(collected) if collected else None,
-                self._request.frontier.novelty_penalty,
-            )
-        else:
-            scores = {}
-        return {
-            name: scores[name]
-            if name in scores
-            else coverage(self._stems, self._titles[name])
-            if self._query is None
-            else 0.0
-            for name in names
-        }
+        if self._query is None:
+            return {name: coverage(self._stems, self._titles[name]) for name in names}
+        return self._scores_by_vectors(names, self._query)
+
+    def _scores_by_vectors(self, names: Sequence[str], query: Floats) -> dict[str, float]:
+        """Score by cosine, less what repeats the collected nodes; 0 where there is no vector."""
+        self._stored([name for name in names if name not in self._vectors])
+        self._embed([name for name in names if name not in self._vectors])
+        candidates = {n: self._vectors[n] for n in names if n in self._vectors}
+        collected = [self._vectors[n] for n in sorted(self._result.nodes) if n in self._vectors]
+        scores = score_layer(
+            query,
+            candidates,
+            np.stack(collected) if collected else None,
+            self._request.frontier.novelty_penalty,
+        )
+        return {name: scores.get(name, 0.0) for name in names}
 
     def _stored(self, names: Sequence[str]) -> None:
         """Read what the load made of entity names; what is of another space is made anew."""

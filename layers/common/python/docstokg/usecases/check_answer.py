@@ -67,9 +67,8 @@ def check_answer(
     if not grounding.says_something(whole):
         # Markers alone, forged or not, are no answer.
         return CheckedAnswer(answer=notices.ABSTENTION)
-    if compare is not None:
-        # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
-        compare.similarity(query, whole)
+    # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
+    _similarity(compare, query, whole)
     text, judged = whole, _judged(whole, given, compare)
     warnings: list[str] = []
     if repair == "attribute":
@@ -82,13 +81,12 @@ def check_answer(
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
     cited = markers.check_markers(text, given).cited
     report = grounding.report(judged, cited=cited, given=given, invalid=checked.invalid)
-    if not cited:
-        # An answer that is all code or all questions claims nothing, and stands on nothing.
-        report = report.model_copy(update={"grounded": False})
+    # An answer that is all code or all questions claims nothing, and stands on nothing.
+    report = report.model_copy(update={"grounded": report.grounded and bool(cited)})
     warnings += _doubts(judged, report, cited)
     value = WITHOUT_CITATIONS
     if cited:
-        similarity = compare.similarity(query, text) if compare is not None else None
+        similarity = _similarity(compare, query, text)
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
         value = bounded(
@@ -96,8 +94,7 @@ def check_answer(
             [verdict.verdict for verdict in judged],
             invalid=bool(checked.invalid),
         )
-    if checked.invalid or not cited:
-        warnings.append(notices.CITATIONS_REMOVED if cited else notices.CITATIONS_UNAVAILABLE)
+    warnings += _marker_doubts(checked.invalid, cited)
     return CheckedAnswer(
         answer=text,
         cited=cited,
@@ -106,6 +103,16 @@ def check_answer(
         confidence_level=level(value),
         warnings=tuple(warnings),
     )
+
+
+def _marker_doubts(invalid: Sequence[str], cited: Sequence[int]) -> list[str]:
+    if not cited:
+        return [notices.CITATIONS_UNAVAILABLE]
+    return [notices.CITATIONS_REMOVED] if invalid else []
+
+
+def _similarity(compare: Comparison | None, query: str, answer: str) -> float | None:
+    return compare.similarity(query, answer) if compare is not None else None
 
 
 def _without_orphans(answer: str, given: Mapping[int, Block]) -> markers.CitedText:
