@@ -29,11 +29,11 @@ from functions.expand.evidence import Bounds, EvidenceTable
 
 FIRST_HOP_NODES = 400
 ALL_NODES = 600
-FRONTIER_ENTITIES = 20
-FRONTIER_CHUNKS = 40
+FRONTIER_ENTITIES = 10
+FRONTIER_CHUNKS = 20
 MAX_HOPS = 3
-BEHIND = 5
-"""Chunks the graph may add behind the last that retrieval selected."""
+BEHIND = 3
+"""Chunks the graph may add behind the last that retrieval selected: answers stay small."""
 
 MAX_SEEDS = 20
 

@@ -177,12 +177,11 @@ class _Reader:
             near,
             request.max_nodes,
         )
-        mentioned, reached = self._mentioned(opened, request)
+        mentioned = self._mentioned(opened, request)
         neighbours = self._neighbours(entities, request)
         before = {entity_key(self._space, name) for name in request.known_ids}
         kept = choose_entities(entities, neighbours, mentioned, request.max_nodes, before)
-        rows = {key: row for key, row in reached.items() if key in set(kept)}
-        rows |= self._rows([key for key in kept if key not in rows and key not in named])
+        rows = self._rows([key for key in kept if key not in named])
         rows |= {key: named[key] for key in kept if key in named}
         found = dict.fromkeys(opened)
         for key in kept:
@@ -316,24 +315,19 @@ class _Reader:
             (kinds, kinds),
         )
 
-    def _mentioned(
-        self, opened: Sequence[int], request: SliceRequest
-    ) -> tuple[list[Mentioned], dict[int, Row]]:
-        """Read what the opened chunks mention, and the rows of those entities."""
+    def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Mentioned]:
+        """Read what the opened chunks mention; a visible chunk makes it visible."""
         typed, values = self._typed(request)
         text = (
-            f"SELECT {_ENTITY} FROM graph_mentions m"
-            f" CROSS JOIN graph_entities e ON e.entity = m.entity WHERE m.chunk = ? AND {typed}"
-            " LIMIT ?"
+            "SELECT m.entity, e.open_mentions + e.closed_mentions, e.open_heads + e.closed_heads"
+            " FROM graph_mentions m CROSS JOIN graph_entities e ON e.entity = m.entity"
+            f" WHERE m.chunk = ? AND {typed} LIMIT ?"
         )
         found: list[Mentioned] = []
-        rows: dict[int, Row] = {}
         for place, key in enumerate(opened):
-            for row in self._run(text, (key, *values, MAX_MENTIONS - len(found))):
-                rows[row[0]] = row
-                found.append(Mentioned(row[0], place, row[7] + row[8], row[9] + row[10] > 0))
-        visible = {row[0]: row for row in self._visible(rows.values())}
-        return [row for row in found if row.entity in visible], visible
+            rows = self._run(text, (key, *values, MAX_MENTIONS - len(found)))
+            found += [Mentioned(entity, place, count, heads > 0) for entity, count, heads in rows]
+        return found
 
     def _mentioning(self, entity: int, size: int, which: str = "graph_mentions n") -> list[int]:
         """Read the first visible chunks of an entity, most focused first."""
