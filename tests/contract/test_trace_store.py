@@ -1,7 +1,7 @@
 """What every trace store promises, asked of the embedded one and of the real server."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def in_sqlite(tmp_path: Path) -> Iterator[Traces]:
     writer.close()
 
     def held() -> dict[str, Rows]:
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db:
             names = {
                 "query": "SELECT id, session, hash, namespace, at, answered FROM trace_queries",
                 "retrieved": "SELECT query, uuid, rank, score FROM trace_retrieved",
