@@ -4,14 +4,20 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import Filters
 from docstokg.contracts.request import GraphLimits
-from docstokg.contracts.response import FieldProblem, GraphBudget, GraphView
-from docstokg.contracts.state import Grounded
+from docstokg.contracts.response import (
+    FieldProblem,
+    GraphBudget,
+    GraphNode,
+    GraphView,
+    GraphViewEdge,
+)
+from docstokg.contracts.state import Grounded, Plan
 from docstokg.contracts.traverse import (
     Caps,
     Explain,
@@ -20,6 +26,12 @@ from docstokg.contracts.traverse import (
     TraverseResponse,
 )
 from docstokg.domain import time_budget
+from docstokg.domain.budget import (
+    GRAPH_VIEW_LIMIT_BYTES,
+    STATE_LIMIT_BYTES,
+    STATE_MARGIN_BYTES,
+    nested_json_bytes,
+)
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import invalid, parse_body
@@ -294,17 +306,57 @@ def view_of_citations(
         return None
     count(run.telemetry, result)
     nodes, edges = result.view()
+    cursor = write_cursor(request, run.scope)
+    shown = view_within(nodes, edges, _view_room(plan, grounded) - len(cursor))
+    left_out = len(nodes) - len(shown[0])
+    if left_out:
+        run.lose("payload_trimmed")
     return GraphView(
-        nodes=nodes,
-        edges=edges,
+        nodes=shown[0],
+        edges=shown[1],
         budget=GraphBudget(
             expanded=result.expanded,
             pruned=result.pruned,
-            skipped=result.skipped,
+            skipped=result.skipped + left_out,
             depth_reached=result.depth_reached,
-            cursor=write_cursor(request, run.scope) if result.skipped else None,
+            cursor=cursor if result.skipped + left_out else None,
         ),
     )
+
+
+def _view_room(plan: Plan, grounded: Grounded) -> int:
+    """Count the bytes of state that plan, citations and an answer to come leave to the view."""
+    taken = sum(
+        nested_json_bytes(part.model_dump_json(exclude_defaults=True)) for part in (plan, grounded)
+    )
+    answer = 4 * plan.budget_limits.max_tokens_gen
+    return min(GRAPH_VIEW_LIMIT_BYTES, STATE_LIMIT_BYTES - taken - answer - STATE_MARGIN_BYTES)
+
+
+def view_within(
+    nodes: Sequence[GraphNode], edges: Sequence[GraphViewEdge], limit: int
+) -> tuple[tuple[GraphNode, ...], tuple[GraphViewEdge, ...]]:
+    """Keep the best nodes, then the first edges between them, within `limit` bytes of state.
+
+    Nodes may take half of it. What is kept stays in its order; ties go by id.
+    """
+    room = limit / 2
+    kept: set[str] = set()
+    for node in sorted(nodes, key=lambda node: (-node.score, node.id)):
+        room -= nested_json_bytes(node.model_dump_json())
+        if room < 0:
+            break
+        kept.add(node.id)
+    chosen = tuple(node for node in nodes if node.id in kept)
+    left = limit - sum(nested_json_bytes(node.model_dump_json()) for node in chosen)
+    shown: list[GraphViewEdge] = []
+    for edge in edges:
+        if {edge.src, edge.dst} <= kept:
+            left -= nested_json_bytes(edge.model_dump_json())
+            if left < 0:
+                break
+            shown.append(edge)
+    return chosen, tuple(shown)
 
 
 def count(telemetry: Telemetry, result: WalkResult) -> None:

@@ -35,6 +35,7 @@ def check_file(
     if response is not None:
         request["citations"] = _citations(response)
     event = {
+        "route": "check",
         "request_id": str(ULID()),
         "caller": EVERYBODY.model_dump(mode="json"),
         "body_b64": base64.b64encode(json.dumps(request).encode()).decode(),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docstokg.domain import extractive
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
 from docstokg_local.printing import say
 
@@ -302,7 +301,7 @@ def evaluate(
     ] = False,
     model: Annotated[
         str, typer.Option("--model", metavar="MODEL", help="Which model answers, for --answers.")
-    ] = extractive.MODEL,
+    ] = "extractive",
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the report there.")
     ] = None,

@@ -5,6 +5,11 @@ from collections.abc import Iterable
 
 STATE_LIMIT_BYTES = 262_144
 GROUNDED_LIMIT_BYTES = 200_000
+GRAPH_VIEW_LIMIT_BYTES = 60_000
+"""Of the graph view, where what ground made and the answer to come leave that much."""
+
+STATE_MARGIN_BYTES = 4_096
+"""Of a state for the names of its parts, reasons and warnings."""
 
 
 def tokens(text: str) -> int:

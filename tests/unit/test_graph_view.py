@@ -1,0 +1,35 @@
+"""The graph view keeps to its bytes: the best nodes stay, and no edge hangs in the air."""
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docstokg.contracts.response import GraphNode, GraphViewEdge
+from docstokg.domain.budget import nested_json_bytes
+from functions.traverse.traverse import view_within
+
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=12, unique=True), st.integers(0, 4000))
+def test_what_is_shown_fits_and_hangs_together(names: list[str], limit: int) -> None:
+    nodes = [
+        GraphNode(id=name, label="Entity", title=name, score=place)
+        for place, name in enumerate(names)
+    ]
+    edges = [
+        GraphViewEdge(src=left, dst=right, type="T", depth=1, path=(left, right))
+        for left, right in itertools.pairwise(names)
+    ]
+    shown, kept = view_within(nodes, edges, limit)
+    size = sum(nested_json_bytes(item.model_dump_json()) for item in (*shown, *kept))
+    assert size <= limit
+    ids = {node.id for node in shown}
+    assert all({edge.src, edge.dst} <= ids for edge in kept)
+    # The best come first: nothing left out scores more than what is shown.
+    lowest = min((node.score for node in shown), default=None)
+    assert lowest is None or all(node.score < lowest for node in nodes if node.id not in ids)
+    if limit == 4000 and len(names) <= 3:
+        assert (list(shown), list(kept)) == (nodes, edges)
