@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -11,14 +12,18 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
+from docstokg_local.admission import MOST_WAITING, SLOTS
+
 pytestmark = pytest.mark.timeout(240)
 KEYS = {name: {"sub": name, "namespaces": ["*"], "groups": ["*"]} for name in ("flood", "second")}
 ASK = {"query": "What are seizures in children?", "budget": {"timeout_s": 3}}
+HEAVY = {**ASK, "top_k": 100}
 CODE = "import sys; from docstokg_local.cli import main; main()"
 
 
@@ -72,7 +77,7 @@ def server(small_store, cache_dir, tmp_path_factory):
     keys = tmp_path_factory.mktemp("keys") / "keys.json"
     keys.write_text(json.dumps(KEYS))
     more = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(keys)}
-    serving = Serving(small_store, cache_dir, files=300, **more)
+    serving = Serving(small_store, cache_dir, "--workers", "1", files=300, **more)
     yield serving
     serving.stop()
 
@@ -85,51 +90,50 @@ def test_it_listens_when_it_says_so(server) -> None:
     assert httpx.get(f"{server.url}/v1/health", timeout=20).status_code == 200
 
 
+def burst(server: Serving, many: int) -> list[tuple[int, str | None, dict]]:
+    """Send so many searches before the first answer is read: status, Retry-After and body each."""
+    heads = {**headers("flood"), "Content-Type": "application/json"}
+    with contextlib.ExitStack() as stack:
+        opened = [http.client.HTTPConnection(server.host, server.port, 60) for _ in range(many)]
+        for one in opened:
+            stack.callback(one.close)
+            one.request("GET", "/v1/health")
+        for one in opened:
+            assert one.getresponse().read()
+        for one in opened:
+            one.request("POST", "/v1/search", json.dumps(HEAVY), heads)
+        answers = []
+        for one in opened:
+            got = one.getresponse()
+            answers.append((got.status, got.headers["Retry-After"], json.loads(got.read())))
+        return answers
+
+
 def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server) -> None:
-    async def run() -> tuple[list[tuple[int, float, dict]], list[int], float]:
-        limits = httpx.Limits(max_connections=80)
-        async with httpx.AsyncClient(base_url=server.url, timeout=30, limits=limits) as client:
-            await client.post("/v1/search", json=ASK, headers=headers("second"))
-            answers: list[tuple[int, float, dict]] = []
-            ends = time.monotonic() + 6
-
-            async def flood() -> None:
-                while time.monotonic() < ends:
-                    began = time.monotonic()
-                    got = await client.post("/v1/search", json=ASK, headers=headers("flood"))
-                    answers.append((got.status_code, time.monotonic() - began, got.json()))
-                    if got.status_code == 503:
-                        assert int(got.headers["retry-after"]) >= 1
-                        await asyncio.sleep(0.2)
-
-            flooding = [asyncio.create_task(flood()) for _ in range(48)]
-            await asyncio.sleep(1)
-            seconds: list[int] = []
-            health = 0.0
-            while time.monotonic() < ends - 1:
-                got = await client.post("/v1/search", json=ASK, headers=headers("second"))
-                seconds.append(got.status_code)
-                began = time.monotonic()
-                assert (await client.get("/v1/health")).status_code == 200
-                health = max(health, time.monotonic() - began)
-                await asyncio.sleep(0.2)
-            await asyncio.gather(*flooding)
-            return answers, seconds, health
-
-    answers, seconds, health = asyncio.run(run())
+    """More at once than may work and wait: refused on the fastest machine and on the slowest."""
+    many = MOST_WAITING + SLOTS + 24  # within the connections of a process with 300 files
+    asked = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
+    assert httpx.post(json=ASK, **asked).status_code == 200
+    seconds: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+        flood = pool.submit(lambda: [one for _ in range(4) for one in burst(server, many)])
+        while not flood.done():
+            seconds.append(httpx.post(json=ASK, **asked).status_code)
+            assert httpx.get(f"{server.url}/v1/health", timeout=60).status_code == 200
+            time.sleep(0.2)
+        answers = flood.result()
+    assert len(answers) == 4 * many
     assert {status for status, _, _ in answers} <= {200, 503, 504}
-    refused = [body for status, _, body in answers if status == 503]
+    refused = [(retry, body) for status, retry, body in answers if status == 503]
     assert refused
-    assert {body["code"] for body in refused} == {"overloaded"}
+    assert {body["code"] for _, body in refused} == {"overloaded"}
+    assert all(int(retry or 0) >= 1 for retry, _ in refused)
     accepted = [body for status, _, body in answers if status == 200]
     assert len(accepted) > 5
     whole = sum(not body["diagnostics"]["degraded"] for body in accepted)
     assert whole >= 0.9 * len(accepted)
-    times = sorted(took for _, took, _ in answers)
-    assert times[int(0.95 * len(times))] < 4.5  # timeout 3; the clients share the machine
     assert len(seconds) >= 3
     assert sum(status == 200 for status in seconds) >= 0.8 * len(seconds)
-    assert health < 3
 
 
 def test_silent_and_slow_sockets_lock_nobody_out(server) -> None:
