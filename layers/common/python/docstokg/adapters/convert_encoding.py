@@ -9,6 +9,10 @@ from docstokg.errors import LoadError
 
 _HIGH = re.compile(rb"[\x80-\xff]")
 _RUN = re.compile(rb"[\x80-\xff]+")
+_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
+MOST_CONTROLS = 50
+"""One control character in so many is what texts hold at most."""
+
 SAMPLE = 200_000
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -39,6 +43,8 @@ def decode(raw: bytes) -> tuple[str, str]:
             return _checked(raw, name)
         except (LookupError, UnicodeDecodeError, ValueError):
             continue
+    # That says more to a user than that no guess fitted.
+    _check_controls(len(_CONTROLS.findall(raw[:SAMPLE])), len(raw))
     raise LoadError("it is in no encoding that is known")
 
 
@@ -58,9 +64,14 @@ def _likely(raw: bytes) -> str:
 def _checked(raw: bytes, name: str) -> tuple[str, str]:
     text = _no_nul(raw.decode(name))
     odd = sum(unicodedata.category(c) == "Cc" and c not in "\t\n\r\f\v" for c in text[:SAMPLE])
-    if odd * 50 > min(len(text), SAMPLE):
-        raise LoadError("it is no text: it is full of control characters")
+    _check_controls(odd, len(text))
     return text, codecs.lookup(name).name
+
+
+def _check_controls(count: int, length: int) -> None:
+    """Refuse what holds `count` control characters in the first `SAMPLE` of its `length`."""
+    if count * MOST_CONTROLS > min(length, SAMPLE):
+        raise LoadError("it is no text: it is full of control characters")
 
 
 def _no_nul(text: str) -> str:
