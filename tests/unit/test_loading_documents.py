@@ -148,6 +148,15 @@ def test_a_document_without_a_title_is_known_by_its_name():
     assert cut("Just words.", "git-reset.md")[0].headings == ("git-reset",)
 
 
+@pytest.mark.parametrize("name", ["d.md", f"{'a-long-name-' * 12}.md"])
+def test_the_name_of_a_document_takes_its_room_in_every_chunk(name: str):
+    text = "## Two words\n\n" + "It goes on and on. " * 120
+    chunks = cut(text, name)
+    check_stretches(text, chunks)
+    assert len(chunks) > 1
+    assert {chunk.headings[0] for chunk in chunks} == {Path(name).stem}
+
+
 @pytest.mark.parametrize(
     "block",
     [
@@ -216,6 +225,8 @@ def test_one_line_in_capitals_is_no_heading():
     [
         (b"one\n\xff\0", "NUL"),
         (bytes(range(1, 256)) * 9, "control characters"),
+        (b"\x81\x01" * 9, "control characters"),
+        (b"Only a byte that no Western text has: \x81", "no encoding that is known"),
         (b"a\n\0b", "NUL character in line 2"),
         (b"---\na: [1\n---\nx\n", "front matter is no YAML"),
         (b"---\n- 1\n---\nx\n", "no mapping"),
