@@ -53,7 +53,7 @@ def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
 
 
 class EstimatedPieces:
-    """A `PieceCounter` without a vocabulary: never fewer pieces than there are."""
+    """A `PieceCounter` without a vocabulary: mostly more pieces than there are."""
 
     def starts(self, text: str) -> list[int]:
         """List where pieces may begin."""
