@@ -119,7 +119,10 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
             stamp.update(file.read(65536))
         stamp.update(str((data / name).stat().st_size).encode())
     target = folder / f"demo-{'full' if full else 'slice'}-{stamp.hexdigest()[:12]}"
-    if (target / "complete").exists():
+    # Hidden, so that the loader passes over it; that of earlier releases it would refuse.
+    complete = target / ".complete"
+    (target / "complete").unlink(missing_ok=True)
+    if complete.exists():
         return target
     target.mkdir(parents=True, exist_ok=True)
     ontology = read_ontology(data)
@@ -150,7 +153,7 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
     _write(target / "entities.jsonl", entities)
     _write(target / "passages.jsonl", passages)
     _write(target / "relations.jsonl", relations)
-    (target / "complete").touch()
+    complete.touch()
     return target
 
 

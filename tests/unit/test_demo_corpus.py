@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from docstokg.loading.rejects import RejectLog
+from docstokg.loading.sources import find_files
 from docstokg_local.demo_corpus import CENTRE, read_ontology, write_corpus
 
 OBO = """format-version: 1.2
@@ -113,3 +115,13 @@ def test_the_same_data_is_written_once(data: Path, tmp_path: Path):
     before = (folder / "passages.jsonl").stat().st_mtime_ns
     assert write_corpus(tmp_path / "out", False, data) == folder
     assert (folder / "passages.jsonl").stat().st_mtime_ns == before
+
+
+def test_the_loader_reads_all_that_is_written(data: Path, tmp_path: Path):
+    folder = write_corpus(tmp_path / "out", False, data)
+    (folder / "complete").touch()  # Earlier releases marked a whole corpus so.
+    assert write_corpus(tmp_path / "out", False, data) == folder
+    with RejectLog() as rejects:
+        names = {file.path.name for file in find_files([folder], rejects)}
+        assert rejects.count == 0
+    assert names == {"entities.jsonl", "passages.jsonl", "relations.jsonl"}
