@@ -10,7 +10,7 @@ def piece_starts(text: str) -> list[int]:
     """List where word pieces may begin, in code points, at most 3 letters or 2 digits each.
 
     In this project's own documents no stretch of 250 pieces of the local encoder counts less
-    (tests/unit/test_loading_documents.py); a run of rare letters can.
+    (tests/unit/test_loading_documents.py); a run of rare letters or digits can.
     """
     starts: list[int] = []
     for match in _WORD.finditer(text):

@@ -144,10 +144,10 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     """
     fields = document.fields
     title = (fields.get("title") or document.outline.title)[:LONGEST_TITLE]
-    known_as = () if title else (Path(name).stem[:LONGEST_TITLE],)
-    anchors = heading_anchors(document.outline.blocks)
     # Encoders read the name where there is no title: it takes its room in every chunk.
-    shown = title or known_as[0]
+    shown = title or Path(name).stem[:LONGEST_TITLE]
+    known_as = () if title else (shown,)
+    anchors = heading_anchors(document.outline.blocks)
     cuts = cut_document(document.outline, document.body, shown, counter, anchors)
     for number, cut in enumerate(_all_cuts(document, cuts)):
         section = cut.section
