@@ -423,7 +423,9 @@ def demo(
     """Build a small store from the Human Phenotype Ontology and ask it a question."""
     from docstokg_local.demo import run_demo
 
-    raise typer.Exit(DONE if run_demo(_wiring(index, graph), full) else NOT_GOOD)
+    given = (("--index", index), ("--graph", graph))
+    options = [word for name, url in given if url is not None for word in (name, url)]
+    raise typer.Exit(DONE if run_demo(_wiring(index, graph), full, options) else NOT_GOOD)
 
 
 def main() -> None:

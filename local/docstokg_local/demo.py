@@ -1,5 +1,9 @@
 """`docstokg demo`: from nothing to a cited answer about seizures, on one machine."""
 
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -19,19 +23,26 @@ from docstokg_local.display import (
     show_answer,
     show_load,
     show_problem,
+    snippet_line,
 )
 from docstokg_local.load_stores import stores_of
 
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
-SECOND = "Which disease comes with loss of bladder control?"
+SECOND = "What is associated with loss of bladder control?"
 """No page of the corpus calls it that: a name in the graph leads to the pages that say it."""
+
+THIRD = "Which abnormalities does Angelman syndrome show?"
+"""What a user is told to ask next."""
 
 SHOWN = 8
 MODEL_READS = 5
 
 
-def run_demo(wiring: Wiring, full: bool) -> bool:
-    """Build the corpus, load it, ask the question; True when it was answered."""
+def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
+    """Build the corpus, load it, ask the question; True when it was answered.
+
+    `options`: those that named the stores, for the command a user is shown to go on with.
+    """
     from docstokg_local.workflow import LocalWorkflow
 
     out, err = screen(), notes()
@@ -65,10 +76,8 @@ def run_demo(wiring: Wiring, full: bool) -> bool:
     _show_second(workflow, out)
     store = wiring.settings.index_url
     out.print(f"\nstore {store}, files {_short(corpus)}", style="dim")
-    out.print(
-        'next: docstokg ask "Which diseases show febrile seizures?" --synthesize extractive',
-        style="dim",
-    )
+    words = shlex.join([*options, "--synthesize", "extractive"])
+    out.print(f'next: {program()} ask "{THIRD}" {words}', style="dim", markup=False)
     return not rejects.count
 
 
@@ -85,14 +94,26 @@ def _show_second(workflow: Workflow, out: Console) -> None:
     out.print(f"\nsecond question: {SECOND}", style="bold")
     alone = {citation["uuid"]: citation["rank"] for citation in found[False]}
     for citation in found[True][:MODEL_READS]:
-        if not citation["kg_evidence"] or alone.get(citation["uuid"], 99) <= MODEL_READS:
+        evidence, place = citation["kg_evidence"], alone.get(citation["uuid"])
+        # A passage that is only related to what the question names shows nothing to a reader.
+        if not evidence or evidence["match_type"] != "direct_mention":
+            continue
+        if place is not None and place <= MODEL_READS:
             continue
         for line in path_drawing(citation):
             out.print(line, highlight=False, markup=False)
-        place = alone.get(citation["uuid"])
         was = f"has it at place {place}" if place else "does not find it"
         out.print(f"search alone {was}; a model reads the first {MODEL_READS}", style="dim")
-        out.print(" ".join(citation["snippet"].split())[:300], highlight=False, markup=False)
+        out.print(snippet_line(citation), highlight=False, markup=False)
+
+
+def program() -> str:
+    """Name this program as a shell finds it: by its name alone only where that leads here."""
+    place = Path(sys.argv[0])
+    known = shutil.which(place.name)
+    if known is not None and Path(known).resolve() == place.resolve():
+        return place.name
+    return shlex.quote(sys.argv[0])
 
 
 def _short(path: Path) -> str:

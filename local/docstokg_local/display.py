@@ -222,10 +222,7 @@ def _show_citation(out: Console, citation: dict[str, Any]) -> None:
     span = f"{citation['char_start']}..{citation['char_end']} of the {citation['offset_base']}"
     place = f"{citation['chunk_id']}, characters {span}, sha256 {citation['text_sha256'][:12]}"
     _indented(out, Text(place, style="dim"))
-    snippet = " ".join(citation["snippet"].split())
-    if len(snippet) > SNIPPET_SHOWN:
-        snippet = snippet[: SNIPPET_SHOWN - 3] + "..."
-    _indented(out, Text(snippet))
+    _indented(out, Text(snippet_line(citation)))
     if path := path_line(citation):
         _indented(out, Text.assemble(("graph: ", "magenta"), path))
 
@@ -236,6 +233,12 @@ def _indented(out: Console, text: Text) -> None:
         out.print(Padding(text, (0, 0, 0, INDENT)))
     else:
         out.print(" " * INDENT, text, sep="")
+
+
+def snippet_line(citation: dict[str, Any]) -> str:
+    """Give a citation's snippet on one line, its end left out where it is long."""
+    snippet = " ".join(citation["snippet"].split())
+    return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 
 
 def path_line(citation: dict[str, Any]) -> str:

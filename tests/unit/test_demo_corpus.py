@@ -8,6 +8,7 @@ import pytest
 
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.sources import find_files
+from docstokg_local.demo import program
 from docstokg_local.demo_corpus import CENTRE, read_ontology, write_corpus
 
 OBO = """format-version: 1.2
@@ -125,3 +126,16 @@ def test_the_loader_reads_all_that_is_written(data: Path, tmp_path: Path):
         names = {file.path.name for file in find_files([folder], rejects)}
         assert rejects.count == 0
     assert names == {"entities.jsonl", "passages.jsonl", "relations.jsonl"}
+
+
+def test_the_next_command_is_one_a_shell_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    here, other = tmp_path / "here", tmp_path / "other"
+    for folder in (here, other):
+        folder.mkdir()
+        (folder / "docstokg").touch(mode=0o755)
+    monkeypatch.setattr("sys.argv", [str(here / "docstokg")])
+    monkeypatch.setenv("PATH", str(here))
+    assert program() == "docstokg"
+    for elsewhere in (other, tmp_path):
+        monkeypatch.setenv("PATH", str(elsewhere))
+        assert program() == str(here / "docstokg")
