@@ -25,7 +25,16 @@ from docstokg_local import services
 from docstokg_local.services import Endpoint, Which
 from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import ask as bare
-from tests.faults.real_stores import ask, client, eventually, load_corpus, reasons, stopped, warm
+from tests.faults.real_stores import (
+    ASK,
+    ask,
+    client,
+    eventually,
+    load_corpus,
+    reasons,
+    stopped,
+    warm,
+)
 from tests.proxy import Proxy
 from tests.services import CACHE, SERVICES, own_home, server, start_own
 
@@ -132,10 +141,14 @@ def test_no_connection_is_left_behind(place: Place, proxy: Proxy) -> None:
 
 
 def test_a_hung_server(place: Place) -> None:
+    """The deadline is over before the passages are given up, or they are given up before it."""
     with client(place.settings, **place.models) as opened:
         warm(opened)
         with stopped(place.at.pid):
-            ask(opened, status=503)
+            assert ask(opened, status=504)["code"] == "deadline_exceeded"
+            patient = {**ASK, "budget": {"timeout_s": 20}}
+            lost = opened.post("/v1/answer", json=patient)
+            assert (lost.status_code, lost.json()["code"]) == (503, "nothing_to_cite")
         warm(opened)
         assert reasons(ask(opened)) == set()
 
