@@ -54,7 +54,9 @@ class Serving:
             if found := re.search(r"listening on http://([\d.]+):(\d+)", line):
                 self.host, self.port = found[1], int(found[2])
                 break
-        else:
+        else:  # it ended without listening
+            self.process.stderr.close()
+            self.process.wait(40)
             raise AssertionError("".join(self.said))
         self.url = f"http://{self.host}:{self.port}"
         self.rest: list[str] = []
