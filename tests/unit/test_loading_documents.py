@@ -106,6 +106,12 @@ def test_what_front_matter_tells_of_the_document_is_a_stretch(tmp_path, front, s
     assert {chunk.title for chunk in chunks} == {"Removal"}
 
 
+def test_a_long_heading_above_a_short_one_takes_its_room_in_the_first_chunk():
+    above = "on and on it goes " * 3 + "again and again it goes on and on " * 4
+    text = f"# T\n\n## {above}\n\n### {'below ' * 20}\n\n" + "It goes on and on. " * 120
+    check_stretches(text, cut(text))
+
+
 def test_headings_cut_and_generic_ones_name_nothing(tmp_path):
     _, chunks = chunks_of(
         tmp_path / "guide.md",

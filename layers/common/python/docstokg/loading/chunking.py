@@ -75,7 +75,8 @@ class _Cutter:
         over = tuple(block.label for block in section.above if block.label)
         own = (*over, section.heading.label) if section.heading and section.heading.label else over
         own = own[1:] if own and own[0] == self._title else own
-        room = self._room(own)
+        # The first chunk has its own heading in its text, and may have room for others above it.
+        room = min(self._room(own), self._room(own[:-1]))
         first = True
         for span, label in self._packed(units, room, ""):
             below = own[:-1] if first and section.heading is not None else own
