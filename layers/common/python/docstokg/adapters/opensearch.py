@@ -13,7 +13,6 @@ from docstokg.adapters.opensearch_layout import Json, facts_alias, feature_name,
 from docstokg.adapters.opensearch_server import (
     Connection,
     Server,
-    error_text,
     index_notes,
     schema_checked,
 )
@@ -120,7 +119,7 @@ class OpenSearchIndex:
             for found in answer["docs"]:
                 if "error" in found:
                     failed.append(found["_id"])
-                    cause = cause or error_text(found["error"])
+                    cause = cause or _cause(found["error"])
                 elif found["found"] and _visible_to(
                     shown := json.loads(found["fields"]["shown"][0]), scope, groups
                 ):
@@ -373,13 +372,18 @@ def _kinds(error: object) -> set[str]:
     return own.union(*(_kinds(part) for part in error.values()))
 
 
+def _cause(error: object) -> str:
+    """Name the kinds of an error; its own words may quote the question, which logs never hold."""
+    return ", ".join(sorted(_kinds(error))) or "an error without a type"
+
+
 def _result(query: ChannelQuery, child: Json) -> ChannelResult:
     if "error" in child:
         late = CANCELLED in _kinds(child["error"]) or child.get("status") in (408, 504)
         return ChannelResult(
             channel=query.channel,
             failure="timeout" if late else "unavailable",
-            cause=error_text(child["error"]),
+            cause=_cause(child["error"]),
         )
     cause = None
     if child["timed_out"]:
