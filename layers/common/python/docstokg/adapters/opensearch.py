@@ -267,15 +267,14 @@ class Rarity:
     holders: Mapping[str, int] = field(default_factory=dict)
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
-        """Give the features of positive weight with weight times `rarity`, heaviest first."""
+        """Give the tokens of positive weight with weight times `rarity`, heaviest first."""
         found = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
             found = {
                 token: weight * rarity(self.holders.get(feature_name(token), 0), self.chunks)
                 for token, weight in found.items()
             }
-        heaviest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
-        return [(feature_name(token), weight) for token, weight in heaviest]
+        return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
 
 
 def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> str:
