@@ -16,10 +16,10 @@ function layout(nodes, edges) {
     node.x = WIDTH / 2 + radius * Math.cos(angle) * 1.6;
     node.y = HEIGHT / 2 + radius * Math.sin(angle);
   });
-  const ideal = Math.sqrt((WIDTH * HEIGHT) / Math.max(8, nodes.length)) * 0.75;
+  const ideal = Math.sqrt((WIDTH * HEIGHT) / Math.max(8, nodes.length)) * 0.6;
   for (let round = 0; round < ROUNDS; round += 1) {
     const heat = 14 * (1 - round / ROUNDS);
-    for (const node of nodes) { node.dx = (WIDTH / 2 - node.x) * 0.02; node.dy = (HEIGHT / 2 - node.y) * 0.04; }
+    for (const node of nodes) { node.dx = (WIDTH / 2 - node.x) * 0.06; node.dy = (HEIGHT / 2 - node.y) * 0.12; }
     for (let i = 0; i < nodes.length; i += 1) {
       for (let j = i + 1; j < nodes.length; j += 1) {
         const [a, b] = [nodes[i], nodes[j]];

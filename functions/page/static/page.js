@@ -262,10 +262,10 @@ function choose(rank, focus, support = null) {
   text.append(slice(full, at));
   const path = citation.kg_path.length > 1 ? element("p", { class: "why" }, `path: ${pathWords(citation)}`) : null;
   const link = /^https?:\/\//i.test(citation.uri ?? "") ? element("a", { href: citation.uri, rel: "noreferrer noopener", target: "_blank" }, "open the source") : null;
-  $("passage").replaceChildren(
+  $("passage").replaceChildren(...[
     element("p", {}, element("span", { class: "name" }, `[${rank}] ${place(citation)}`), " ", link),
     text, path,
-    element("p", { class: "why" }, `characters ${citation.char_start} to ${citation.char_end} of the ${citation.offset_base}, sha256 ${citation.text_sha256.slice(0, 12)}…, ${whyFound(citation)}`));
+    element("p", { class: "why" }, `characters ${citation.char_start} to ${citation.char_end} of the ${citation.offset_base}, sha256 ${citation.text_sha256.slice(0, 12)}…, ${whyFound(citation)}`)].filter(Boolean));
   if (focus) $("reader").focus({ preventScroll: matchMedia("(min-width: 50rem)").matches });
 }
 
