@@ -148,17 +148,24 @@ def judge_of(weights: Weights) -> Judge:
 
 def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examination:
     """Compare a claim (without markers) with the passages it cites, by words alone."""
-    spans = [(passage, span) for passage in passages for span in sentence_spans(passage.text)]
-    sources = [
-        number for number, passage in enumerate(passages) for _ in sentence_spans(passage.text)
+    spans = [
+        (number, span)
+        for number, passage in enumerate(passages)
+        for span in sentence_spans(passage.text)
     ]
-    texts = [passage.text[span.start : span.end] for passage, span in spans]
+    texts = [passages[number].text[span.start : span.end] for number, span in spans]
     if not texts:
         return Examination(claim, (), {}, (), quoted=False)
     heading = " ".join(passage.header for passage in passages)
-    alignment = align(read_claim(claim, fitted.weigh), texts, heading, sources)
+    alignment = align(
+        read_claim(claim, fitted.weigh), texts, heading, [number for number, _ in spans]
+    )
     best = alignment.order[:MOST_EVIDENCE]
-    evidence = tuple(_evidence(*spans[place], _score(alignment, place)) for place in best)
+    evidence = tuple(
+        _evidence(passages[number], span, _score(alignment, place))
+        for place in best
+        for number, span in (spans[place],)
+    )
     return Examination(
         claim=claim,
         evidence=evidence,
