@@ -92,9 +92,8 @@ def _failed(run: Run, given: RespondInput) -> Reply:
     status = failure.status if failure is not None else 500
     code = failure.code if failure is not None else "internal_error"
     detail = failure.detail if failure is not None else "The request could not be completed."
-    if run.clock() * 1000 > plan.deadline_ms:
-        status, code = 504, "deadline_exceeded"
-        detail = "The deadline passed before any passage could be read."
+    if failure is None and run.clock() * 1000 > plan.deadline_ms:
+        status, code, detail = 504, "deadline_exceeded", "The deadline passed."
     telemetry.count("rag_requests_total", route=plan.route, status=str(status))
     for reason in run.degraded:
         telemetry.count("rag_degraded_requests_total", reason=reason)
