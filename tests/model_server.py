@@ -33,6 +33,8 @@ class ModelServer:
     port: int = 0
     tamper: Callable[[str, Any], Any] | None = None
     failing_models: set[str] = field(default_factory=set)
+    key: str | None = None
+    """The one bearer key that is taken; None = any."""
 
     @property
     def url(self) -> str:
@@ -69,6 +71,8 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
             mode = state.mode
             if body.get("model") in state.failing_models:
                 mode = "error_500"
+            if state.key and self.headers.get("Authorization") != f"Bearer {state.key}":
+                mode = "unauthorized"
             if state.released.is_set():
                 # A kept-alive connection must not outlive the server.
                 self.close_connection = True

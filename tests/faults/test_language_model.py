@@ -11,7 +11,14 @@ from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
 from docstokg.domain.notices import ABSTENTION
-from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, WrongAnswer
+from docstokg.errors import (
+    DocsToKGError,
+    QuotaExceeded,
+    Refused,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from functions.synthesize.synthesize import synthesize
@@ -93,7 +100,7 @@ def test_a_good_answer_with_tokens_and_cost(server: ModelServer) -> None:
         ("refuse_429", QuotaExceeded),
         ("error_500", Unavailable),
         ("error_503", Unavailable),
-        ("unauthorized", Unavailable),
+        ("unauthorized", Refused),
         ("not_found", Unavailable),
         ("break_off", Unavailable),
         ("not_json", DocsToKGError),

@@ -8,6 +8,7 @@ DocsToKGError
 │   └── QuotaExceeded         it refused because of too many calls
 └── Permanent                 trying again will not help
     ├── Misconfigured         a setting is wrong; the message says which
+    │   └── Refused           a dependency did not take our credential, which may be an old one
     ├── WrongAnswer           a dependency answered something that breaks its own contract
     ├── PlanRejected          the plan guard refused a query
     ├── InvalidCursor         a cursor of another request, or a forged one
@@ -46,6 +47,10 @@ class Permanent(DocsToKGError):
 
 class Misconfigured(Permanent):
     """A setting is wrong."""
+
+
+class Refused(Misconfigured):
+    """A dependency did not take our credential, which may have been rotated since it was read."""
 
 
 class WrongAnswer(Permanent):

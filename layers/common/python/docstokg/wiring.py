@@ -1,6 +1,7 @@
 """The one place where ports meet adapters; vendors are imported inside the factories only."""
 
 import functools
+import math
 import os
 import threading
 import time
@@ -8,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from docstokg.errors import DocsToKGError, Misconfigured, cause
+from docstokg.errors import DocsToKGError, Misconfigured, Refused, cause
 from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
     CallCounter,
@@ -41,6 +42,10 @@ WARM_TIME_S = 6.0
 RESTORE_TIME_S = 3.0
 """Lambda gives the hooks after a restore 10 s, of which secrets may take 5."""
 SECRETS_TIME_S = 300.0
+REFUSED_TIME_S = 10.0
+"""A secret that is still the refused one is not read again before."""
+READ_AGAIN_S = 1.0
+"""For each secret, inside a request whose credential was refused."""
 CALL_MARGIN_S = 2.0
 
 
@@ -464,14 +469,18 @@ def _metric_sink(settings: Settings) -> MetricSink | None:
     return EmfSink(settings.environment)
 
 
-def with_secrets(settings: Settings) -> Settings:
-    """Fill in the credentials that `DOCSTOKG_SECRETS` names, read once; see adapters.secrets."""
+def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:
+    """Fill in the credentials that `DOCSTOKG_SECRETS` names, read once; see adapters.secrets.
+
+    `time_s`: seconds for each secret, when there are fewer than at a start.
+    """
     if not settings.secrets:
         return settings
-    from docstokg.adapters.secrets import read_secrets
+    from docstokg.adapters.secrets import TIME_S, read_secrets
 
     ids = settings.secrets.replace(",", " ").split()
-    return Settings.model_validate(settings.model_dump() | read_secrets(ids, CREDENTIALS))
+    found = read_secrets(ids, CREDENTIALS, time_s=time_s or TIME_S)
+    return Settings.model_validate(settings.model_dump() | found)
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -485,8 +494,9 @@ class Entry:
 
     A snapshot is taken when a version is published and restored hours or weeks later: its
     connections are dead, what it knew is old, and its secrets may have been filled in or changed
-    since. Models stay, everything else is made anew; and every SECRETS_TIME_S a running process
-    looks whether a secret has another value, so that a rotation needs no deploy.
+    since. Models stay, everything else is made anew. Every SECRETS_TIME_S, and at once when a
+    credential was refused, a running process looks whether a secret has another value: a rotation
+    needs no deploy, and the event that met it is answered again with the new one.
     """
 
     def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
@@ -495,13 +505,25 @@ class Entry:
         self._wiring = Wiring(self._settings)
         self._handler = build(self._wiring)
         self._read_at = time.monotonic()
+        self._refused_at = -math.inf
+        self._refusal = False
+        self._wiring.telemetry.heed = self._heed
         self._prepare(WARM_TIME_S)
 
     def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
         """Answer one event; `Handler`."""
         if self._bare.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
             self._look()
+        self._refusal = False
         try:
+            try:
+                answer = self._handler(event, context)
+            except Refused:
+                if not self._refreshed():
+                    raise
+            else:
+                if not (self._refusal and self._refreshed()):
+                    return answer
             return self._handler(event, context)
         finally:
             self._wiring.telemetry.flush()
@@ -515,18 +537,31 @@ class Entry:
         self._renew(self._current())
         self._prepare(RESTORE_TIME_S)
 
-    def _look(self) -> None:
-        found = self._current()
-        if found != self._settings:
-            self._wiring.telemetry.log("INFO", "secrets_changed")
-            self._wiring.close()
-            self._renew(found)
+    def _heed(self, error: Exception) -> None:
+        self._refusal = self._refusal or isinstance(error, Refused)
 
-    def _current(self) -> Settings:
+    def _refreshed(self) -> bool:
+        """Read the secrets after a refusal; whether there is a new one to try."""
+        if not self._bare.secrets or time.monotonic() - self._refused_at < REFUSED_TIME_S:
+            return False
+        self._refused_at = time.monotonic()
+        return self._look(READ_AGAIN_S)
+
+    def _look(self, time_s: float | None = None) -> bool:
+        """Take over what the secrets say now; whether that was anything new."""
+        found = self._current(time_s)
+        if found == self._settings:
+            return False
+        self._wiring.telemetry.log("INFO", "secrets_changed")
+        self._wiring.close()
+        self._renew(found)
+        return True
+
+    def _current(self, time_s: float | None = None) -> Settings:
         """Give the settings with secrets as they are now, or as they were while unreadable."""
         self._read_at = time.monotonic()
         try:
-            return with_secrets(self._bare)
+            return with_secrets(self._bare, time_s)
         except DocsToKGError as exc:
             self._wiring.telemetry.log("WARNING", "secrets_unreadable", error=str(exc))
             return self._settings

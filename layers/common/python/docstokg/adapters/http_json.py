@@ -17,6 +17,7 @@ from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
     QuotaExceeded,
+    Refused,
     Retryable,
     Timeout,
     Unavailable,
@@ -62,8 +63,9 @@ class Endpoint:
     def post(self, payload: Mapping[str, Any], timeout_s: float) -> Any:
         """Send and return parsed JSON within `timeout_s` in all.
 
-        `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Unavailable` (refused, other statuses,
-        broken off), `WrongAnswer` (no JSON). Messages never hold what was sent.
+        `CircuitOpen`, `Timeout`, `QuotaExceeded` (429), `Refused` (401, 403), `Unavailable` (no
+        connection, other statuses, broken off), `WrongAnswer` (no JSON). Messages never hold what
+        was sent.
         """
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
         return self._breaker.call(lambda: self._within(body, timeout_s), timeout_s)
@@ -98,6 +100,8 @@ class Endpoint:
                 response, data = self._exchange(self._opened(timeout_s), body)
         if response.status == http.HTTPStatus.TOO_MANY_REQUESTS:
             raise QuotaExceeded(f"{self._host()} refused because of too many calls")
+        if response.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
+            raise Refused(f"{self._host()} refused the key ({response.status})")
         if response.status != http.HTTPStatus.OK:
             raise Unavailable(f"{self._host()} answered with status {response.status}")
         if len(data) > _LONGEST_ANSWER:
@@ -161,7 +165,7 @@ def first_that_answers[Answer](
         share = left if position == len(endpoints) - 1 else 0.6 * left
         try:
             answer = endpoint.post(payload, share)
-        except (Retryable, WrongAnswer) as exc:
+        except (Retryable, WrongAnswer, Refused) as exc:
             error = exc
             continue
         try:

@@ -7,7 +7,14 @@ from typing import Any
 
 from docstokg.adapters.bounded import within
 from docstokg.contracts.completion import Completion
-from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, WrongAnswer
+from docstokg.errors import (
+    DocsToKGError,
+    QuotaExceeded,
+    Refused,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
 
 # Names of our own list that providers know under a dated name.
 PROVIDER_NAMES = {"claude-3-haiku": "anthropic/claude-3-haiku-20240307"}
@@ -47,8 +54,8 @@ class LiteLlm:
         """Return one completion within `timeout_s` seconds in all, import and dripping included.
 
         litellm's own timeout only bounds the wait between bytes. `Timeout`, `QuotaExceeded` (429),
-        `Unavailable` (refused, 4xx, 5xx, broken off) and `WrongAnswer` (no text where text
-        should be).
+        `Refused` (401), `Unavailable` (no connection, 4xx, 5xx, broken off) and `WrongAnswer` (no
+        text where text should be).
         """
         if self._base_url is None and self._api_key is None:
             raise Unavailable(
@@ -145,6 +152,7 @@ def _translated(error: Exception, model: str) -> Exception:
         ("Timeout", Timeout, "did not answer in time"),
         ("APITimeoutError", Timeout, "did not answer in time"),
         ("RateLimitError", QuotaExceeded, "refused because of too many calls"),
+        ("AuthenticationError", Refused, "refused the key"),
         ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
         ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
         ("OpenAIError", Unavailable, f"failed ({type(error).__name__})"),

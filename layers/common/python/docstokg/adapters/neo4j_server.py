@@ -18,7 +18,14 @@ from neo4j import (
 )
 from neo4j import exceptions as vendor
 
-from docstokg.errors import DocsToKGError, Misconfigured, Timeout, Unavailable, WrongAnswer
+from docstokg.errors import (
+    DocsToKGError,
+    Misconfigured,
+    Refused,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
 
 PLAN_S = 60.0
 Returned = TypeVar("Returned")
@@ -28,7 +35,8 @@ logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what it tells is
 _BY_CODE: tuple[tuple[str, type[DocsToKGError], str], ...] = (
     ("Neo.ClientError.Transaction.TransactionTimedOut", Timeout, "ended the query: out of time"),
     ("Neo.TransientError.", Unavailable, "cannot serve this now"),
-    ("Neo.ClientError.Security.", Misconfigured, "refused the credentials"),
+    ("Neo.ClientError.Security.Forbidden", Misconfigured, "does not allow this to our user"),
+    ("Neo.ClientError.Security.", Refused, "refused the credentials"),
     ("Neo.ClientError.Statement.AccessMode", Misconfigured, "allows reading only"),
     ("Neo.ClientError.General.ForbiddenOnReadOnlyDatabase", Misconfigured, "is read only"),
     ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", Misconfigured, "is read only"),

@@ -18,6 +18,7 @@ from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
     QuotaExceeded,
+    Refused,
     Timeout,
     Unavailable,
     WrongAnswer,
@@ -33,7 +34,7 @@ for name in ("opensearch", "urllib3"):
 TRANSLATION: tuple[tuple[type[Exception], type[DocsToKGError], str], ...] = (
     (vendor.ConnectionTimeout, Timeout, "did not answer in time"),
     (vendor.ConnectionError, Unavailable, "could not be reached, or broke off"),
-    (vendor.AuthenticationException, Misconfigured, "refused the credentials"),
+    (vendor.AuthenticationException, Refused, "refused the credentials"),
     (vendor.AuthorizationException, Misconfigured, "does not allow this with these credentials"),
     (vendor.SerializationError, WrongAnswer, "sent something that is not JSON"),
 )

@@ -11,23 +11,27 @@ TIME_S = 5.0
 
 
 def read_secrets(
-    ids: Iterable[str], allowed: Iterable[str], service: AwsService | None = None
+    ids: Iterable[str],
+    allowed: Iterable[str],
+    service: AwsService | None = None,
+    time_s: float = TIME_S,
 ) -> dict[str, str]:
     """Give the settings in the named Secrets Manager secrets, merged in the order given.
 
     Each secret is a JSON object whose fields are names of settings among `allowed`; a foreign
-    field is `Misconfigured`, so that a secret cannot change what is not a credential.
+    field is `Misconfigured`, so that a secret cannot change what is not a credential. `time_s`:
+    seconds for each secret.
     """
     service = service or AwsService("secretsmanager")
     permitted = frozenset(allowed)
     merged: dict[str, str] = {}
     for secret_id in ids:
-        merged.update(_fields(secret_id, _value(service, secret_id), permitted))
+        merged.update(_fields(secret_id, _value(service, secret_id, time_s), permitted))
     return merged
 
 
-def _value(service: AwsService, secret_id: str) -> Any:
-    answer = service.call(lambda client: client.get_secret_value(SecretId=secret_id), TIME_S)
+def _value(service: AwsService, secret_id: str, time_s: float) -> Any:
+    answer = service.call(lambda client: client.get_secret_value(SecretId=secret_id), time_s)
     try:
         return json.loads(answer["SecretString"])
     except (KeyError, ValueError):
