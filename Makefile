@@ -5,6 +5,7 @@
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 ENV ?= dev
+# The checkout's own store: a .docstokg/ in the folder wins over the user's data folder.
 # A company's own certificate authority is in the system's store, not in the one uv brings.
 export UV_SYSTEM_CERTS := 1
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
@@ -13,7 +14,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 demo: ## set up, build the demo store, ask the demo question (INDEX=, GRAPH=: other stores)
-	@scripts/setup $(LOCK) && .venv/bin/docstokg demo $(STORES)
+	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg demo $(STORES)
 
 test: ## set up and run every test this machine can run
 	@scripts/setup requirements.lock && $(PYTEST)
@@ -22,7 +23,7 @@ check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 
 serve: ## the HTTP API on 127.0.0.1:8080
-	@scripts/setup $(LOCK) && .venv/bin/docstokg serve $(STORES)
+	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg serve $(STORES)
 
 services: ## start a real OpenSearch and Neo4j on loopback
 	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.services start

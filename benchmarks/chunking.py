@@ -27,8 +27,8 @@ from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
-from docstokg_local.cli import settings_of
 from docstokg_local.load_stores import stores_of
+from docstokg_local.stores import settings_of
 from docstokg_local.workflow import LocalWorkflow
 
 BUDGET_TOKENS = 1000

@@ -23,9 +23,9 @@ from docstokg.domain.slice_graph import WEIGHTS, Weights
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
-from docstokg_local.cli import settings_of
 from docstokg_local.display import TerminalProgress
 from docstokg_local.evaluation import Question, metrics, read_questions
+from docstokg_local.stores import settings_of
 from functions.expand.expand import explore, order_of, ranked
 from functions.retrieve import handler as retrieve_step
 from functions.validate import handler as validate_step

@@ -24,7 +24,7 @@ from docstokg.contracts.response import RAGResponse
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
-from docstokg_local.cli import settings_of
+from docstokg_local.stores import settings_of
 from docstokg_local.verify import StoreSources, check_response
 from docstokg_local.workflow import LocalWorkflow
 

@@ -40,8 +40,8 @@ from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli import settings_of
 from docstokg_local.load_stores import stores_of
+from docstokg_local.stores import settings_of
 
 NAMESPACE = "bench"
 BATCH = 1000

@@ -14,9 +14,9 @@ from pathlib import Path
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
-from docstokg_local.cli import settings_of
 from docstokg_local.display import TerminalProgress
 from docstokg_local.evaluation import TOP_K, documents, metrics
+from docstokg_local.stores import settings_of
 from docstokg_local.workflow import LocalWorkflow
 
 SHOWN = ("ndcg@10", "recall@10", "mrr")

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+# No test finds or makes a store of the person who runs it.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="docstokg-data-")
 
 # A property is about values: on a busy machine any example may take seconds.
 settings.register_profile("values", deadline=None)

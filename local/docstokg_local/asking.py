@@ -3,13 +3,23 @@
 import base64
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import typer
 from ulid import ULID
 
 from docstokg.contracts.envelope import Envelope, Route
 from docstokg.ports import Workflow
 from docstokg_local.authentication import EVERYBODY
+from docstokg_local.printing import say
+
+if TYPE_CHECKING:
+    from docstokg.wiring import Wiring
+
+SYNTHESIS_TOKENS = 512
+Shown = Literal["all", "answer", "json"]
+NAMED = 5
+"""How many namespaces an empty one is told apart from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,18 @@ class Outcome:
 
     status: int
     body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the options of `docstokg ask` say; None where they say nothing."""
+
+    question: str | None
+    namespace: str | None = None
+    synthesize: str | None = None
+    top_k: int | None = None
+    filters: tuple[str, ...] = ()
+    graph: bool = True
 
 
 def ask(workflow: Workflow, request: dict[str, Any], route: Route = "answer") -> Outcome:
@@ -32,3 +54,144 @@ def ask(workflow: Workflow, request: dict[str, Any], route: Route = "answer") ->
         )
     )
     return Outcome(reply.statusCode, json.loads(reply.body))
+
+
+def request_of(wanted: Wanted, fields: dict[str, Any]) -> dict[str, Any]:
+    """Give the RAGRequest: the file's fields, over them the options.
+
+    Wrong usage is `typer.BadParameter`.
+    """
+    made = dict(fields)
+    if wanted.question is not None:
+        made["query"] = wanted.question
+    if "query" not in made:
+        raise typer.BadParameter("give a QUESTION, or --request FILE with a query")
+    if wanted.namespace is not None:
+        made["namespace"] = wanted.namespace
+    if wanted.top_k is not None:
+        made["top_k"] = wanted.top_k
+    if wanted.filters:
+        made["filter"] = {**_mapping(made, "filter"), **filter_of(wanted.filters)}
+    if not wanted.graph:
+        made["kg_expansion"] = {**_mapping(made, "kg_expansion"), "enabled": False}
+    return made if wanted.synthesize is None else with_answer(made, wanted.synthesize)
+
+
+def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
+    """Ask for an answer by this model, too."""
+    synthesis = {**_mapping(request, "synthesis"), "enabled": True, "model": model}
+    budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **_mapping(request, "budget")}
+    return {**request, "synthesis": synthesis, "budget": budget}
+
+
+def filter_of(given: tuple[str, ...]) -> dict[str, list[Any]]:
+    """Read `KEY=VALUE` options; a value that reads as a number or a truth fits as that too."""
+    found: dict[str, list[Any]] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            hint = "e.g. --filter doc_id=handbook.md"
+            raise typer.BadParameter(f"{text!r} is not KEY=VALUE, {hint}", param_hint="--filter")
+        found.setdefault(key.strip(), []).extend(_readings(value))
+    return found
+
+
+def _readings(value: str) -> list[Any]:
+    try:
+        read = json.loads(value, parse_constant=str)
+    except ValueError:
+        return [value]
+    return [value, read] if isinstance(read, bool | int | float) else [value]
+
+
+def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: int) -> bool:
+    """Ask and print what was wanted of the result, at most so many citations; True when answered.
+
+    Everything but the result itself is said on standard error, each fault with its cause and cure.
+    """
+    from docstokg_local.display import print_json, show_answer, show_problem
+    from docstokg_local.workflow import LocalWorkflow
+
+    if shown != "json" and (missing := _no_store(wiring)):
+        say(f"docstokg: {missing}", err=True)
+        return False
+    outcome = ask(LocalWorkflow(wiring), request)
+    if shown == "json":
+        print_json(outcome.body)
+        return outcome.status == 200
+    if outcome.status != 200:
+        if outcome.status in (503, 504):
+            _show_causes(wiring, outcome.body)
+        else:
+            show_problem(outcome.body)
+        return False
+    if shown == "answer":
+        return _say_answer(outcome.body)
+    show_answer(outcome.body, most)
+    if not outcome.body["citations"]:
+        _say_what_is_loaded(wiring, request)
+    return True
+
+
+def _say_answer(body: dict[str, Any]) -> bool:
+    """Print the answer alone; without one, why, and False."""
+    if body["answer"]:
+        say(body["answer"])
+        return True
+    for warning in body["warnings"]:
+        say(f"docstokg: {warning}", err=True)
+    say("docstokg: there is no answer; without --answer-only the passages are shown", err=True)
+    return False
+
+
+def _no_store(wiring: "Wiring") -> str | None:
+    """Say that the store's file is not there, and what makes one."""
+    from docstokg.wiring import sqlite_path
+
+    path = sqlite_path(wiring.settings.index_url)
+    if path is None or path.exists():
+        return None
+    return (
+        f"nothing is loaded: {path} is not there. Load something with `docstokg load FOLDER` or "
+        "`docstokg demo`, or name another store with --index"
+    )
+
+
+def _show_causes(wiring: "Wiring", problem: dict[str, Any]) -> None:
+    """Say which part is missing and how to get it, as `doctor` does, instead of a list of codes."""
+    from docstokg_local.display import notes
+    from docstokg_local.doctor import examine
+
+    err = notes()
+    late = problem.get("status") == 504
+    err.print("The time for this question ran out." if late else "No passage could be read.")
+    missing = [found for found in examine(wiring) if found.state == "missing"]
+    for found in missing:
+        err.print(f"  {found.part}: {found.said}", markup=False)
+        if found.remedy:
+            err.print(f"    -> {found.remedy}", markup=False)
+    if not missing:
+        cure = "give it more time: budget.timeout_s in --request FILE" if late else "try again"
+        err.print(f"  every part answers now: {cure}", markup=False)
+    err.print(f"  ({problem.get('code')}, request {problem.get('request_id')})", markup=False)
+
+
+def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
+    """After an empty result: where there would have been something to find."""
+    namespace = request.get("namespace", "default")
+    info = wiring.search_index().info(5.0)
+    if namespace in info.namespaces:
+        if request.get("filter"):
+            say(
+                "nothing fits the filter; `docstokg list --documents` names what is there", err=True
+            )
+        return
+    others = sorted(info.namespaces)
+    named = ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
+    there = f"there is {named}: add --namespace NAME" if others else "load something first"
+    say(f"namespace {namespace} is empty; {there}", err=True)
+
+
+def _mapping(fields: dict[str, Any], key: str) -> dict[str, Any]:
+    value = fields.get(key)
+    return value if isinstance(value, dict) else {}

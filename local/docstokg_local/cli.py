@@ -12,18 +12,18 @@ import typer
 
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
 from docstokg_local.printing import say
+from docstokg_local.stores import settings_of
 
 if TYPE_CHECKING:
-    from docstokg.settings import Settings
     from docstokg.wiring import Wiring
 
 DONE, NOT_GOOD, WRONG_USAGE = 0, 1, 2
-SYNTHESIS_TOKENS = 512
+CITATIONS_SHOWN = 5
 
 app = typer.Typer(
     name="docstokg",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,
     help="Questions become cited evidence: hybrid search, a knowledge graph, proofs.\n\n"
@@ -38,7 +38,7 @@ Index = Annotated[
         "--index",
         metavar="URL",
         help="Index: sqlite:///PATH, http(s):// OpenSearch, or real. [env: DOCSTOKG_INDEX_URL]",
-        show_default="sqlite:///.docstokg/store.sqlite",
+        show_default=".docstokg/ of this folder, else the user's data folder",
     ),
 ]
 Graph = Annotated[
@@ -53,6 +53,24 @@ Graph = Annotated[
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NS", help="Tenant: small letters, digits, - _.")
 ]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from docstokg import __version__
+
+        say(f"docstokg {__version__}")
+        raise typer.Exit(DONE)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say which this is."),
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -150,7 +168,7 @@ def list_(
 
     if namespace is not None:
         _check_namespace(namespace)
-    wiring = _wiring(index, graph)
+    wiring = _wiring(index, graph, aloud=not as_json)
     known = wiring.graph_writer() if entities else None
     found = list_loaded(wiring.register(), namespace, documents, as_json, known)
     raise typer.Exit(DONE if found else NOT_GOOD)
@@ -208,9 +226,32 @@ def ask(
         typer.Option(
             "--synthesize",
             metavar="MODEL",
-            help="Write an answer with this model; `extractive` needs no network.",
+            show_default="extractive, but nothing with --json or --request",
+            help="Write the answer with this model; `extractive` needs no network.",
         ),
     ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option("--top-k", metavar="N", help="How many passages search selects, 1 to 100."),
+    ] = None,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="KEY=VALUE",
+            help="Only passages with this doc_id, document_name, section, topic or metadata key; "
+            "repeatable: one key may have several values, all keys must fit.",
+        ),
+    ] = None,
+    no_graph: Annotated[
+        bool, typer.Option("--no-graph", help="Search alone, without the knowledge graph.")
+    ] = False,
+    citations: Annotated[
+        int, typer.Option("--citations", metavar="N", min=0, help="How many to print.")
+    ] = CITATIONS_SHOWN,
+    answer_only: Annotated[
+        bool, typer.Option("--answer-only", help="Print the answer and nothing else.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the RAGResponse (or the problem) as JSON.")
     ] = False,
@@ -225,32 +266,21 @@ def ask(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Ask one question; get citations, and an answer when --synthesize is given."""
-    from docstokg_local.asking import ask as run_question
-    from docstokg_local.display import print_json, show_answer, show_problem
-    from docstokg_local.workflow import LocalWorkflow
+    """Ask one question; get citations, and below them an answer made of them."""
+    from docstokg.wiring import EXTRACTIVE
+    from docstokg_local.asking import Shown, Wanted, ask_and_show, request_of, with_answer
 
     fields = _json_file(request) if request is not None else {}
-    if question is not None:
-        fields["query"] = question
-    if "query" not in fields:
-        raise typer.BadParameter("give a QUESTION, or --request FILE with a query")
-    if namespace is not None:
-        fields["namespace"] = namespace
-    if synthesize is not None:
-        fields["synthesis"] = {**_mapping(fields, "synthesis"), "enabled": True}
-        fields["synthesis"]["model"] = synthesize
-        fields["budget"] = {"max_tokens_gen": SYNTHESIS_TOKENS, **_mapping(fields, "budget")}
-    outcome = run_question(LocalWorkflow(_wiring(index, graph)), fields)
-    if as_json:
-        print_json(outcome.body)
-    elif outcome.status == 200:
-        show_answer(outcome.body)
-    else:
-        show_problem(outcome.body)
-        if outcome.status == 503:
-            say("Is anything loaded? `docstokg doctor` tells.", err=True)
-    raise typer.Exit(DONE if outcome.status == 200 else NOT_GOOD)
+    wanted = Wanted(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
+    body = request_of(wanted, fields)
+    wiring = _wiring(index, graph, aloud=not as_json and not answer_only, log=False)
+    # Who reads the result wants the answer too; a program gets what it asks for.
+    read = not as_json and request is None and synthesize is None
+    if read and EXTRACTIVE in wiring.settings.models:
+        body = with_answer(body, EXTRACTIVE)
+    shown: Shown = "json" if as_json else "answer" if answer_only else "all"
+    good = ask_and_show(wiring, body, shown, citations)
+    raise typer.Exit(DONE if good else NOT_GOOD)
 
 
 @app.command()
@@ -267,7 +297,7 @@ def serve(
     """Serve the HTTP API: /v1/answer, /v1/search, /v1/health, /openapi.json, /metrics."""
     from docstokg_local.serving import serve as run_server
 
-    run_server(settings_of(index, graph), host, port, workers)
+    run_server(settings_of(index, graph, name_store=True), host, port, workers)
 
 
 @app.command()
@@ -374,7 +404,9 @@ def check(
 
     _check_namespace(namespace)
     given = _json_file(citations) if citations is not None else None
-    text, status, body = check_file(draft, namespace, given, _wiring(index, graph))
+    text, status, body = check_file(
+        draft, namespace, given, _wiring(index, graph, aloud=not json_output)
+    )
     if json_output:
         print_json(body)
     else:
@@ -405,7 +437,7 @@ def doctor(
     if settings:
         examination.show_settings(settings_of(index, graph))
         return
-    wiring = _wiring(index, graph)
+    wiring = _wiring(index, graph, aloud=not digest)
     if digest:
         examination.show_digest(wiring, namespace or [])
         return
@@ -440,70 +472,53 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
     """Run a command and give its exit code."""
     try:
         command(args=arguments, standalone_mode=True)
+        code = DONE
     except SystemExit as done:
-        return int(done.code) if isinstance(done.code, int) else WRONG_USAGE
+        code = int(done.code) if isinstance(done.code, int) else WRONG_USAGE
     except (LoadError, Misconfigured) as wrong:
         say(f"docstokg: {wrong}", err=True)
-        return WRONG_USAGE
+        code = WRONG_USAGE
     except DocsToKGError as failed:
         say(f"docstokg: {failed}", err=True)
-        return NOT_GOOD
+        code = NOT_GOOD
     except KeyboardInterrupt:
         say("docstokg: interrupted", err=True)
-        return 130
+        code = 130
     except BrokenPipeError:
-        # The reader has seen enough; Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return _reader_gone()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    # The command library answers a closed pipe itself: with this wrapper and exit code 1.
+    return DONE if type(sys.stdout).__name__ == "PacifyFlushWrapper" else code
+
+
+def _reader_gone() -> int:
+    """The reader has seen enough; Python must not complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return DONE
 
 
-def settings_of(index: str | None, graph: str | None) -> "Settings":
-    """Read the environment, then the options; a lone sqlite option names the store of both."""
-    from docstokg.settings import Settings
+def _wiring(
+    index: str | None, graph: str | None, *, aloud: bool = True, log: bool = True
+) -> "Wiring":
+    """Connect to the stores; `aloud` names them where nobody did.
 
-    environment = dict(os.environ)
-    given = {"DOCSTOKG_INDEX_URL": index, "DOCSTOKG_GRAPH_URL": graph}
-    environment.update({name: url for name, url in given.items() if url is not None})
-    environment.update(_running_services(environment))
-    for name, other in (
-        ("DOCSTOKG_INDEX_URL", "DOCSTOKG_GRAPH_URL"),
-        ("DOCSTOKG_GRAPH_URL", "DOCSTOKG_INDEX_URL"),
-    ):
-        url = environment.get(name, "")
-        if url.startswith("sqlite:///") and not environment.get(other):
-            environment[other] = url
-    return Settings.from_environment(environment)
-
-
-def _running_services(environment: dict[str, str]) -> dict[str, str]:
-    """Read `real` as the servers `make services` started; the message says how to start them."""
-    if "real" not in (environment.get("DOCSTOKG_INDEX_URL"), environment.get("DOCSTOKG_GRAPH_URL")):
-        return {}
-    from docstokg_local.services import Which, default_home, status
-
-    found: dict[str, str] = {}
-    cache = Path(environment.get("DOCSTOKG_CACHE_DIR", "~/.cache/docstokg")).expanduser()
-    for name, which in (("INDEX", Which.OPENSEARCH), ("GRAPH", Which.NEO4J)):
-        if environment.get(f"DOCSTOKG_{name}_URL") != "real":
-            continue
-        endpoint = status(which, default_home(which, cache)).endpoint
-        if endpoint is None:
-            raise typer.BadParameter(f"no {which} runs here: start it with `make services`")
-        found[f"DOCSTOKG_{name}_URL"] = endpoint.url
-        found[f"DOCSTOKG_{name}_USER"] = endpoint.user
-        found[f"DOCSTOKG_{name}_PASSWORD"] = endpoint.password
-    return found
-
-
-def _wiring(index: str | None, graph: str | None) -> "Wiring":
+    Without `log` no line is written unless DOCSTOKG_LOG_LEVEL asks for it: the command itself
+    says what went wrong.
+    """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
 
-    settings = settings_of(index, graph)
+    settings = settings_of(index, graph, name_store=aloud)
     # A request's log line belongs to a server; a command shows its own result instead.
-    level = settings.log_level if "DOCSTOKG_LOG_LEVEL" in os.environ else "ERROR"
-    return Wiring(settings, Telemetry(level=level, reveal=settings.rag_log_snippets))
+    wanted = "DOCSTOKG_LOG_LEVEL" in os.environ
+    level = settings.log_level if wanted else "ERROR"
+    telemetry = Telemetry(level=level, reveal=settings.rag_log_snippets)
+    if not log and not wanted:
+        telemetry = Telemetry(write=lambda line: None)
+    return Wiring(settings, telemetry)
 
 
 def _check_namespace(namespace: str) -> None:
@@ -524,11 +539,6 @@ def _json_file(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise LoadError(f"{path} is not a JSON object")
     return value
-
-
-def _mapping(fields: dict[str, Any], key: str) -> dict[str, Any]:
-    value = fields.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 if __name__ == "__main__":

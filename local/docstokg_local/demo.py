@@ -26,6 +26,7 @@ from docstokg_local.display import (
     snippet_line,
 )
 from docstokg_local.load_stores import stores_of
+from docstokg_local.stores import short
 
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
 SECOND = "What is associated with loss of bladder control?"
@@ -34,7 +35,7 @@ SECOND = "What is associated with loss of bladder control?"
 THIRD = "Which abnormalities does Angelman syndrome show?"
 """What a user is told to ask next."""
 
-SHOWN = 8
+SHOWN = 5
 MODEL_READS = 5
 
 
@@ -75,9 +76,12 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
     show_answer(outcome.body, SHOWN)
     _show_second(workflow, out)
     store = wiring.settings.index_url
-    out.print(f"\nstore {store}, files {_short(corpus)}", style="dim")
-    words = shlex.join([*options, "--synthesize", "extractive"])
-    out.print(f'next: {program()} ask "{THIRD}" {words}', style="dim", markup=False)
+    out.print(f"\nstore {store}, files {short(corpus)}", style="dim")
+    words = "".join(f" {word}" for word in map(shlex.quote, options))
+    out.print("next:", style="dim")
+    for line in (f'ask "{THIRD}"{words}', f"serve{words}", f"list{words}"):
+        out.print(f"  {program()} {line}", style="dim", markup=False)
+    out.print("`serve` has a page at http://127.0.0.1:8080/ to ask in", style="dim", markup=False)
     return not rejects.count
 
 
@@ -114,10 +118,3 @@ def program() -> str:
     if known is not None and Path(known).resolve() == place.resolve():
         return place.name
     return shlex.quote(sys.argv[0])
-
-
-def _short(path: Path) -> str:
-    try:
-        return f"~/{path.relative_to(Path.home())}"
-    except ValueError:
-        return str(path)

@@ -1,5 +1,6 @@
 """What people see in a terminal: colours and bars there, plain lines in a pipe."""
 
+import errno
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from rich.text import Text
 
 from docstokg.loading.context import LoadReport
 from docstokg.loading.rejects import RejectLog
+from docstokg_local.causes import in_words
 from docstokg_local.printing import printable, printable_json, say
 
 STEPS = (
@@ -46,6 +48,10 @@ LINE_EVERY_S = 10.0
 
 class SafeConsole(Console):
     """A console whose own colours act, and whose texts do not."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command: a reader who has seen enough is no failure."""
+        raise BrokenPipeError(errno.EPIPE, "the reader is gone")
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -174,37 +180,55 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
 
 
 def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
-    """Print a response for reading: answer, citations with their places, paths, times."""
+    """Print a response for reading: citations with their places and paths, then the answer.
+
+    `shown`: how many citations; those the answer cites come first when not all are.
+    """
     out = screen()
     if out.is_terminal:
         out.print(Panel(Text(response["query"], style="bold"), title="question", expand=False))
     else:
         out.print(f"question: {escape(response['query'])}", style="bold")
-    if response["answer"]:
-        out.print()
-        answer = Text(response["answer"])
-        answer.highlight_regex(r"\[\d+\]", "bold cyan")
-        out.print(answer)
-        grounding = response.get("grounding")
-        line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
-        if grounding:
-            line += f", coverage {grounding['coverage']:.2f}"
-            line += ", grounded" if grounding["grounded"] else ", not grounded"
-        out.print(line, style="dim")
     out.print()
     citations: Sequence[dict[str, Any]] = response["citations"]
-    for citation in citations[:shown]:
+    chosen = _chosen(citations, shown)
+    for citation in chosen:
         _show_citation(out, citation)
-    if shown is not None and len(citations) > shown:
+    if len(chosen) < len(citations):
         out.print(
-            f"... and {len(citations) - shown} more citations (--json shows all)", style="dim"
+            f"... and {len(citations) - len(chosen)} more citations (--citations N shows more, "
+            "--json all)",
+            style="dim",
         )
     if not citations:
         out.print("no citations")
+    if response["answer"]:
+        _show_written(out, response)
     for warning in response["warnings"]:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     if response.get("diagnostics"):
         _show_diagnostics(out, response["diagnostics"])
+
+
+def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict[str, Any]]:
+    """Take the first by rank, but no uncited one before a cited one."""
+    if shown is None:
+        return list(citations)
+    first = sorted(citations, key=lambda citation: (not citation["cited"], citation["rank"]))
+    return sorted(first[:shown], key=lambda citation: citation["rank"])
+
+
+def _show_written(out: Console, response: dict[str, Any]) -> None:
+    out.print()
+    answer = Text(response["answer"])
+    answer.highlight_regex(r"\[\d+\]", "bold cyan")
+    out.print(answer)
+    grounding = response.get("grounding")
+    line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
+    if grounding:
+        line += f", coverage {grounding['coverage']:.2f}"
+        line += ", grounded" if grounding["grounded"] else ", not grounded"
+    out.print(line, style="dim")
 
 
 def _show_citation(out: Console, citation: dict[str, Any]) -> None:
@@ -302,7 +326,7 @@ def _show_diagnostics(out: Console, diagnostics: dict[str, Any]) -> None:
         style="dim",
     )
     if diagnostics["degraded"]:
-        reasons = ", ".join(diagnostics["degraded_reasons"])
+        reasons = in_words(diagnostics["degraded_reasons"])
         out.print(f"[yellow]degraded:[/] {escape(reasons)}")
 
 

@@ -5,13 +5,13 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -26,6 +26,7 @@ from docstokg.wiring import EXTRACTIVE, Handler, Wiring
 from docstokg_local import openapi
 from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
 from docstokg_local.authentication import Authentication
+from docstokg_local.guards import host_of, is_own
 from docstokg_local.mcp_stdio import local_mcp
 from docstokg_local.pages import page_routes
 from docstokg_local.prometheus import PrometheusSink
@@ -40,7 +41,8 @@ DEFAULT_TIMEOUT_S = Budget().timeout_s
 REMOTE_SLOTS = 16
 OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
 TOO_LATE = "The deadline passed before the answer was complete."
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+COMPRESSED_FROM = 1024
+"""Bytes; a shorter body gains nothing."""
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -102,7 +104,7 @@ def application(
     def called(route: str, function: Handler, *, foreign_pages: bool = True) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             if settings.auth == "off" and not foreign_pages:
-                _refuse_foreign_page(request)
+                _refuse_foreign_page(request, settings.hosts)
             caller = _caller(request, authentication)
             envelope = {
                 "route": route,
@@ -174,6 +176,7 @@ def application(
     )
     # The contract has no second spelling of a path; API Gateway has none either.
     app.router.redirect_slashes = False
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
     app.add_middleware(RequestIds)
     return app
 
@@ -231,28 +234,23 @@ async def _hang_up(request: Request) -> None:
 
 
 def _caller(request: Request, authentication: Authentication) -> Caller:
-    caller = authentication.caller(request.headers.get("x-api-key"))
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else None
+    caller = authentication.caller(request.headers.get("x-api-key", bearer))
     if caller is None:
         raise Refused(
             401,
             "unauthorized",
-            "Send a known key in the X-Api-Key header.",
-            {"WWW-Authenticate": "ApiKey"},
+            "Send a known key as X-Api-Key: KEY or as Authorization: Bearer KEY.",
+            {"WWW-Authenticate": "Bearer"},
         )
     return caller
 
 
-def _refuse_foreign_page(request: Request) -> None:
-    """A page of another site must not reach the tools through the user's browser (MCP demands it).
-
-    Where keys are needed such a page has none, so that it is only refused where they are not.
-    """
+def _refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
+    """Refuse a page of another site; where keys are needed it has none."""
     origin = request.headers.get("origin")
-    try:
-        foreign = origin is not None and urlsplit(origin).hostname not in LOOPBACK
-    except ValueError:
-        foreign = True
-    if foreign:
+    if origin is not None and not is_own(host_of(origin), listed):
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 

@@ -17,6 +17,7 @@ from uvicorn.supervisors import Multiprocess
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.connections import WAITING_CONNECTIONS, limits
+from docstokg_local.guards import OwnHosts
 from docstokg_local.printing import say
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def application(settings: Settings) -> "Starlette":
     telemetry = Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
     wiring = Wiring(settings, telemetry)
     app = server.application(settings, wiring, sink)
+    if settings.auth == "off":
+        app.add_middleware(OwnHosts, listed=settings.hosts)
 
     @asynccontextmanager
     async def life(_: object) -> AsyncIterator[None]:

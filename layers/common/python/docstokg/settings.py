@@ -35,7 +35,11 @@ DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 class IndexSettings(Contract):
     """Where chunks and facts are searched."""
 
-    index_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH or http(s):// OpenSearch")
+    index_url: str = Field(
+        DEFAULT_STORE,
+        description="sqlite:///PATH or http(s):// OpenSearch; where the folder has no .docstokg/, "
+        "commands take the user's data folder",
+    )
     index_auth: Literal["basic", "sigv4-es", "sigv4-aoss"] = Field(
         "basic", description="how OpenSearch is signed in to: a password, or IAM"
     )
@@ -135,7 +139,12 @@ class CacheSettings(Contract):
 class AccessSettings(Contract):
     """Who may ask."""
 
-    auth: Literal["off", "keys"] = Field("off", description="keys: X-Api-Key is asked for")
+    auth: Literal["off", "keys"] = Field(
+        "off", description="keys: X-Api-Key or Authorization: Bearer is asked for"
+    )
+    hosts: tuple[str, ...] = Field(
+        (), description="with auth off: names the server answers under, beside loopback"
+    )
     keys_file: str | None = Field(None, description="JSON of keys and what each may see")
     cursor_key: str | None = Field(
         None, description="seals MCP cursors; default: a file in the cache folder"
@@ -205,7 +214,7 @@ class Settings(
         for field in cls.model_fields:
             name = variable(field)
             if (text := environment.get(name, "")) != "":
-                many = field in ("models", "channels")
+                many = isinstance(cls.model_fields[field].default, tuple)
                 values[field] = tuple(text.replace(",", " ").split()) if many else text
         try:
             return cls.model_validate(values)

@@ -1,0 +1,48 @@
+"""What went wrong, in words, and what to do about it; a reader never sees a list of codes."""
+
+from collections.abc import Iterable
+from typing import Final
+
+REASONS: Final = {
+    "bm25_unavailable": "word search did not answer",
+    "splade_unavailable": "learned sparse search did not answer",
+    "dense_unavailable": "vector search did not answer",
+    "embedding_unavailable": "the question could not be turned into a vector",
+    "facts_unavailable": "the search for stated facts did not answer",
+    "retrieval_timeout": "searching took too long",
+    "retrieval_unavailable": "no search channel answered",
+    "hydration_incomplete": "some passages could not be read",
+    "kg_unavailable": "the knowledge graph could not be used",
+    "kg_timeout": "the knowledge graph took too long",
+    "kg_plan_rejected": "the graph refused the query plan",
+    "reranker_unavailable": "the reranker could not be used",
+    "deadline_exceeded": "the time for this question ran out",
+    "llm_timeout": "the language model took too long",
+    "llm_quota_exceeded": "the language model's quota is used up",
+    "llm_unavailable": "the language model did not answer",
+    "payload_trimmed": "the response was cut to the allowed size",
+}
+"""Every degraded reason as a person says it."""
+
+_DOCTOR = "`docstokg doctor` says what is reachable"
+CURES: Final = {
+    "deadline_exceeded": "give it more time: budget.timeout_s in --request FILE",
+    "retrieval_timeout": "give it more time: budget.timeout_s in --request FILE",
+    "kg_timeout": "give it more time, or ask with --no-graph",
+    "kg_plan_rejected": "load into the graph with this version, or ask with --no-graph",
+    "llm_timeout": "give it more time, or --synthesize extractive, which needs no network",
+    "llm_quota_exceeded": "wait, or --synthesize extractive, which needs no network",
+    "llm_unavailable": "see DOCSTOKG_LLM_BASE_URL and DOCSTOKG_LLM_API_KEY (docs/models.md), "
+    "or --synthesize extractive, which needs no network",
+    "embedding_unavailable": "`docstokg doctor` says which encoder the index needs",
+    "payload_trimmed": "ask for less: --top-k, or budget.max_chunks in --request FILE",
+}
+"""What helps against each; anything else is a matter of what can be reached."""
+
+
+def in_words(reasons: Iterable[str]) -> str:
+    """Say degraded reasons in one line, what helps behind them."""
+    given = list(reasons)
+    said = "; ".join(REASONS.get(reason, reason) for reason in given)
+    cures = dict.fromkeys(CURES.get(reason, _DOCTOR) for reason in given)
+    return f"{said} ({'; '.join(cures)})"

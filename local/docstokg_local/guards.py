@@ -1,0 +1,69 @@
+"""Who may reach a server that asks for no key: this machine's programs, not other sites' pages.
+
+A browser lends every page its reach. A page of another site can send requests to a loopback port
+(its `Origin` tells), and by changing what its own name resolves to it can even become "the same
+origin" (then the `Host` is still that name). Where keys are needed such a page has none.
+"""
+
+import ipaddress
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+from ulid import ULID
+
+from docstokg.usecases.problems import PROBLEM_TYPE, problem_reply
+
+FOREIGN_HOST = (
+    "This server asks for no key, so it answers under a loopback name only; list other names in "
+    "DOCSTOKG_HOSTS, or set DOCSTOKG_AUTH=keys."
+)
+
+
+def is_own(name: str | None, listed: Collection[str]) -> bool:
+    """Tell whether a host name is this machine's loopback, or a listed one."""
+    if not name:
+        return False
+    name = name.lower().rstrip(".")
+    if name == "localhost" or name in listed:
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def host_of(value: str | None) -> str | None:
+    """Give the name in a Host header or an Origin, without port; None when there is none."""
+    if not value:
+        return None
+    try:
+        return urlsplit(value if "://" in value else f"//{value}").hostname
+    except ValueError:
+        return None
+
+
+class OwnHosts:
+    """Refuses (403) every request whose Host is neither loopback nor listed."""
+
+    def __init__(self, app: ASGIApp, listed: Collection[str]) -> None:
+        self._app, self._listed = app, frozenset(name.lower() for name in listed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what was asked of this machine by its own name."""
+        host = host_of(Headers(scope=scope).get("host")) if scope["type"] == "http" else "localhost"
+        if is_own(host, self._listed):
+            await self._app(scope, receive, send)
+            return
+        reply = problem_reply(403, "foreign_host", FOREIGN_HOST, str(ULID()))
+        body = reply.body.encode()
+        headers = [
+            (b"content-type", PROBLEM_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        start: dict[str, Any] = {"type": "http.response.start", "status": 403, "headers": headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": body})
