@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from docstokg.adapters.numpy_splade import NumpySplade
 from docstokg.adapters.onnx_minilm import OnnxMiniLm
+from docstokg.adapters.onnx_splade import OnnxSplade
 from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
 from docstokg.adapters.vector_cache import CachedEmbedder, CachedSparseEncoder
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
@@ -110,7 +110,7 @@ def measure(folder: Path, count: int, data: Path, questions: int) -> dict[str, o
     """Load one corpus and ask it; every figure is in milliseconds unless its name says seconds."""
     cache = Path(os.environ.get("DOCSTOKG_CACHE_DIR", "~/.cache/docstokg")).expanduser()
     embedder = CachedEmbedder(OnnxMiniLm(), cache)
-    encoder = CachedSparseEncoder(NumpySplade(), cache)
+    encoder = CachedSparseEncoder(OnnxSplade(), cache)
     passages = rows(data / "passages.jsonl")[:BASE]
     texts = [f"{p['title']}. {p['text']}" if p["title"] else str(p["text"]) for p in passages]
     vectors, weights = embedder.embed(texts, None), encoder.encode(texts, None)

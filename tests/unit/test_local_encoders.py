@@ -1,5 +1,7 @@
 """The two local encoders, with their real weights."""
 
+import hashlib
+import random
 import re
 import subprocess
 import sys
@@ -9,11 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docstokg.adapters.numpy_splade import NumpySplade, token_name
-from docstokg.adapters.onnx_minilm import BATCH, DIMENSION, OnnxMiniLm
+from docstokg.adapters import onnx_splade
+from docstokg.adapters.onnx_minilm import BATCH_PIECES, DIMENSION, OnnxMiniLm
+from docstokg.adapters.onnx_splade import OnnxSplade, token_name
+from docstokg.adapters.onnx_splade_graph import GRAPH_SHA256, write_graph
 from docstokg.adapters.wordpieces import cassette_model, open_tokenizer
 from docstokg.domain.vectors import unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
+from tests.numpy_splade import NumpySplade
 
 SEIZURES = "The child has recurrent epileptic seizures."
 FITS = "A young patient suffers from repeated epilepsy attacks."
@@ -23,7 +28,7 @@ needs_minilm = pytest.mark.skipif(
     not OnnxMiniLm.installed(), reason="the packages of the MiniLM encoder are not installed"
 )
 needs_splade = pytest.mark.skipif(
-    not NumpySplade.installed(), reason="the packages of the SPLADE encoder are not installed"
+    not OnnxSplade.installed(), reason="the packages of the SPLADE encoder are not installed"
 )
 
 
@@ -33,8 +38,8 @@ def minilm() -> OnnxMiniLm:
 
 
 @pytest.fixture(scope="module")
-def splade() -> NumpySplade:
-    return NumpySplade()
+def splade() -> OnnxSplade:
+    return OnnxSplade()
 
 
 @needs_minilm
@@ -47,7 +52,7 @@ def test_vectors_are_unit_and_near_for_like_meanings(minilm: OnnxMiniLm) -> None
 
 @needs_minilm
 def test_a_vector_does_not_depend_on_its_batch(minilm: OnnxMiniLm) -> None:
-    texts = [f"{SEIZURES} {'More words follow. ' * (i % 5)}{i}" for i in range(BATCH + 5)]
+    texts = [f"{SEIZURES} {'More words follow. ' * (i % 5)}{i}" for i in range(BATCH_PIECES // 8)]
     together = minilm.embed(texts, None)
     assert together[::7] == minilm.embed(texts[::7], None)
     assert together[3] == minilm.embed([texts[3]], None)[0]
@@ -92,7 +97,7 @@ def test_no_text_is_no_vector(minilm: OnnxMiniLm) -> None:
 
 
 @needs_minilm
-def test_time_that_is_up_is_a_timeout(minilm: OnnxMiniLm, splade: NumpySplade) -> None:
+def test_time_that_is_up_is_a_timeout(minilm: OnnxMiniLm, splade: OnnxSplade) -> None:
     with pytest.raises(Timeout):
         minilm.embed([SEIZURES], 0.0)
     with pytest.raises(Timeout):
@@ -113,8 +118,8 @@ def test_making_an_encoder_loads_nothing() -> None:
     code = (
         "import sys\n"
         "from docstokg.adapters.onnx_minilm import OnnxMiniLm\n"
-        "from docstokg.adapters.numpy_splade import NumpySplade\n"
-        "OnnxMiniLm(); NumpySplade(); OnnxMiniLm.installed(); NumpySplade.installed()\n"
+        "from docstokg.adapters.onnx_splade import OnnxSplade\n"
+        "OnnxMiniLm(); OnnxSplade(); OnnxMiniLm.installed(); OnnxSplade.installed()\n"
         "heavy = {'onnxruntime', 'tokenizers', 'safetensors', 'cognition', 'torch'}\n"
         "sys.exit(repr(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )
@@ -136,11 +141,11 @@ def test_a_missing_or_broken_model_says_what_to_install(
     with pytest.raises(Misconfigured, match="install the local models"):
         OnnxMiniLm(str(model)).warm()
     with pytest.raises(Misconfigured, match="install the local models"):
-        NumpySplade(str(tmp_path)).warm()
+        OnnxSplade(str(tmp_path)).warm()
 
 
 @needs_splade
-def test_sparse_weights_expand_to_related_words(splade: NumpySplade) -> None:
+def test_sparse_weights_expand_to_related_words(splade: OnnxSplade) -> None:
     (weights,) = splade.encode(["Structure of the cerebral cortex of newborn babies."], None)
     assert {"brain", "cortex", "newborn"} <= set(weights)
     assert all(0 < weight < 10 for weight in weights.values())
@@ -150,7 +155,7 @@ def test_sparse_weights_expand_to_related_words(splade: NumpySplade) -> None:
 
 
 @needs_splade
-def test_sparse_weights_are_those_of_the_formula(splade: NumpySplade) -> None:
+def test_sparse_weights_are_those_of_the_formula(splade: OnnxSplade) -> None:
     """Against the plain textbook computation in float64, one number at a time for one token."""
     from safetensors.numpy import load_file
 
@@ -207,7 +212,7 @@ def test_sparse_weights_are_those_of_the_formula(splade: NumpySplade) -> None:
 
 @needs_splade
 def test_a_passage_keeps_its_heaviest_tokens_whatever_is_encoded_with_it(
-    splade: NumpySplade,
+    splade: OnnxSplade,
 ) -> None:
     long = " ".join(f"Sentence {i} on {word} and {word}s." for i, word in enumerate(["bone"] * 90))
     (alone,) = splade.encode([long], None)
@@ -227,3 +232,60 @@ def test_token_names_are_safe_and_one_for_each_piece() -> None:
     assert token_name("##ing") == "_ing"
     assert token_name("[CLS]") == token_name("[unused7]") == ""
     assert token_name(".") == "_u002e"
+
+
+def varied_texts() -> list[str]:
+    """Texts of every length up to what is cut off, and some that are hardly texts."""
+    chance = random.Random(5)
+    words = f"{SEIZURES} {FITS} {TAXES} Structure of the cerebral cortex, 37 % HP:0001250".split()
+    made = [" ".join(chance.choices(words, k=length)) for length in range(1, 320, 9)]
+    return ["", "?", "the the the", "\U0001f600" * 300, "x" * 900, "Über 日本語のテキスト", *made]
+
+
+@needs_splade
+def test_the_graph_gives_what_numpy_computes(splade: OnnxSplade) -> None:
+    texts = varied_texts()
+    oracle = NumpySplade()
+    for text, found, expected in zip(
+        texts, splade.encode(texts, None), oracle.encode(texts), strict=True
+    ):
+        # At the cut two tokens of one rounded weight may change places.
+        border = min(expected.values(), default=0.0) if len(expected) == 128 else 0.0
+        heavy = {token for token, weight in expected.items() if weight > max(0.01, border + 0.001)}
+        assert heavy <= found.keys(), text
+        assert {token for token in found.keys() - expected.keys() if found[token] > 0.01} <= {
+            token for token in found if found[token] <= border + 0.001
+        }, text
+        for token in found.keys() & expected.keys():
+            assert found[token] == pytest.approx(expected[token], abs=1e-3 + 1e-9), text
+    for text in texts:
+        query, expected = splade.encode_query(text, None), oracle.encode_query(text)
+        assert query == pytest.approx(expected, abs=1e-3 + 1e-9)
+
+
+@needs_splade
+def test_texts_encoded_together_have_the_weights_they_have_alone(splade: OnnxSplade) -> None:
+    texts = varied_texts() * 2
+    random.Random(6).shuffle(texts)
+    together = splade.encode(texts, None)
+    alone = [splade.encode([text], None)[0] for text in texts]
+    assert [list(found.items()) for found in together] == [list(one.items()) for one in alone]
+
+
+@needs_splade
+def test_where_eight_bits_do_not_decide_every_word_is_computed(
+    splade: OnnxSplade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sure = splade.encode([SEIZURES, TAXES], None)
+    monkeypatch.setattr(onnx_splade, "SURE", 1e9)
+    for found, expected in zip(splade.encode([SEIZURES, TAXES], None), sure, strict=True):
+        assert found == pytest.approx(expected, abs=1e-3 + 1e-9)
+
+
+@needs_splade
+def test_the_graph_is_the_recorded_one_and_holds_no_weights() -> None:
+    from safetensors.numpy import load_file
+
+    graph = write_graph(load_file(cassette_model() / "model.safetensors"))
+    assert hashlib.sha256(graph.model).hexdigest() == GRAPH_SHA256
+    assert len(graph.model) < 30_000

@@ -233,13 +233,13 @@ class Wiring:
         """Give the learned sparse encoder, or None when its weights are not installed."""
         if self.settings.sparse == "none":
             return None
-        from docstokg.adapters.numpy_splade import NumpySplade
+        from docstokg.adapters.onnx_splade import OnnxSplade
 
-        if not NumpySplade.installed():
+        if not OnnxSplade.installed():
             return None
         from docstokg.adapters.vector_cache import CachedSparseEncoder
 
-        return CachedSparseEncoder(NumpySplade(), self.cache_folder())
+        return CachedSparseEncoder(OnnxSplade(), self.cache_folder())
 
     @once
     def names(self) -> NameFinder | None:

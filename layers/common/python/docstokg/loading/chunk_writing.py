@@ -1,6 +1,7 @@
 """Chunks go into the index with their vectors and into the graph with what they mention."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import batched
 
 from docstokg.contracts.records import ChunkRecord
@@ -61,12 +62,10 @@ def encoded(context: Context, fresh: Fresh) -> list[tuple[ChunkRecord, str]]:
     """Make records with vectors and weights; those that came with a chunk are kept."""
     texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk, _ in fresh]
     borders = [sentence_spans(chunk.text) for chunk, _ in fresh]
-    read = _read(context, fresh, texts, borders)
-    weights = {i: chunk.sparse or {} for i, (chunk, _) in enumerate(fresh)}
-    if context.sparse is not None:
-        todo = [i for i, (chunk, _) in enumerate(fresh) if chunk.sparse is None]
-        maps = context.sparse.encode([texts[i] for i in todo], None) if todo else ()
-        weights.update(zip(todo, maps, strict=True))
+    with ThreadPoolExecutor(1) as beside:
+        weighing = beside.submit(_weigh, context, fresh, texts)
+        read = _read(context, fresh, texts, borders)
+        weights = weighing.result()
     records = []
     for i, (chunk, mark) in enumerate(fresh):
         vector, packed = read.get(i, (chunk.embedding, b""))
@@ -74,6 +73,16 @@ def encoded(context: Context, fresh: Fresh) -> list[tuple[ChunkRecord, str]]:
         run_id = context.report.run_id
         records.append((chunk_record(chunk, context.namespace, run_id, encoding), mark))
     return records
+
+
+def _weigh(context: Context, fresh: Fresh, texts: Sequence[str]) -> dict[int, dict[str, float]]:
+    """Give every chunk its sparse weights: its own, else encoded ones, else none."""
+    weights = {i: chunk.sparse or {} for i, (chunk, _) in enumerate(fresh)}
+    todo = [i for i, (chunk, _) in enumerate(fresh) if chunk.sparse is None]
+    if context.sparse is not None and todo:
+        maps = context.sparse.encode([texts[i] for i in todo], None)
+        weights.update(zip(todo, maps, strict=True))
+    return weights
 
 
 def _read(

