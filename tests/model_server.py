@@ -33,6 +33,8 @@ class ModelServer:
     port: int = 0
     tamper: Callable[[str, Any], Any] | None = None
     failing_models: set[str] = field(default_factory=set)
+    refuses_schemas: bool = False
+    closes: bool = False
     key: str | None = None
     """The one bearer key that is taken; None = any."""
 
@@ -76,6 +78,9 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
             if state.released.is_set():
                 # A kept-alive connection must not outlive the server.
                 self.close_connection = True
+                return
+            if state.refuses_schemas and "response_format" in body:
+                self._send(400, {"error": {"message": "unknown field", "type": "invalid_request"}})
                 return
             failures = {
                 "refuse_429": (429, "rate_limit_exceeded"),
@@ -130,6 +135,8 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
+            if state.closes:
+                self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(data)
             # Closed without a word, as a server does that is restarted or tired of waiting.

@@ -92,8 +92,23 @@ def load(
         bool,
         typer.Option("--sync", help="Also remove documents whose files are gone from the folder."),
     ] = False,
+    extract: Annotated[
+        str | None,
+        typer.Option(
+            "--extract",
+            metavar="MODEL",
+            help="Let a language model read relations; asks first, with what it sends and costs.",
+        ),
+    ] = None,
+    include_restricted: Annotated[
+        bool,
+        typer.Option("--include-restricted", help="With --extract: also passages with an acl."),
+    ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="With --sync: remove however many are gone.")
+        bool,
+        typer.Option(
+            "--yes", help="Ask nothing: --sync removes however many are gone, --extract sends."
+        ),
     ] = False,
     prefix: Annotated[
         str,
@@ -116,13 +131,15 @@ def load(
     triples*.jsonl, *.obo; documents: *.md, *.txt, *.html, *.rst, *.docx, *.pdf with a text layer,
     *.csv, *.ipynb, *.json. Loading again changes nothing; a killed load is simply run again.
     Every file that is not read is named with its reason, and the exit code is 1 (the good ones
-    are loaded).
+    are loaded). --extract sends the passages to the model of DOCSTOKG_LLM_BASE_URL and adds the
+    relations it reads in each; what was paid for is kept.
     """
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load as run_load
     from docstokg.loading.rejects import RejectLog
     from docstokg_local.display import TerminalProgress, show_load
     from docstokg_local.documents import agree_to_remove
+    from docstokg_local.extracting import extractor_of
     from docstokg_local.load_stores import stores_of
 
     _check_namespace(namespace)
@@ -134,6 +151,7 @@ def load(
         prefix=prefix,
         sync=sync,
         agree=lambda gone: yes or agree_to_remove(gone),
+        extract=extractor_of(wiring, extract, include_restricted, yes) if extract else None,
     )
     try:
         with RejectLog(rejects) as log:

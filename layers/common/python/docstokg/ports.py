@@ -5,7 +5,7 @@ All ports are synchronous and raise the tree of `docstokg.errors`: `Timeout` in 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.envelope import Caller, Envelope, Reply
@@ -318,8 +318,28 @@ class LanguageModel(Protocol):
         temperature: float,
         max_tokens: int,
         timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Return one completion; `Timeout`, `QuotaExceeded` and `Unavailable` are told apart."""
+        """Return one completion; `Timeout`, `QuotaExceeded` and `Unavailable` are told apart.
+
+        `schema`: the JSON Schema that the text should keep to, as far as the provider can hold it.
+        """
+        ...
+
+    def price(self, model: str) -> tuple[float, float] | None:
+        """Give dollars per token, in and out; None where the price is not known."""
+        ...
+
+
+class ReplyStore(Protocol):
+    """Replies of language models to loads, by what was asked; never given up by themselves."""
+
+    def get(self, keys: Sequence[str]) -> dict[str, str]:
+        """Find what is kept."""
+        ...
+
+    def put(self, replies: Mapping[str, str]) -> None:
+        """Keep replies, durably when it returns."""
         ...
 
 

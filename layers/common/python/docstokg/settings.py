@@ -76,6 +76,10 @@ class ModelSettings(Contract):
         "report",
         description="drop removes unsupported sentences, attribute adds markers a model forgot",
     )
+    extract_parallel: int = Field(4, ge=1, le=64, description="calls at once, `load --extract`")
+    extract_timeout_s: float = Field(
+        120.0, ge=1, le=3600, description="longest such a call may take"
+    )
     max_blocks: int = Field(5, ge=1, le=20, description="passages given to the model")
 
 

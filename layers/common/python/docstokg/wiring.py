@@ -22,6 +22,7 @@ from docstokg.ports import (
     LanguageModel,
     NameFinder,
     PieceCounter,
+    ReplyStore,
     Reranker,
     ResponseCache,
     RouteFunction,
@@ -293,6 +294,13 @@ class Wiring:
         from docstokg.adapters.litellm import LiteLlm
 
         return LiteLlm(base_url=self.settings.llm_base_url, api_key=self.settings.llm_api_key)
+
+    @once
+    def reply_store(self) -> ReplyStore:
+        """Give the kept replies of language models to loads."""
+        from docstokg.adapters.sqlite_replies import SqliteReplies
+
+        return SqliteReplies(self.cache_folder() / "replies.sqlite")
 
     @once
     def response_cache(self) -> ResponseCache:

@@ -50,8 +50,12 @@ class LiteLlm:
         temperature: float,
         max_tokens: int,
         timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
     ) -> Completion:
         """Return one completion within `timeout_s` seconds in all, import and dripping included.
+
+        A provider that refuses a request with a `schema` is asked again without it: the caller
+        checks the text in any case.
 
         litellm's own timeout only bounds the wait between bytes. `Timeout`, `QuotaExceeded` (429),
         `Refused` (401), `Unavailable` (no connection, 4xx, 5xx, broken off) and `WrongAnswer` (no
@@ -70,14 +74,27 @@ class LiteLlm:
             # Whole seconds: litellm keeps one client per timeout value.
             "timeout": float(int(timeout_s) + 1),
         }
+        if schema is not None:
+            named = {"name": "reply", "strict": True, "schema": dict(schema)}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": named}
         answer = within(lambda: self._call(arguments), timeout_s, f"model {model}")
         return self._completion(answer, model)
+
+    def price(self, model: str) -> tuple[float, float] | None:
+        """Give dollars per token by litellm's list; None for models it does not list."""
+        self._vendor()
+        price = self._price(model)
+        return price if any(price) else None
 
     def _call(self, arguments: dict[str, Any]) -> Any:
         model = arguments["model"]
         try:
             return self._vendor().completion(**arguments | self._target(model))
         except Exception as exc:
+            refused = any(kind.__name__ == "BadRequestError" for kind in type(exc).__mro__)
+            if refused and "response_format" in arguments:
+                plain = {k: v for k, v in arguments.items() if k != "response_format"}
+                return self._call(plain)
             raise _translated(exc, model) from exc
 
     def _target(self, model: str) -> dict[str, Any]:

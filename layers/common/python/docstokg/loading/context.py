@@ -1,5 +1,6 @@
 """What every step of a load shares: ports, the staging area, and where it reports to."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ class LoadOptions:
 
     `prefix`: before every doc_id that is made from a path. `sync` removes the documents of these
     folders that are gone; `agree` is shown those before many go, and says whether they may.
+    `extract`: stages what a language model reads in the staged chunks (`loading.extraction`).
     """
 
     namespace: str = "default"
@@ -61,6 +63,7 @@ class LoadOptions:
     prefix: str = ""
     sync: bool = False
     agree: Callable[[Sequence[str]], bool] = _refuse
+    extract: "Callable[[Context], ExtractionReport] | None" = None
 
 
 @dataclass(slots=True)
@@ -70,6 +73,22 @@ class TypeCount:
     files: int = 0
     rejected: int = 0
     chunks: int = 0
+
+
+@dataclass(slots=True)
+class ExtractionReport:
+    """What came of it: chunks read, of those asked now, and failed; triples, and those refused."""
+
+    model: str
+    chunks: int = 0
+    asked: int = 0
+    failed: int = 0
+    restricted: int = 0
+    triples: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
 
 
 @dataclass(slots=True)
@@ -92,6 +111,7 @@ class LoadReport:
     embedding_model: str | None = None
     sparse_model: str | None = None
     names_by: str | None = None
+    extraction: ExtractionReport | None = None
     seconds: float = 0.0
     types: dict[str, TypeCount] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

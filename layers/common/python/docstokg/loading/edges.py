@@ -125,12 +125,14 @@ def _resolve_relation(context: Context, names: Names, relation: GivenRelation) -
 
 def _resolve_triple(context: Context, names: Names, triple: GivenTriple) -> None:
     place = _stating_place(context, triple)
-    span = stating_sentence(place.text, triple.subject, triple.object)
+    start, end = triple.start, triple.end
+    if end is None and (span := stating_sentence(place.text, triple.subject, triple.object)):
+        start, end = span
     payload = {
         "properties": triple.properties,
         "weight": 1.0,
-        "start": span[0] if span else None,
-        "end": span[1] if span else None,
+        "start": start,
+        "end": end,
         **place.owner(),
     }
     key = (

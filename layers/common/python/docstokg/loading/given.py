@@ -76,13 +76,18 @@ class GivenRelation:
 
 @dataclass(frozen=True, slots=True)
 class GivenTriple:
-    """An open-IE statement found in a chunk, or somewhere in a document."""
+    """An open-IE statement found in a chunk, or somewhere in a document.
+
+    `start`, `end`: where the chunk's text states it, when known.
+    """
 
     subject: str
     relation: str
     object: str
     chunk_id: str | None = None
     doc_id: str | None = None
+    start: int | None = None
+    end: int | None = None
     properties: dict[str, Any] = field(default_factory=dict)
 
 

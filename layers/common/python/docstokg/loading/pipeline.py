@@ -72,6 +72,8 @@ def load(
         context = _read(
             files, options, stores, staging, rejects, progress or Silent(), report, before, origins
         )
+        if options.extract is not None:
+            report.extraction = options.extract(context)
         gone = _gone(sources, files, options, context, origins) if options.sync else []
         _write(context, before.unfinished_load, origins, gone)
     finally:

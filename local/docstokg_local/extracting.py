@@ -1,0 +1,65 @@
+"""`load --extract`: who is asked, what would be sent at which price, and whether it may."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from docstokg.errors import Misconfigured
+from docstokg.loading.context import Context, ExtractionReport
+from docstokg.loading.extraction import Estimate, Extraction, extract
+from docstokg.wiring import Wiring
+from docstokg_local.printing import say
+
+BUILT_IN = "extractive"
+
+
+def extractor_of(
+    wiring: Wiring, model: str, restricted: bool, yes: bool
+) -> Callable[[Context], ExtractionReport]:
+    """Give what reads the triples of a load's chunks; `Misconfigured` when nobody can."""
+    chosen = wiring.settings
+    if model == BUILT_IN:
+        raise Misconfigured(f"{BUILT_IN!r} copies sentences and reads no relations: name a model")
+    if chosen.llm_base_url is None and chosen.llm_api_key is None:
+        raise Misconfigured(
+            f"no language model is configured for {model!r}: set DOCSTOKG_LLM_BASE_URL or "
+            "DOCSTOKG_LLM_API_KEY"
+        )
+    where = chosen.llm_base_url or "its provider's own address"
+    extraction = Extraction(
+        model=model,
+        language_model=wiring.language_model(),
+        replies=wiring.reply_store(),
+        agree=partial(agree_to_send, where=where, yes=yes),
+        restricted=restricted,
+        parallel=chosen.extract_parallel,
+        timeout_s=chosen.extract_timeout_s,
+    )
+    return partial(extract, chosen=extraction)
+
+
+def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
+    """Say what would be sent and what it may cost, and ask; no, where nobody can answer."""
+    say(f"{estimate.model} at {where} would be sent", err=True)
+    say(
+        f"  {estimate.chunks:,} passages, {estimate.characters:,} characters: about "
+        f"{estimate.tokens_in:,} tokens with the instructions, up to {estimate.tokens_out:,} back",
+        err=True,
+    )
+    if estimate.kept:
+        say(f"  {estimate.kept:,} more were read before: nothing is sent of them", err=True)
+    if estimate.restricted:
+        say(
+            f"  {estimate.restricted:,} passages with an acl stay here "
+            "(--include-restricted sends them too)",
+            err=True,
+        )
+    cost = "not known" if estimate.cost_usd is None else f"about {estimate.cost_usd:,.4f} USD"
+    say(f"  cost by the model's list price: {cost}", err=True)
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        say("nobody can be asked here: --yes sends them", err=True)
+        return False
+    say("Send them? [y/N] ", err=True, end="")
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
