@@ -1,9 +1,8 @@
 """Execute a state machine locally, with the limits and timeouts AWS would apply.
 
-The JSONata semantics are those of sfnx; what it leaves out is added here: the 262,144-byte check
-on every input and output, TimeoutSeconds of tasks and of the machine. `sfnx.testing.run` checks
-the definition at every call, which is more than half of its time, so the check is made once here
-and its parts are called.
+The definition is checked by sfnx and the JSONata means what sfnx makes of it, but it is read once:
+`asl_states` walks, `asl_expressions` evaluates. Added here: the 262,144-byte check on every input
+and output, TimeoutSeconds of tasks and of the machine.
 """
 
 import json
@@ -17,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from sfnx.testing import Call, Failure, Record, check, execution_context, scope
+from sfnx.testing import Failure, check, execution_context
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES, json_bytes
+from docstokg_local.asl_states import State, Walk
 
 TaskFunction = Callable[[dict[str, Any], object], dict[str, Any]]
 _SUBSTITUTION = re.compile(r"\$\{(\w+)\}")
-_JSONATA = re.compile(r"^\{%(.*)%\}$", re.S)
 _TASKS_AT_ONCE = 64
 
 
@@ -70,10 +69,12 @@ class StateMachine:
         names = set(_SUBSTITUTION.findall(text))
         if missing := sorted(names - set(functions)):
             raise KeyError(f"no function for {', '.join(missing)}")
-        self._definition = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
-        check(self._definition)
+        read = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
+        check(read)
+        self._first: str = read["StartAt"]
+        self._states = {name: State.of(name, fields) for name, fields in read["States"].items()}
         self._functions = dict(functions)
-        self._timeout_s = timeout_s or float(self._definition.get("TimeoutSeconds", 300))
+        self._timeout_s = timeout_s or float(read.get("TimeoutSeconds", 300))
         self._pool = ThreadPoolExecutor(_TASKS_AT_ONCE, thread_name_prefix="task")
 
     @classmethod
@@ -100,68 +101,61 @@ class StateMachine:
         at = datetime.fromtimestamp(begun, UTC)
         start_time = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-        def task(call: Call) -> object:
+        def task(state: str, arguments: Any, own_s: float | None) -> object:
             if gone():
                 raise MachineTimedOut
-            return self._task(call, ends, sizes)
+            result, given, returned = self._task(state, arguments, own_s, ends)
+            sizes.append((state, given, returned))
+            return result
 
-        record = Record(task, None)
+        walk = Walk(execution_context(execution_input, start_time), task)
         try:
             if json_bytes(execution_input) > STATE_LIMIT_BYTES:
                 raise Failure("States.DataLimitExceeded", "the execution input is too large")
-            context = execution_context(execution_input, start_time)
-            output = scope(self._definition, {}, execution_input, context, record)
+            output = walk.run(self._states, self._first, execution_input)
             if json_bytes(output) > STATE_LIMIT_BYTES:
                 raise Failure("States.DataLimitExceeded", "the output is too large")
         except MachineTimedOut:
-            return Execution("TIMED_OUT", states=tuple(record.states), sizes=tuple(sizes))
+            return Execution("TIMED_OUT", states=tuple(walk.entered), sizes=tuple(sizes))
         except DataLimitExceeded as over:
             error = "States.DataLimitExceeded"
-            return Execution("FAILED", None, error, str(over), tuple(record.states), tuple(sizes))
+            return Execution("FAILED", None, error, str(over), tuple(walk.entered), tuple(sizes))
         except Failure as failure:
             return Execution(
-                "FAILED", None, failure.error, failure.cause, tuple(record.states), tuple(sizes)
+                "FAILED", None, failure.error, failure.cause, tuple(walk.entered), tuple(sizes)
             )
-        return Execution("SUCCEEDED", output, None, None, tuple(record.states), tuple(sizes))
+        return Execution("SUCCEEDED", output, None, None, tuple(walk.entered), tuple(sizes))
 
-    def _task(self, call: Call, ends: float, sizes: list[tuple[str, int, int]]) -> object:
-        arguments = call.arguments
+    def _task(
+        self, state: str, arguments: Any, own_s: float | None, ends: float
+    ) -> tuple[object, int, int]:
+        """Call a function as Lambda is called; give result, bytes of arguments and of result."""
         assert isinstance(arguments, dict)
         given = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
         size = len(given.encode("utf-8", "surrogatepass"))
         if size > STATE_LIMIT_BYTES:
-            raise DataLimitExceeded(f"arguments of {call.state}")
+            raise DataLimitExceeded(f"arguments of {state}")
         function = self._functions[str(arguments["FunctionName"])]
         payload = json.loads(given)["Payload"]
         future: Future[dict[str, Any]] = self._pool.submit(function, payload, None)
-        own = self._task_timeout(call.state, payload)
-        left = ends - time.monotonic()
+        own_s = self._timeout_s if own_s is None else own_s
+        left_s = ends - time.monotonic()
         try:
-            result = future.result(timeout=max(0.0, min(own, left)))
+            result = future.result(timeout=max(0.0, min(own_s, left_s)))
         except NotYet:
             if future.done() and future.exception() is not None:
                 raise _failure(future.exception()) from None
-            if left <= own:
+            if left_s <= own_s:
                 raise MachineTimedOut from None
             raise Failure("States.Timeout", "") from None
         except Exception as exc:
             raise _failure(exc) from exc
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
         result_size = len(text.encode("utf-8", "surrogatepass"))
-        sizes.append((call.state, size, result_size))
         if result_size > STATE_LIMIT_BYTES:
-            raise DataLimitExceeded(f"result of {call.state}")
-        return {"ExecutedVersion": "$LATEST", "Payload": json.loads(text), "StatusCode": 200}
-
-    def _task_timeout(self, state: str, payload: Any) -> float:
-        """Give a task's TimeoutSeconds; an expression here may only count down to the deadline."""
-        timeout = self._definition["States"][state].get("TimeoutSeconds")
-        if isinstance(timeout, int | float):
-            return float(timeout)
-        if isinstance(timeout, str) and _JSONATA.match(timeout):
-            left_ms = payload["plan"]["deadline_ms"] - time.time() * 1000
-            return max(1.0, float(-(-left_ms // 1000)) + 1)
-        return self._timeout_s
+            raise DataLimitExceeded(f"result of {state}")
+        reply = {"ExecutedVersion": "$LATEST", "Payload": json.loads(text), "StatusCode": 200}
+        return reply, size, result_size
 
 
 def _failure(exc: BaseException | None) -> Failure:

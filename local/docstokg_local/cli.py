@@ -480,9 +480,6 @@ def demo(
 
 def main() -> None:
     """Run the command line; every error of the product becomes one sentence and an exit code."""
-    # NumPy is loaded later. Its matrices are small here: a second thread of its linear algebra
-    # only spins, and doubles the processor time of a question.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     raise SystemExit(run(app))
 
 

@@ -107,7 +107,7 @@ def part(path: Path) -> str:
 def test_the_layer_obeys_the_dependency_rule(path: Path) -> None:
     where = part(path)
     if where == "__init__":
-        assert not imports(path)
+        assert imports(path) <= {"os"}  # for one variable that NumPy reads once
         return
     for name in imports(path):
         root, *rest = name.split(".")

@@ -1,0 +1,116 @@
+"""The JSONata of a state machine, parsed once; its meaning is sfnx's.
+
+`sfnx.testing.evaluate` parses an expression each time it is used, converts every variable for it
+and registers each function anew: three quarters of what the machine cost a question. Here an
+expression is parsed when the machine is made, once a thread, and gets the variables it names. A
+plain path, such as `$plan.cache`, needs no evaluator at all as long as it meets objects only.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jsonata
+from jsonata.utils import Utils
+from sfnx import testing as sfnx
+
+Values = Mapping[str, Any]
+"""The variables by name, and `states`."""
+
+Template = Callable[[Values], Any]
+"""A field with its expressions filled in; raises `sfnx.testing.Failure`."""
+
+_PATH = re.compile(r"\s*\$([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*")
+_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+_STATES_FIELD = re.compile(r"\$states\.(\w+)")
+_ADDED: Mapping[str, Callable[..., object]] = {
+    "parse": sfnx.parse,
+    "uuid": sfnx.new_uuid,
+    "random": sfnx.random_number,
+    "range": sfnx.range_numbers,
+    "now": sfnx.now,
+    "millis": lambda: int(time.time() * 1000),
+    "hash": sfnx.digest,
+    "partition": sfnx.partition,
+}
+_MISSING = object()
+
+
+def template(field: object) -> Template:
+    """Prepare a field of a state: text in `{% %}` is evaluated, anything else stays as it is."""
+    if (code := sfnx.expression(field)) is not None:
+        return Expression(code)
+    if isinstance(field, dict):
+        members = {name: template(member) for name, member in field.items()}
+        return lambda values: {name: member(values) for name, member in members.items()}
+    if isinstance(field, list):
+        items = [template(item) for item in field]
+        return lambda values: [item(values) for item in items]
+    return lambda _: field
+
+
+class Expression:
+    """One JSONata text; an undefined result is a `Failure`, as in Step Functions."""
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+        self._local = threading.local()
+        path = _PATH.fullmatch(code)
+        self._path = (path[1], *path[2].split(".")[1:]) if path is not None else None
+        self._names = frozenset(_VARIABLE.findall(code))
+        fields = _STATES_FIELD.findall(code)
+        whole = code.count("$states") != len(fields)
+        self._fields = None if whole else frozenset(fields)
+
+    def __call__(self, values: Values) -> Any:
+        """Give the result as JSON."""
+        if self._path is not None:
+            value: Any = values.get(self._path[0], _MISSING)
+            for name in self._path[1:]:
+                value = value.get(name, _MISSING) if isinstance(value, dict) else _MISSING
+            # What no object leads to may still be reached through a list, or be undefined.
+            if value is not _MISSING:
+                return value
+        return self._evaluated(values)
+
+    def _evaluated(self, values: Values) -> Any:
+        parsed = self._parsed()
+        try:
+            bindings = {
+                name: sfnx.nulls(self._needed(name, value))
+                for name, value in values.items()
+                if name in self._names
+            }
+            result = parsed.evaluate(None, bindings)
+        except jsonata.JException as broken:
+            raise sfnx.Failure("States.QueryEvaluationError", str(broken)) from broken
+        if result is None:
+            raise sfnx.Failure("States.QueryEvaluationError", f"{self._code} is undefined")
+        value = Utils.convert_nulls(result)
+        if not sfnx.is_json(value):
+            detail = f"{self._code} returned an unsupported result type"
+            raise sfnx.Failure("States.QueryEvaluationError", detail)
+        return value
+
+    def _needed(self, name: str, value: Any) -> Any:
+        if name != "states" or self._fields is None:
+            return value
+        return {field: value[field] for field in self._fields if field in value}
+
+    def _parsed(self) -> jsonata.Jsonata:
+        """Give this thread's own: an evaluation keeps its time of day in the object."""
+        kept: jsonata.Jsonata | None = getattr(self._local, "parsed", None)
+        if kept is None:
+            kept = jsonata.Jsonata(self._code)
+            kept.set_output_convert_nulls(False)
+            for name, function in _ADDED.items():
+                kept.register_lambda(name, function)
+            for name, function in sfnx.DIFFERING.items():
+                kept.register_function(name, sfnx.Replaced(name, function))
+            for name in sfnx.CASTS:
+                kept.register_function(name, sfnx.Cast(name))
+            self._local.parsed = kept
+        jsonata.Jsonata.CURRENT.jsonata = kept  # functions such as $map apply through it
+        return kept
