@@ -18,7 +18,7 @@ def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
     """Give the policy for a REQUEST authoriser event: a denial without a valid token.
 
     The policy covers every route of the stage, because the gateway caches it per token. The
-    context holds base64 of {sub, namespaces, groups}: a context value may not be a list, and
+    context holds base64 of {sub, namespaces, groups, load}: a context value may not be a list, and
     base64 survives every template. A denial, which the gateway answers with 401 (infra.api), is
     an answer: raising would count every forged token as an error of this function.
     """

@@ -11,7 +11,7 @@ from docstokg.contracts.model import Contract
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 
-EVERYBODY = Caller(sub="local", namespaces=("*",), groups=("*",))
+EVERYBODY = Caller(sub="local", namespaces=("*",), groups=("*",), load=("*",))
 
 
 class KeyHolder(Contract):
@@ -20,6 +20,7 @@ class KeyHolder(Contract):
     sub: str
     namespaces: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
 
 
 class Authentication:
@@ -53,5 +54,5 @@ def _read(keys_file: str | None) -> dict[str, Caller]:
     except (OSError, ValueError, AttributeError, ValidationError) as exc:
         raise Misconfigured(
             f"DOCSTOKG_KEYS_FILE {keys_file}: {exc}; expected "
-            '{"KEY": {"sub": "...", "namespaces": ["..."], "groups": ["..."]}}'
+            '{"KEY": {"sub": "...", "namespaces": ["..."], "groups": ["..."], "load": ["..."]}}'
         ) from exc

@@ -31,11 +31,14 @@ class LocalRouteFunction:
         return Reply.model_validate(self._handler(envelope.model_dump(mode="json"), None))
 
 
-def local_mcp(wiring: Wiring, workflow: Workflow, check: Handler, traverse: Handler) -> Handler:
+def local_mcp(
+    wiring: Wiring, workflow: Workflow, check: Handler, traverse: Handler, documents: Handler
+) -> Handler:
     """Make the MCP handler over the routes of this process."""
     wiring.give("workflow", workflow)
     wiring.give("check_function", LocalRouteFunction(check))
     wiring.give("traverse_function", LocalRouteFunction(traverse))
+    wiring.give("documents_function", LocalRouteFunction(documents))
     return mcp.build(wiring)
 
 
@@ -85,9 +88,16 @@ def run(wiring: Wiring) -> None:
     """Serve the agent that started this process, until it closes the pipe."""
     from docstokg_local.workflow import LocalWorkflow
     from functions.check import handler as check
+    from functions.documents import handler as documents
     from functions.traverse import handler as traverse
 
-    handler = local_mcp(wiring, LocalWorkflow(wiring), check.build(wiring), traverse.build(wiring))
+    handler = local_mcp(
+        wiring,
+        LocalWorkflow(wiring),
+        check.build(wiring),
+        traverse.build(wiring),
+        documents.build(wiring),
+    )
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # The pipe carries messages only: whatever prints by accident must not break them.
     sys.stdout = sys.stderr

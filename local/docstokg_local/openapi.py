@@ -10,6 +10,7 @@ from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Health, Problem, RAGResponse
 from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
+from docstokg_local.openapi_documents import MODELS, document_paths
 
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists everything that is wrong with it.",
@@ -101,13 +102,15 @@ def document() -> dict[str, Any]:
     for _, _, _, asked, given in _POSTS.values():
         models[asked] = "validation"
         models[given] = "serialization"
+    models |= MODELS
     _, schemas = models_json_schema(
-        [(model, mode) for model, mode in models.items()],  # noqa: C416 - the types differ
+        [(model, mode) for model, mode in models.items()],
         ref_template="#/components/schemas/{model}",
     )
     paths: dict[str, Any] = {
         path: {"post": _post(*described)} for path, described in _POSTS.items()
     }
+    paths |= document_paths(_problem, _PROBLEMS)
     paths["/mcp"] = {"post": _mcp()}
     paths["/v1/health"] = {
         "get": {

@@ -17,6 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from ulid import ULID
 
+from docstokg.adapters.sqlite_jobs import SqliteJobs
+from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import MAX_BODY_BYTES, Budget
 from docstokg.observability import Telemetry
@@ -26,12 +28,15 @@ from docstokg.wiring import EXTRACTIVE, Handler, Wiring
 from docstokg_local import openapi
 from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
 from docstokg_local.authentication import Authentication
+from docstokg_local.document_routes import body_of, document_routes
 from docstokg_local.guards import host_of, is_own
+from docstokg_local.jobs import Keeper
 from docstokg_local.mcp_stdio import local_mcp
 from docstokg_local.pages import page_routes
 from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.workflow import LocalWorkflow
 from functions.check import handler as check
+from functions.documents import handler as documents
 from functions.health import handler as health
 from functions.traverse import handler as traverse
 
@@ -40,9 +45,14 @@ HEALTH_FRESH_S = 1.0
 DEFAULT_TIMEOUT_S = Budget().timeout_s
 REMOTE_SLOTS = 16
 OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
+LOOPBACK_ONLY = (
+    "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
+)
 TOO_LATE = "The deadline passed before the answer was complete."
 COMPRESSED_FROM = 1024
 """Bytes; a shorter body gains nothing."""
+LARGE = "The body is over 64 KiB."
+LARGE_DOCUMENTS = "The body is over 4 MiB: more goes by `docstokg load`."
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -57,11 +67,15 @@ class Refused(Exception):
 
 
 def application(
-    settings: Settings, wiring: Wiring | None = None, sink: PrometheusSink | None = None
+    settings: Settings,
+    wiring: Wiring | None = None,
+    sink: PrometheusSink | None = None,
+    host: str = "127.0.0.1",
 ) -> Starlette:
     """Make the ASGI application; models and connections are made now, not in a request.
 
-    A given `wiring` reports to the given `sink`, which `GET /metrics` shows.
+    A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: what the
+    server is bound to.
     """
     sink = sink or PrometheusSink()
     wiring = wiring or Wiring(
@@ -72,7 +86,13 @@ def application(
     check_health = health.build(wiring)
     check_draft = check.build(wiring)
     walk_graph = traverse.build(wiring)
-    tools = local_mcp(wiring, workflow, check_draft, walk_graph)
+    know_documents = documents.build(wiring)
+    tools = local_mcp(wiring, workflow, check_draft, walk_graph, know_documents)
+    queue = wiring.job_queue()
+    assert isinstance(queue, SqliteJobs)
+    keeper = Keeper(settings, queue, wiring.telemetry)
+    wiring.give("job_keeper", keeper)  # closed with the stores
+    keeper.wake()
     document = openapi.document()
     telemetry = wiring.telemetry
     quick, remote = Gate(), Gate(REMOTE_SLOTS)
@@ -122,6 +142,36 @@ def application(
 
         return endpoint
 
+    def on_documents(route: str) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            if settings.auth == "off" and route in ("load", "delete"):
+                _refuse_foreign_page(request, settings.hosts)
+                if not is_own(host, ()):
+                    raise Refused(403, "loopback_only", LOOPBACK_ONLY)
+            caller = _caller(request, authentication)
+            body = (
+                await _json_body(request, MAX_DOCUMENTS_BYTES, LARGE_DOCUMENTS)
+                if route == "load"
+                else body_of(route, request)
+            )
+            envelope = {
+                "route": route,
+                "request_id": request.state.request_id,
+                "caller": caller.model_dump(mode="json"),
+                "body_b64": base64.b64encode(body).decode(),
+            }
+
+            def work() -> Reply:
+                return Reply.model_validate(know_documents(envelope, None))
+
+            wanted, gone = Wishes(settings.max_timeout_s), threading.Event()
+            reply = await admitted(request, quick, work, caller, route, wanted, gone)
+            if route in ("load", "delete", "job"):
+                keeper.wake()
+            return _response(reply)
+
+        return endpoint
+
     async def admitted(
         request: Request,
         lane: Gate,
@@ -167,6 +217,7 @@ def application(
             Route("/v1/check", called("check", check_draft), methods=["POST"]),
             Route("/v1/traverse", called("traverse", walk_graph), methods=["POST"]),
             Route("/mcp", called("mcp", tools, foreign_pages=False), methods=["POST"]),
+            *document_routes(on_documents),
             Route("/v1/health", get_health, methods=["GET"]),
             Route("/openapi.json", get_openapi, methods=["GET"]),
             Route("/metrics", get_metrics, methods=["GET"]),
@@ -254,7 +305,7 @@ def _refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
-async def _json_body(request: Request) -> bytes:
+async def _json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str = LARGE) -> bytes:
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if media_type != "application/json":
         raise Refused(
@@ -265,10 +316,8 @@ async def _json_body(request: Request) -> bytes:
         async with asyncio.timeout(BODY_S):
             async for part in request.stream():
                 body += part
-                if len(body) > MAX_BODY_BYTES:
-                    raise Refused(
-                        413, "body_too_large", "The body is over 64 KiB.", {"Connection": "close"}
-                    )
+                if len(body) > most:
+                    raise Refused(413, "body_too_large", too_large, {"Connection": "close"})
     except TimeoutError as exc:
         detail = f"The body did not arrive within {BODY_S:g} s."
         raise Refused(400, "body_too_slow", detail, {"Connection": "close"}) from exc

@@ -66,7 +66,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
     count = workers or min(os.cpu_count() or 1, MOST_BY_DEFAULT)
     with listening(host, port) as listener:
         if count == 1:
-            app = application(settings)
+            app = application(settings, host)
             Server(uvicorn.Config(app, **options(settings))).run(sockets=[listener])
             return
         with tempfile.TemporaryDirectory(prefix="docstokg-") as folder:
@@ -74,7 +74,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
             shared = settings.model_copy(update={"process_dir": folder})
             config = uvicorn.Config(
-                partial(worker_application, shared),
+                partial(worker_application, shared, host),
                 factory=True,
                 workers=count,
                 timeout_worker_healthcheck=PATIENCE_S,
@@ -83,7 +83,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
             Supervisor(config, sockets=[listener]).run()
 
 
-def application(settings: Settings) -> "Starlette":
+def application(settings: Settings, host: str) -> "Starlette":
     """Make the application of this process; it closes its stores when the server stops."""
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
@@ -93,7 +93,7 @@ def application(settings: Settings) -> "Starlette":
     sink = PrometheusSink(settings.process_dir)
     telemetry = Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
     wiring = Wiring(settings, telemetry)
-    app = server.application(settings, wiring, sink)
+    app = server.application(settings, wiring, sink, host)
     if settings.auth == "off":
         app.add_middleware(OwnHosts, listed=settings.hosts)
 
@@ -106,10 +106,10 @@ def application(settings: Settings) -> "Starlette":
     return app
 
 
-def worker_application(settings: Settings) -> "Starlette":
+def worker_application(settings: Settings, host: str) -> "Starlette":
     """Make a worker's application; one that can never start is not started again."""
     try:
-        return application(settings)
+        return application(settings, host)
     except DocsToKGError as exc:
         say(f"docstokg: {exc}", err=True)
         sys.exit(STARTUP_FAILURE)

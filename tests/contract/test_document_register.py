@@ -46,6 +46,7 @@ def test_an_empty_register_holds_nothing(register: DocumentRegister) -> None:
     assert register.documents("ns") == ()
     assert register.text("ns", "a") is None
     assert register.namespaces() == ()
+    assert register.find("ns", ["a"]) == ()
     register.forget("ns", ["a"])
     register.forget("ns", None)
 
@@ -63,6 +64,9 @@ def test_records_are_listed_by_id_without_texts_and_replaced(register: DocumentR
     assert (listed[-1].title, listed[-1].acl) == ("Two", ("hr",))
     assert register.documents("ns", long) == ()
     assert register.text("ns", long) == "words " * 20_000
+    found = register.find("ns", ["d0007", long, "never there"])
+    assert {row.doc_id: row.text for row in found} == {"d0007": None, long: None}
+    assert register.find("other", ["d0007"]) == ()
     register.put([record(long, title="Three")])
     assert register.text("ns", long) is None
     assert register.namespaces() == ("ns", "other")

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
 from docstokg_local import openapi
+from docstokg_local.jobs import lock_of
+from docstokg_local.lease import Lease
 from docstokg_local.pages import page_routes
 from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.server import application, document_text
@@ -51,9 +54,17 @@ UNHURRIED = settings(
 
 
 @pytest.fixture(scope="module")
-def app(small_store, cache_dir, models):
-    """The real application over the small store, once for the module."""
-    url = f"sqlite:///{small_store}"
+def app(small_store, cache_dir, models, tmp_path_factory):
+    """The real application over a copy of the small store, once for the module.
+
+    Its queue has a worker already, which does nothing: what is sent here stays queued.
+    """
+    folder = tmp_path_factory.mktemp("contract")
+    for path in small_store.parent.glob("store.sqlite*"):
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
+    lease = Lease(lock_of(folder / "store.sqlite.jobs"))
+    assert lease.held()
+    url = f"sqlite:///{folder / 'store.sqlite'}"
     chosen = Settings(
         index_url=url, graph_url=url, cache_dir=str(cache_dir), models=("extractive",)
     )
@@ -61,6 +72,7 @@ def app(small_store, cache_dir, models):
     wiring = Wiring(chosen, Telemetry(sink, lambda line: None), models)
     yield application(chosen, wiring, sink)
     wiring.close()
+    lease.close()
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +97,7 @@ def test_what_is_served_is_what_is_published(app) -> None:
         for method in item
     }
     served = {
-        (route.path, method)
+        (route.path.replace(":path}", "}"), method)
         for route in app.routes
         if route.path not in {*NOT_IN_THE_CONTRACT, *PAGE}
         for method in route.methods - {"HEAD"}
@@ -108,7 +120,7 @@ def test_every_other_path_is_404(client, path, method) -> None:
     assert Problem.model_validate_json(response.content).code == "not_found"
 
 
-@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("path", [path for path in POSTS if path != "/v1/documents"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 def test_every_other_method_is_405(client, path, method) -> None:
     response = client.request(method, path)
@@ -122,12 +134,24 @@ def schema(app):
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
-@pytest.mark.parametrize("path", [*POSTS, "/v1/health", "/openapi.json"])
-def test_any_request_the_contract_allows_is_answered_by_it(schema, path) -> None:
-    operation = schema[path]["POST" if path in POSTS else "GET"]
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        *((path, "POST") for path in POSTS),
+        ("/v1/health", "GET"),
+        ("/openapi.json", "GET"),
+        ("/v1/namespaces", "GET"),
+        ("/v1/documents", "GET"),
+        ("/v1/documents/{doc_id}", "DELETE"),
+        ("/v1/jobs/{id}", "GET"),
+    ],
+)
+def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method) -> None:
+    operation = schema[path][method]
+    one = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
 
     @given(case=operation.as_strategy())
-    @settings(UNHURRIED, max_examples=20 if path in POSTS else 1)
+    @settings(UNHURRIED, max_examples=1 if one else 20)
     def holds(case: schemathesis.Case) -> None:
         case.validate_response(case.call(), checks=CHECKS)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from docstokg.contracts.completion import Completion
+from docstokg.contracts.documents import Job, JobOrder
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation, SliceRequest
 from docstokg.contracts.outline import Outline
@@ -118,6 +119,10 @@ class DocumentRegister(Protocol):
         """List a page of records by doc_id, those that follow `after`, without their texts."""
         ...
 
+    def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
+        """Read the records of some documents, without their texts, in no promised order."""
+        ...
+
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Read the text a converter made of a document; None where there is none."""
         ...
@@ -128,6 +133,18 @@ class DocumentRegister(Protocol):
 
     def namespaces(self) -> tuple[str, ...]:
         """List the namespaces that hold documents."""
+        ...
+
+
+class JobQueue(Protocol):
+    """Loads and removals that are asked for now and done later."""
+
+    def add(self, order: JobOrder) -> bool:
+        """Queue a job; False when as many of its namespace wait as may."""
+        ...
+
+    def get(self, job_id: str) -> Job | None:
+        """Say how a job goes; None when there is none of this name."""
         ...
 
 

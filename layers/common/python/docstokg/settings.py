@@ -159,6 +159,7 @@ class AccessSettings(Contract):
     jwt_audience_claim: str = Field("aud", description="Cognito's access tokens: client_id")
     jwt_namespaces_claim: str = Field("namespaces", description="claim of the namespaces granted")
     jwt_groups_claim: str = Field("groups", description="claim of the caller's groups")
+    jwt_load_claim: str = Field("load", description="claim of the namespaces they may load into")
 
 
 class OperationSettings(Contract):

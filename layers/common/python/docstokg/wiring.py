@@ -1,6 +1,7 @@
 """The one place where ports meet adapters; vendors are imported inside the factories only."""
 
 import functools
+import hashlib
 import math
 import os
 import threading
@@ -18,6 +19,7 @@ from docstokg.ports import (
     Embedder,
     GraphWriter,
     IndexWriter,
+    JobQueue,
     KnowledgeGraph,
     LanguageModel,
     NameFinder,
@@ -125,6 +127,20 @@ class Wiring:
         at = self._opensearch()
         del at["telemetry"]
         return OpenSearchRegister(**at)
+
+    @once
+    def job_queue(self) -> JobQueue:
+        """Give the queue of loads and removals: a file beside the embedded index, or in the cache.
+
+        What one server queues is done on its machine, whatever store it is for.
+        """
+        from docstokg.adapters.sqlite_jobs import SqliteJobs
+
+        if (path := sqlite_path(self.settings.index_url)) is not None:
+            return SqliteJobs(path.with_name(f"{path.name}.jobs"))
+        place = f"{self.settings.index_url} {self.settings.index_name} {self.settings.graph_url}"
+        name = hashlib.sha256(place.encode()).hexdigest()[:16]
+        return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
     def _opensearch(self) -> dict[str, Any]:
         chosen = self.settings
@@ -374,6 +390,11 @@ class Wiring:
         return self._route_function(self.settings.check_function_arn)
 
     @once
+    def documents_function(self) -> RouteFunction | None:
+        """Give the function of documents, or None where it is not deployed."""
+        return None
+
+    @once
     def traverse_function(self) -> RouteFunction | None:
         """Give the function of `/v1/traverse`, or None where it is not deployed."""
         return self._route_function(self.settings.traverse_function_arn)
@@ -421,7 +442,10 @@ class Wiring:
         from docstokg.adapters.jwt_tokens import Claims, JwksTokens
 
         claims = Claims(
-            chosen.jwt_audience_claim, chosen.jwt_namespaces_claim, chosen.jwt_groups_claim
+            chosen.jwt_audience_claim,
+            chosen.jwt_namespaces_claim,
+            chosen.jwt_groups_claim,
+            chosen.jwt_load_claim,
         )
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url, claims)
 

@@ -18,15 +18,16 @@ UNKNOWN_LIFESPAN_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an issuer calls a token's audience, and its caller's namespaces and groups."""
+    """What an issuer calls a token's audience, and what its caller may read and load."""
 
     audience: str = "aud"
     namespaces: str = "namespaces"
     groups: str = "groups"
+    load: str = "load"
 
 
 class JwksTokens:
-    """Verifies signature, issuer, audience and time; reads `sub`, namespaces and groups."""
+    """Verifies signature, issuer, audience and time; reads `sub`, namespaces, groups, load."""
 
     def __init__(
         self,
@@ -69,9 +70,15 @@ class JwksTokens:
             return None
         namespaces = _names(claims, self._claims.namespaces)
         groups = _names(claims, self._claims.groups)
-        if namespaces is None or groups is None or not isinstance(claims["sub"], str):
+        load = _names(claims, self._claims.load)
+        if (
+            namespaces is None
+            or groups is None
+            or load is None
+            or not isinstance(claims["sub"], str)
+        ):
             return None
-        return Caller(sub=claims["sub"], namespaces=namespaces, groups=groups)
+        return Caller(sub=claims["sub"], namespaces=namespaces, groups=groups, load=load)
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:

@@ -68,6 +68,18 @@ class OpenSearchRegister:
             rows = [hit["_source"]["record"] for hit in answer["hits"]["hits"]]
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
+    def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
+        """Read the records of some documents, without their texts."""
+        if not doc_ids:
+            return ()
+        asked = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
+        answer = self._call("POST", f"/{self._index}/_mget", asked)
+        if answer is None:
+            return ()
+        with schema_checked("_mget"):
+            rows = [doc["_source"]["record"] for doc in answer["docs"] if doc.get("found")]
+        return tuple(DocumentRecord.model_validate_json(row) for row in rows)
+
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Read the text a converter made."""
         answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")

@@ -1,5 +1,6 @@
 """The register of documents beside the embedded index, in the same SQLite file."""
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,15 @@ class SqliteRegister:
             "SELECT record FROM index_documents WHERE namespace = ? AND doc_id > ? "
             "ORDER BY doc_id LIMIT ?",
             (namespace, after, PAGE),
+        )
+        return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
+
+    def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
+        """Read the records of some documents, without their texts."""
+        rows = self._read(
+            "SELECT record FROM index_documents WHERE namespace = ? "
+            "AND doc_id IN (SELECT value FROM json_each(?))",
+            (namespace, json.dumps(list(doc_ids))),
         )
         return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
 

@@ -1,23 +1,41 @@
 """Around every route: who asks, what comes in, what goes out."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import Filters, Scope
 
-Route = Literal["answer", "search", "check", "traverse", "mcp"]
+Route = Literal[
+    "answer", "search", "check", "traverse", "mcp",
+    "load", "documents", "delete", "job", "namespaces", "passage",
+]  # fmt: skip
+"""The second line is one function; its body is JSON also where the route has parameters only."""
 
 
 class Caller(Contract):
-    """Who asks; "*" in `namespaces` or `groups` stands for all."""
+    """Who asks; "*" in `namespaces`, `groups` or `load` stands for all.
+
+    `load`: the namespaces whose documents this caller may load, replace and remove.
+    """
 
     sub: str
     namespaces: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
 
     def may_read(self, namespace: str) -> bool:
         """Tell whether a namespace is granted."""
         return bool({"*", namespace} & set(self.namespaces))
+
+    def may_load(self, namespace: str) -> bool:
+        """Tell whether documents of a namespace may be changed; that needs reading it, too."""
+        return self.may_read(namespace) and bool({"*", namespace} & set(self.load))
+
+    def sees(self, acl: Iterable[str]) -> bool:
+        """Tell whether something with this access list may be seen in a granted namespace."""
+        wanted = set(acl)
+        return not wanted or "*" in self.groups or not wanted.isdisjoint(self.groups)
 
     def scope(self, namespace: str, filters: Filters | None = None) -> Scope:
         """Give what of a granted namespace this caller may see."""

@@ -53,6 +53,8 @@ CHECK_S: Final = 10.0
 """The whole of `/v1/check`; its graph and its vectors get their own part of it."""
 CHECK_GRAPH: Final = Share(1.5)
 CHECK_VECTORS: Final = Share(1.0)
+PASSAGE_S: Final = 3.0
+"""Reading one passage with its neighbours: two round trips."""
 HEALTH_S: Final = 1.0
 WRITE_TRACES_S: Final = 10.0
 REMOVE_TRACES_S: Final = 20.0

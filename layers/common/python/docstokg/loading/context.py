@@ -55,6 +55,7 @@ class LoadOptions:
     `prefix`: before every doc_id that is made from a path. `sync` removes the documents of these
     folders that are gone; `agree` is shown those before many go, and says whether they may.
     `extract`: stages what a language model reads in the staged chunks (`loading.extraction`).
+    `run_id`: a ULID that names the load; a new one by default.
     """
 
     namespace: str = "default"
@@ -64,6 +65,7 @@ class LoadOptions:
     sync: bool = False
     agree: Callable[[Sequence[str]], bool] = _refuse
     extract: "Callable[[Context], ExtractionReport] | None" = None
+    run_id: str = ""
 
 
 @dataclass(slots=True)

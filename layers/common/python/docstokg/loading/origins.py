@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from docstokg.contracts.records import DocumentRecord
+from docstokg.domain.visibility import may_see
 from docstokg.loading.given import GivenDocument
-from docstokg.loading.sources import SourceFile
+from docstokg.loading.sources import Posted, SourceFile
 from docstokg.loading.staging import Staging
 from docstokg.ports import DocumentRegister
 
@@ -20,11 +21,17 @@ KEY = ("", "root-key")
 
 BATCH = 200
 
+POSTED = Path("posted")
+"""Stands for the folder of documents that were in none."""
+
 
 class Origins:
     """The documents of one namespace before a load, and what the load says of them."""
 
-    def __init__(self, register: DocumentRegister, namespace: str, replace: bool) -> None:
+    def __init__(
+        self, register: DocumentRegister, namespace: str, replace: bool, run_id: str = ""
+    ) -> None:
+        self._run_id = run_id
         self._register = register
         self._namespace = namespace
         self._replace = replace
@@ -33,9 +40,9 @@ class Origins:
         self._roots: dict[Path, str] = {}
 
     def root(self, folder: Path) -> str:
-        """Give the keyed hash of a folder's real place."""
+        """Give the keyed hash of a folder's real place; what is POSTED has one of its own."""
         if folder not in self._roots:
-            place = os.fsencode(folder.resolve())
+            place = b"posted" if folder == POSTED else os.fsencode(folder.resolve())
             self._roots[folder] = hmac.new(self._key.encode(), place, hashlib.sha256).hexdigest()
         return self._roots[folder]
 
@@ -45,6 +52,8 @@ class Origins:
         Ids that their owners wrote are theirs: such a document replaces the one before.
         """
         known = self.stored.get(given.doc_id)
+        if file.posted is not None:
+            return self._taken(file.posted, known)
         if known is None or given.named or self._replace or known.sha256 == given.digest:
             return None
         if not known.root or known.root == self.root(file.root):
@@ -53,6 +62,15 @@ class Origins:
             f"doc_id {given.doc_id!r} was loaded from another folder, with other text:"
             " --prefix NAME/ loads this one beside it, --replace-docs in its place"
         )
+
+    def _taken(self, posted: Posted, known: DocumentRecord | None) -> str | None:
+        """Say why a posted document must not take its id; what this load wrote is its own."""
+        if known is None or known.run_id == self._run_id:
+            return None
+        if not self._replace:
+            return "a document of this id is loaded already: send it with `replace`"
+        seen = may_see(known.acl, posted.groups)
+        return None if seen else "there is no document of this id that the sender may read"
 
     def note(self, file: SourceFile, given: GivenDocument, staging: Staging) -> None:
         """Keep what the register will say of a document."""

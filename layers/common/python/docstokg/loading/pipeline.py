@@ -47,34 +47,38 @@ NO_EMBEDDER = "no embedder is installed or configured: these chunks are found by
 
 
 def load(
-    sources: Sequence[Path],
+    sources: Sequence[Path | SourceFile],
     options: LoadOptions,
     stores: Stores,
     rejects: RejectLog,
     progress: Progress | None = None,
 ) -> LoadReport:
-    """Load files and folders into both stores; `LoadError` when a source cannot be read.
+    """Load files, folders and posted documents into both stores.
+
+    `LoadError` when a source cannot be read.
 
     Running it again, also after it was killed, ends in the same content.
     """
     started = time.monotonic()
-    files = [
+    paths = [source for source in sources if isinstance(source, Path)]
+    files = [source for source in sources if isinstance(source, SourceFile)]
+    files += [
         replace(file, doc_id=options.prefix + file.doc_id)
-        for file in find_files(sources, rejects, may_be_empty=options.sync)
+        for file in find_files(paths, rejects, may_be_empty=options.sync or bool(files))
     ]
-    report = LoadReport(run_id=str(ULID()), files=len(files))
+    report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     if options.embed and stores.embedder is None:
         report.warnings.append(NO_EMBEDDER)
     staging = Staging()
     try:
         before = _info(stores.search_index)
-        origins = Origins(stores.register, options.namespace, options.replace_docs)
+        origins = Origins(stores.register, options.namespace, options.replace_docs, report.run_id)
         context = _read(
             files, options, stores, staging, rejects, progress or Silent(), report, before, origins
         )
         if options.extract is not None:
             report.extraction = options.extract(context)
-        gone = _gone(sources, files, options, context, origins) if options.sync else []
+        gone = _gone(paths, files, options, context, origins) if options.sync else []
         _write(context, before.unfinished_load, origins, gone)
     finally:
         staging.close()

@@ -14,7 +14,7 @@ from docstokg.loading.given import (
 )
 from docstokg.loading.origins import Origins
 from docstokg.loading.readers.chunks import read_chunk
-from docstokg.loading.readers.documents import document_chunks, read_documents
+from docstokg.loading.readers.documents import document_chunks, read_documents, read_posted
 from docstokg.loading.readers.entities import read_entity
 from docstokg.loading.readers.lines import json_lines
 from docstokg.loading.readers.obo import read_obo
@@ -106,12 +106,19 @@ def _read(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rej
 
 def _documents(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rejected]]:
     try:
-        documents = read_documents(file.path, file.doc_id, readers.converter)
+        documents = (
+            read_documents(file.path, file.doc_id, readers.converter)
+            if file.posted is None
+            else (read_posted(file.posted, file.path.suffix, file.doc_id, readers.converter),)
+        )
     except Rejected as rejected:
         yield 1, rejected
         return
     for document in documents:
-        chunks = list(document_chunks(document, file.path.name, readers.pieces))
+        chunks = list(document_chunks(document, file.name, readers.pieces))
+        if file.posted is not None and not chunks:
+            yield 1, Rejected("holds no text")
+            return
         encoding = document.outline.encoding
         note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
         made = document.converter

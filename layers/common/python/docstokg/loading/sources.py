@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from docstokg.errors import LoadError
 from docstokg.loading.rejects import RejectLog
@@ -33,10 +33,25 @@ EXPECTED = (
 
 
 @dataclass(frozen=True, slots=True)
+class Posted:
+    """What was sent as a document instead of read from a file.
+
+    `fields` (title, acl, document_name) and `metadata` win over what the document says of itself.
+    `groups`: those of the sender, None for all: what they do not see they do not replace.
+    """
+
+    raw: bytes
+    fields: dict[str, Any]
+    metadata: dict[str, Any]
+    groups: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file to load; `doc_id` is its path relative to the given folder `root`, or its name.
 
-    `inner`: that path, before anything is put in front of it.
+    `inner`: that path, before anything is put in front of it. `posted`: its bytes, when there is
+    no file and `path` only names its format.
     """
 
     path: Path
@@ -44,6 +59,12 @@ class SourceFile:
     doc_id: str
     root: Path
     inner: str = ""
+    posted: Posted | None = None
+
+    @property
+    def name(self) -> str:
+        """Give the name that is shown where the document has no title."""
+        return self.path.name if self.posted is None else self.posted.fields["document_name"]
 
     @property
     def type(self) -> str:

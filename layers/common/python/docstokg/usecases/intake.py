@@ -14,14 +14,16 @@ from docstokg.usecases.problems import problem_reply
 MAX_ERRORS = 200
 
 
-def decode_body(body_b64: str, request_id: str) -> bytes | Reply:
-    """Give the client's bytes, or the reply that refuses them (400, 413)."""
+def decode_body(
+    body_b64: str, request_id: str, most: int = MAX_BODY_BYTES, why: str = "over 64 KiB."
+) -> bytes | Reply:
+    """Give the client's bytes, or the reply that refuses them (400, 413: more than `most`)."""
     try:
         body = base64.b64decode(body_b64, validate=True)
     except (binascii.Error, ValueError):
         return problem_reply(400, "invalid_body", "The body is not valid base64.", request_id)
-    if len(body) > MAX_BODY_BYTES:
-        return problem_reply(413, "body_too_large", "The body is over 64 KiB.", request_id)
+    if len(body) > most:
+        return problem_reply(413, "body_too_large", f"The body is {why}", request_id)
     return body
 
 

@@ -1,7 +1,7 @@
 """Documents: read as they are, cut by their outline, every chunk an exact stretch."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from docstokg.loading.readers.front_matter import front_matter, summary_span, un
 from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.loading.rejects import Rejected
+from docstokg.loading.sources import Posted
 from docstokg.ports import Converter, PieceCounter
 
 SOURCE_TEXTS = frozenset((".md", ".markdown", ".txt", ".rst"))
@@ -61,7 +62,26 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
         raw = path.read_bytes()
     except OSError as broken:
         raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
-    suffix = path.suffix.lower()
+    return _documents(raw, path.suffix.lower(), doc_id, converter)
+
+
+def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
+    """Read what was sent as a document: its id is the given one, whatever it says of itself."""
+    found = _documents(posted.raw, suffix, doc_id, converter)
+    if len(found) != 1:
+        raise Rejected(f"holds {len(found)} documents: send each by itself")
+    check_text([posted.metadata, posted.fields.get("title"), list(posted.fields.get("acl", ()))])
+    check_depth(posted.metadata)
+    return replace(
+        found[0],
+        doc_id=doc_id,
+        fields={**found[0].fields, **posted.fields},
+        metadata={**found[0].metadata, **posted.metadata},
+        named=True,
+    )
+
+
+def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tuple[Document, ...]:
     made_by = converter.versions.get(suffix, "")
     if not made_by and suffix not in SOURCE_TEXTS:
         raise Rejected(f"the package that reads {suffix} is not installed")

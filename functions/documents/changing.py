@@ -1,0 +1,154 @@
+"""Asking for documents to be loaded or removed: checked now, done by a job."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from docstokg.contracts.documents import (
+    MAX_DOCUMENTS,
+    MAX_DOCUMENTS_BYTES,
+    MAX_QUEUED,
+    DocumentName,
+    DocumentsRequest,
+    JobAccepted,
+    JobName,
+    JobOrder,
+)
+from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.response import FieldProblem
+from docstokg.ports import DocumentRegister, JobQueue
+from docstokg.usecases.intake import decode_body, invalid, parse, parse_body
+from docstokg.usecases.problems import problem_reply
+from functions.documents.listing import not_granted
+
+MORE = "more goes by `docstokg load`, or through the bucket of a deployment"
+RETRY_S = 5
+
+
+def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
+    """Give 202 with the job's id, or the problem: 400, 403, 404, 409, 413, 429.
+
+    404: a document that is there and that the caller does not see. Nothing is done in part.
+    """
+    request = _documents(envelope)
+    if isinstance(request, Reply):
+        return request
+    namespace, caller = request.namespace, envelope.caller
+    if (refused := _no_right(envelope, namespace)) is not None:
+        return refused
+    ids = [document.doc_id for document in request.documents]
+    there = register.find(namespace, ids)
+    if hidden := [one.doc_id for one in there if not caller.sees(one.acl)]:
+        return _not_there(hidden[0], envelope.request_id)
+    if there and not request.replace:
+        return _conflict(ids, {one.doc_id for one in there}, envelope.request_id)
+    order = JobOrder(
+        job_id=envelope.request_id,
+        kind="load",
+        caller=caller,
+        namespace=namespace,
+        documents=request.documents,
+        replace=request.replace,
+    )
+    return _queued(order, queue)
+
+
+def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
+    """Give 202 with the job's id, or the problem: 400, 403, 404, 429."""
+    name = parse_body(envelope.body_b64, DocumentName, envelope.request_id)
+    if isinstance(name, Reply):
+        return name
+    if (refused := _no_right(envelope, name.namespace)) is not None:
+        return refused
+    there = register.find(name.namespace, [name.doc_id])
+    if not any(envelope.caller.sees(one.acl) for one in there):
+        return _not_there(name.doc_id, envelope.request_id)
+    order = JobOrder(
+        job_id=envelope.request_id,
+        kind="delete",
+        caller=envelope.caller,
+        namespace=name.namespace,
+        doc_id=name.doc_id,
+    )
+    return _queued(order, queue)
+
+
+def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
+    """Give a Job as a reply, or 404: also for those who may not load into its namespace."""
+    name = parse_body(envelope.body_b64, JobName, envelope.request_id)
+    if isinstance(name, Reply):
+        return name
+    job = queue.get(name.id)
+    if job is None or not envelope.caller.may_load(job.namespace):
+        detail = "There is no such job, or it is not yours to see."
+        return problem_reply(404, "not_found", detail, envelope.request_id)
+    headers = {"Content-Type": "application/json"}
+    return Reply(statusCode=200, body=job.model_dump_json(), headers=headers)
+
+
+def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
+    request_id = envelope.request_id
+    body = decode_body(envelope.body_b64, request_id, MAX_DOCUMENTS_BYTES, f"over 4 MiB: {MORE}.")
+    if isinstance(body, Reply):
+        return body
+    if _many(body) > MAX_DOCUMENTS:
+        detail = f"One request takes {MAX_DOCUMENTS} documents: {MORE}."
+        return problem_reply(413, "too_many_documents", detail, request_id)
+    request, errors = parse(body, DocumentsRequest)
+    if request is None:
+        return invalid(errors, request_id)
+    times = Counter(document.doc_id for document in request.documents)
+    twice = [
+        FieldProblem(path=f"$.documents[{at}].doc_id", code="repeated", message="stands here twice")
+        for at, document in enumerate(request.documents)
+        if times[document.doc_id] > 1
+    ]
+    return invalid(twice, request_id) if twice else request
+
+
+def _many(body: bytes) -> int:
+    """Count the documents of a body that may be anything."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return 0
+    documents = value.get("documents") if isinstance(value, dict) else None
+    return len(documents) if isinstance(documents, list) else 0
+
+
+def _no_right(envelope: Envelope, namespace: str) -> Reply | None:
+    caller: Caller = envelope.caller
+    if not caller.may_read(namespace):
+        return not_granted(namespace, envelope.request_id)
+    if not caller.may_load(namespace):
+        detail = f"This caller may read namespace {namespace!r} and not load into it."
+        return problem_reply(403, "load_not_granted", detail, envelope.request_id)
+    return None
+
+
+def _not_there(doc_id: str, request_id: str) -> Reply:
+    detail = f"There is no document {doc_id!r}, or it is not yours to read."
+    return problem_reply(404, "not_found", detail, request_id)
+
+
+def _conflict(ids: Sequence[str], there: set[str], request_id: str) -> Reply:
+    errors = tuple(
+        FieldProblem(path=f"$.documents[{at}].doc_id", code="exists", message="is loaded already")
+        for at, doc_id in enumerate(ids)
+        if doc_id in there
+    )
+    some = (
+        f"{len(errors)} of these documents are" if len(errors) > 1 else "A document of this id is"
+    )
+    detail = f"{some} loaded already; `replace` puts the new text in the place of the old."
+    return problem_reply(409, "document_exists", detail, request_id, errors)
+
+
+def _queued(order: JobOrder, queue: JobQueue) -> Reply:
+    if not queue.add(order):
+        detail = f"{MAX_QUEUED} jobs of namespace {order.namespace!r} wait already."
+        retry = {"Retry-After": str(RETRY_S)}
+        return problem_reply(429, "too_many_jobs", detail, order.job_id, (), retry)
+    headers = {"Content-Type": "application/json"}
+    body = JobAccepted(job_id=order.job_id).model_dump_json()
+    return Reply(statusCode=202, body=body, headers=headers)

@@ -1,0 +1,49 @@
+"""Entry point of the routes of documents: list, load, remove, jobs, namespaces, passages."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from docstokg.contracts.envelope import Envelope, Reply, Route
+from docstokg.domain import time_budget
+from docstokg.errors import DocsToKGError, cause
+from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.run import beginning
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.documents.changing import job_of, load_documents, remove_document
+from functions.documents.listing import list_documents, list_namespaces
+from functions.documents.reading import read_passage
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler with its clients; the envelope's route says what is asked."""
+    register, queue = wiring.register(), wiring.job_queue()
+    begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
+    routes: dict[Route, Callable[[Envelope], Reply]] = {
+        "documents": partial(list_documents, register=register, key=wiring.cursor_key()),
+        "namespaces": partial(list_namespaces, register=register),
+        "passage": partial(read_passage, begin=begin, index=wiring.search_index()),
+        "load": partial(load_documents, register=register, queue=queue),
+        "delete": partial(remove_document, register=register, queue=queue),
+        "job": partial(job_of, queue=queue),
+    }
+    telemetry = wiring.telemetry
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        envelope = Envelope.model_validate(event)
+        try:
+            reply = routes[envelope.route](envelope)
+        except DocsToKGError as error:
+            asked = {"request_id": envelope.request_id, "route": envelope.route}
+            telemetry.log("ERROR", "documents_failed", **asked, **cause(error))
+            detail = "What is loaded cannot be read or changed now."
+            reply = problem_reply(503, "unavailable", detail, envelope.request_id)
+        status = str(reply.statusCode)
+        telemetry.count("rag_requests_total", route=envelope.route, status=status)
+        return reply.model_dump(mode="json")
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

@@ -1,0 +1,130 @@
+"""What is loaded, as far as a caller may read it."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable, Iterator
+
+from docstokg.contracts.documents import (
+    DocumentPage,
+    DocumentsQuery,
+    LastLoad,
+    ListedDocument,
+    ListedNamespace,
+    NamespaceList,
+)
+from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.records import DocumentRecord
+from docstokg.contracts.response import FieldProblem
+from docstokg.errors import InvalidCursor
+from docstokg.ports import DocumentRegister
+from docstokg.usecases.intake import invalid, parse_body
+from docstokg.usecases.problems import problem_reply
+
+PAGE = 100
+TAG_BYTES = 12
+
+
+def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes) -> Reply:
+    """Give a DocumentPage as a reply, or the problem: 400, 403.
+
+    `key` seals cursors: one of another namespace, or a forged one, is a 400.
+    """
+    query = parse_body(envelope.body_b64, DocumentsQuery, envelope.request_id)
+    if isinstance(query, Reply):
+        return query
+    caller, namespace = envelope.caller, query.namespace
+    if not caller.may_read(namespace):
+        return not_granted(namespace, envelope.request_id)
+    try:
+        after = "" if query.cursor is None else _position(query.cursor, namespace, key)
+    except InvalidCursor as wrong:
+        where = FieldProblem(path="$.cursor", code="invalid_cursor", message=str(wrong))
+        return invalid([where], envelope.request_id)
+    found: list[ListedDocument] = []
+    cursor = None
+    for record in _visible(register, caller, namespace, after):
+        if len(found) == PAGE:
+            cursor = _cursor(found[-1].doc_id, namespace, key)
+            break
+        found.append(
+            ListedDocument(
+                doc_id=record.doc_id,
+                title=record.title,
+                chunks=record.chunks,
+                run_id=record.run_id,
+                loaded_at=record.loaded_at,
+            )
+        )
+    may_load = caller.may_load(namespace)
+    return _reply(DocumentPage(documents=tuple(found), cursor=cursor, may_load=may_load))
+
+
+def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
+    """Give a NamespaceList as a reply: what holds something the caller may read."""
+    caller = envelope.caller
+    names = [name for name in register.namespaces() if caller.may_read(name)]
+    found = []
+    for name in names:
+        documents = chunks = 0
+        last = ("", "")
+        for record in _visible(register, caller, name, ""):
+            documents, chunks = documents + 1, chunks + record.chunks
+            last = max(last, (record.loaded_at, record.run_id))
+        if documents:
+            found.append(
+                ListedNamespace(
+                    namespace=name,
+                    documents=documents,
+                    chunks=chunks,
+                    last_load=LastLoad(run_id=last[1], at=last[0]),
+                    may_load=caller.may_load(name),
+                )
+            )
+    return _reply(NamespaceList(namespaces=tuple(found)))
+
+
+def not_granted(namespace: str, request_id: str) -> Reply:
+    """Refuse a caller who may not even read a namespace."""
+    detail = f"Namespace {namespace!r} is not granted to this caller."
+    return problem_reply(403, "namespace_not_granted", detail, request_id)
+
+
+def _visible(
+    register: DocumentRegister, caller: Caller, namespace: str, after: str
+) -> Iterator[DocumentRecord]:
+    while page := register.documents(namespace, after):
+        yield from _seen(page, caller)
+        after = page[-1].doc_id
+
+
+def _seen(records: Iterable[DocumentRecord], caller: Caller) -> Iterator[DocumentRecord]:
+    return (record for record in records if caller.sees(record.acl))
+
+
+def _reply(body: DocumentPage | NamespaceList) -> Reply:
+    headers = {"Content-Type": "application/json"}
+    return Reply(statusCode=200, body=body.model_dump_json(), headers=headers)
+
+
+def _cursor(doc_id: str, namespace: str, key: bytes) -> str:
+    packed = json.dumps(doc_id).encode()
+    return base64.urlsafe_b64encode(_tag(packed, namespace, key) + packed).decode().rstrip("=")
+
+
+def _position(cursor: str, namespace: str, key: bytes) -> str:
+    try:
+        sealed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as broken:
+        raise InvalidCursor("this is no cursor of this service") from broken
+    tag, packed = sealed[:TAG_BYTES], sealed[TAG_BYTES:]
+    if not hmac.compare_digest(tag, _tag(packed, namespace, key)):
+        raise InvalidCursor("the cursor is not this service's, or belongs to another namespace")
+    return str(json.loads(packed))
+
+
+def _tag(packed: bytes, namespace: str, key: bytes) -> bytes:
+    text = b"documents\0" + namespace.encode() + b"\0" + packed
+    return hmac.new(key, text, hashlib.sha256).digest()[:TAG_BYTES]

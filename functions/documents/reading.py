@@ -1,0 +1,146 @@
+"""A citation in its surrounding text: what stands before and after it in its document."""
+
+from collections.abc import Mapping, Sequence
+
+from docstokg.contracts.documents import Passage, PassageRequest
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.response import FieldProblem
+from docstokg.domain import time_budget
+from docstokg.domain.identity import chunk_uuid
+from docstokg.errors import DocsToKGError
+from docstokg.ports import SearchIndex
+from docstokg.usecases.intake import invalid, parse_body
+from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.run import Begin, Call
+from functions.documents.listing import not_granted
+
+NEIGHBOURS = 8
+"""Chunks looked at on either side at most."""
+
+GAP = "\n\n"
+"""Between chunks whose places in the document are not known, or are further than a space apart."""
+
+
+def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Reply:
+    """Give a Passage as a reply, or the problem: 400, 403, 404, 503.
+
+    What the caller may not read is not there: as a passage 404, as a neighbour nothing. A lost
+    index is 503.
+    """
+    request = parse_body(envelope.body_b64, PassageRequest, envelope.request_id)
+    if isinstance(request, Reply):
+        return request
+    if not envelope.caller.may_read(request.namespace):
+        return not_granted(request.namespace, envelope.request_id)
+    call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
+    try:
+        read = _read(call, [request.uuid], index)
+        if not read:
+            detail = "There is no such passage, or it is not yours to read."
+            return problem_reply(404, "not_found", detail, envelope.request_id)
+        chunk = read[0]
+        around = _around(call, chunk, request.context, index) if request.context else []
+    except DocsToKGError as error:
+        call.log("passage", error, level="ERROR")
+        detail = "The passage could not be read."
+        return problem_reply(503, "unavailable", detail, envelope.request_id)
+    lit = _lit(chunk, request)
+    if isinstance(lit, FieldProblem):
+        return invalid([lit], envelope.request_id)
+    body = _passage(chunk, around, request.context, lit).model_dump_json()
+    return Reply(statusCode=200, body=body, headers={"Content-Type": "application/json"})
+
+
+def _read(call: Call, uuids: Sequence[str], index: SearchIndex) -> list[StoredChunk]:
+    found = index.get(uuids, call.scope, call.left_s(time_budget.PASSAGE_S)).chunks
+    return [found[uuid] for uuid in uuids if uuid in found]
+
+
+def _number(chunk: StoredChunk) -> int | None:
+    """Give the place of a chunk among those that the loader cut its document into."""
+    head, mark, number = chunk.chunk_id.rpartition("#")
+    cut_here = bool(mark) and head == chunk.doc_id and number.isdecimal() and number.isascii()
+    return int(number) if cut_here and len(number) <= 9 else None
+
+
+def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> list[StoredChunk]:
+    """Read the chunks next to one in its document, as many as may be needed, in order."""
+    number = _number(chunk)
+    if number is None:
+        return []
+    reach = min(NEIGHBOURS, 1 + most // 400)
+    numbers = [n for n in range(max(0, number - reach), number + reach + 1) if n != number]
+    namespace = call.scope.namespace
+    uuids = [chunk_uuid(namespace, f"{chunk.doc_id}#{n}") for n in numbers]
+    return [one for one in _read(call, uuids, index) if one.doc_id == chunk.doc_id]
+
+
+def _lit(chunk: StoredChunk, request: PassageRequest) -> tuple[int, int] | FieldProblem | None:
+    """Find the asked stretch in the chunk's text; its offsets count as those of the citation."""
+    start, end = request.char_start, request.char_end
+    if start is None or end is None:
+        return None
+    base = chunk.char_start or 0
+    if not base <= start < end <= base + len(chunk.text):
+        message = f"not within the passage, which is {base} to {base + len(chunk.text)}"
+        return FieldProblem(path="$.char_start", code="out_of_range", message=message)
+    return start - base, end - base
+
+
+def _passage(
+    chunk: StoredChunk, around: Sequence[StoredChunk], most: int, lit: tuple[int, int] | None
+) -> Passage:
+    start = chunk.char_start or 0
+    near = {_number(one): one for one in around}
+    return Passage(
+        uuid=chunk.uuid,
+        chunk_id=chunk.chunk_id,
+        doc_id=chunk.doc_id,
+        document_name=chunk.document_name,
+        title=chunk.title,
+        section=chunk.section,
+        page=chunk.page,
+        uri=chunk.uri,
+        anchor=chunk.anchor,
+        before=_before(chunk, near)[-most:] if most else "",
+        text=chunk.text,
+        after=_after(chunk, near)[:most],
+        offset_base="document" if chunk.char_start is not None else "chunk",
+        char_start=start,
+        char_end=start + len(chunk.text),
+        lit=lit,
+        text_sha256=chunk.text_sha256,
+        run_id=chunk.run_id,
+    )
+
+
+def _before(chunk: StoredChunk, near: Mapping[int | None, StoredChunk]) -> str:
+    """Join what stands before a chunk, each part once, up to the first that may not be read."""
+    text, number = "", _number(chunk) or 0
+    while (one := near.get(number - 1)) is not None:
+        shared = _shared(one, chunk)
+        text = one.text[: len(one.text) - max(0, shared)] + _between(shared) + text
+        chunk, number = one, number - 1
+    return text
+
+
+def _after(chunk: StoredChunk, near: Mapping[int | None, StoredChunk]) -> str:
+    text, number = "", _number(chunk) or 0
+    while (one := near.get(number + 1)) is not None:
+        shared = _shared(chunk, one)
+        text += _between(shared) + one.text[max(0, shared) :]
+        chunk, number = one, number + 1
+    return text
+
+
+def _between(shared: int) -> str:
+    return "" if shared >= 0 else " " if shared == -1 else GAP
+
+
+def _shared(first: StoredChunk, second: StoredChunk) -> int:
+    """Count the characters two neighbours share; below zero, those that stand between them."""
+    if first.char_start is None or second.char_start is None:
+        return -len(GAP)
+    shared = first.char_start + len(first.text) - second.char_start
+    return min(shared, len(first.text), len(second.text))

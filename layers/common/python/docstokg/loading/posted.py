@@ -1,0 +1,89 @@
+"""A job of documents that were sent: loaded or removed as a folder's would be."""
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from docstokg.contracts.documents import (
+    MEDIA_TYPES,
+    DocumentRejected,
+    Job,
+    JobOrder,
+    PostedDocument,
+)
+from docstokg.domain.visibility import may_see
+from docstokg.loading.context import LoadOptions, Stores
+from docstokg.loading.origins import POSTED
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.loading.removal import delete_document
+from docstokg.loading.sources import Posted, SourceFile
+
+TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}
+"""Endings of a doc_id that say how its `text` is written; any other is plain text."""
+
+
+def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
+    """Do what a job asks for and say how it went; doing it again ends in the same content.
+
+    `again`: it was begun before. Errors of the stores are raised: the job is not done then.
+    """
+    if order.kind == "delete":
+        return _remove(order, stores, again)
+    files = [_source(order, number, one) for number, one in enumerate(order.documents)]
+    rejects = RejectLog(kept=len(files) * 100)
+    options = LoadOptions(order.namespace, replace_docs=order.replace, run_id=order.job_id)
+    load(files, options, stores, rejects)
+    refused: dict[str, str] = {}
+    named = {str(file.path): file.doc_id for file in files}
+    for rejection in rejects.first:
+        refused.setdefault(named[rejection.file], rejection.reason)
+    return _done(order, [doc.doc_id for doc in order.documents], refused)
+
+
+def _done(order: JobOrder, doc_ids: Sequence[str], refused: dict[str, str]) -> Job:
+    return Job(
+        job_id=order.job_id,
+        namespace=order.namespace,
+        kind=order.kind,
+        state="done",
+        loaded=len(doc_ids) - len(refused),
+        rejected=tuple(
+            DocumentRejected(doc_id=doc_id, reason=refused[doc_id])
+            for doc_id in doc_ids
+            if doc_id in refused
+        ),
+    )
+
+
+def _source(order: JobOrder, number: int, document: PostedDocument) -> SourceFile:
+    if document.text is not None:
+        raw = document.text.encode("utf-8")
+        ending = PurePosixPath(document.doc_id).suffix.lower()
+        suffix = TEXT_SUFFIXES.get(ending, ".txt")
+    else:
+        raw = base64.b64decode(document.content or "", validate=True)
+        suffix = ".txt"
+    if document.media_type is not None:
+        suffix = MEDIA_TYPES[document.media_type]
+    name = document.doc_id.rpartition("/")[2] or document.doc_id
+    fields: dict[str, object] = {"document_name": name}
+    if document.title is not None:
+        fields["title"] = document.title
+    if document.acl is not None:
+        fields["acl"] = tuple(dict.fromkeys(document.acl))
+    groups = order.caller.scope(order.namespace).groups
+    posted = Posted(raw, fields, dict(document.metadata), groups)
+    path = Path(f"{number}{suffix}")
+    return SourceFile(path, "document", document.doc_id, POSTED, document.doc_id, posted)
+
+
+def _remove(order: JobOrder, stores: Stores, again: bool) -> Job:
+    groups = order.caller.scope(order.namespace).groups
+    there = stores.register.find(order.namespace, [order.doc_id])
+    gone = again and not there
+    if not gone and not any(may_see(record.acl, groups) for record in there):
+        refused = {order.doc_id: "there is no document of this id that the sender may read"}
+        return _done(order, [order.doc_id], refused)
+    delete_document(stores, order.namespace, order.doc_id)
+    return _done(order, [], {}).model_copy(update={"removed": 1})

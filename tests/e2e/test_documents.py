@@ -1,0 +1,341 @@
+"""Documents over HTTP: a server, its background process, and what happens when either is killed."""
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from docstokg.contracts.documents import MAX_QUEUED
+from docstokg_local.jobs import lock_of
+from docstokg_local.lease import Lease
+from tests.e2e.test_serving import Serving
+
+pytestmark = pytest.mark.timeout(240)
+WORDS_ONLY = {
+    "DOCSTOKG_EMBED_PROVIDER": "none",
+    "DOCSTOKG_SPARSE": "none",
+    "DOCSTOKG_NAMES": "rule",
+}
+KEYS = {
+    "loader": {"sub": "loader", "namespaces": ["plant"], "groups": ["*"], "load": ["plant"]},
+    "outsider": {"sub": "outsider", "namespaces": ["plant"], "groups": [], "load": ["plant"]},
+    "reader": {"sub": "reader", "namespaces": ["plant"], "groups": ["*"]},
+    "stranger": {"sub": "stranger", "namespaces": ["mill"], "groups": ["*"], "load": ["*"]},
+}
+HTML = "<html><body><h1>Valves</h1><p>Valve seven closes at 12 bar.</p></body></html>"
+PUMP = "# Care of pumps\n\nOil the pump every 40 days. Use oil of grade 5.\n"
+
+
+def open_server(folder: Path, cache: Path, **more: str) -> Serving:
+    return Serving(folder / "store.sqlite", cache, "--workers", "1", **WORDS_ONLY, **more)
+
+
+OPENED = contextlib.ExitStack()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed():
+    with OPENED:
+        yield
+
+
+class Asked:
+    """A caller of the server."""
+
+    def __init__(self, server: Serving, key: str) -> None:
+        self.client = httpx.Client(base_url=server.url, headers={"X-Api-Key": key}, timeout=30)
+        OPENED.callback(self.client.close)
+
+    def load(self, *documents: dict, namespace: str = "plant", **more) -> httpx.Response:
+        body = {"namespace": namespace, "documents": documents, **more}
+        return self.client.post("/v1/documents", json=body)
+
+    def delete(self, doc_id: str) -> httpx.Response:
+        return self.client.delete(
+            f"/v1/documents/{quote(doc_id, safe='')}", params={"namespace": "plant"}
+        )
+
+    def listed(self, namespace: str = "plant") -> dict[str, dict]:
+        found, cursor = {}, ""
+        while cursor is not None:
+            given = {"namespace": namespace, "cursor": cursor}
+            page = self.client.get("/v1/documents", params=given).json()
+            found |= {one["doc_id"]: one for one in page["documents"]}
+            cursor = page["cursor"]
+        return found
+
+    def done(self, accepted: httpx.Response, within_s: float = 60) -> dict:
+        assert accepted.status_code == 202, accepted.text
+        until = time.monotonic() + within_s
+        while time.monotonic() < until:
+            job = self.client.get(f"/v1/jobs/{accepted.json()['job_id']}").json()
+            if job["state"] in ("done", "failed"):
+                return job
+            time.sleep(0.2)
+        raise AssertionError(job)
+
+    def first(self, question: str) -> dict | None:
+        body = {"query": question, "namespace": "plant"}
+        citations = self.client.post("/v1/search", json=body).json()["citations"]
+        return citations[0] if citations else None
+
+
+def workers_of(folder: Path) -> list[int]:
+    """The processes that have the queue's lock open: those that work on it."""
+    lock, found = str(lock_of(folder / "store.sqlite.jobs")), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(str(file.readlink()) == lock for file in (process / "fd").iterdir()):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("posted")
+
+
+@pytest.fixture(scope="module")
+def server(folder, cache_dir):
+    (folder / "keys.json").write_text(json.dumps(KEYS))
+    keys = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(folder / "keys.json")}
+    serving = open_server(folder, cache_dir, **keys)
+    yield serving
+    serving.stop()
+
+
+@pytest.fixture(scope="module")
+def callers(server):
+    return {name: Asked(server, name) for name in KEYS}
+
+
+@pytest.fixture(scope="module")
+def loaded(callers):
+    """The first job: four documents, of which one is no PDF."""
+    documents = [
+        {"doc_id": "care/pumps.md", "text": PUMP, "metadata": {"site": "north"}},
+        {
+            "doc_id": "valves",
+            "content": base64.b64encode(HTML.encode()).decode(),
+            "media_type": "text/html",
+            "title": "All valves",
+        },
+        {"doc_id": "secret", "text": "The safe opens with the number 4711.", "acl": ["staff"]},
+        {"doc_id": "torn.pdf", "content": "AAAA", "media_type": "application/pdf"},
+    ]
+    loader = callers["loader"]
+    accepted = loader.load(*documents)
+    return accepted.json(), loader.done(accepted)
+
+
+def test_a_job_says_what_was_loaded_and_what_was_not_and_why(loaded) -> None:
+    _, job = loaded
+    assert (job["state"], job["loaded"]) == ("done", 3)
+    ((doc_id, reason),) = [(one["doc_id"], one["reason"]) for one in job["rejected"]]
+    assert doc_id == "torn.pdf"
+    assert "no PDF" in reason
+
+
+def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
+    accepted, _ = loaded
+    listed = callers["loader"].listed()
+    assert {doc_id: one["title"] for doc_id, one in listed.items()} == {
+        "care/pumps.md": "Care of pumps",
+        "secret": "",
+        "valves": "All valves",
+    }
+    assert {one["run_id"] for one in listed.values()} == {accepted["job_id"]}
+    found = callers["loader"].first("How often must the pump be oiled?")
+    assert found["doc_id"] == "care/pumps.md"
+    assert PUMP[found["char_start"] : found["char_end"]] == found["snippet"]
+    assert callers["loader"].first("At how many bar does valve seven close?")["doc_id"] == "valves"
+    body = {"query": "pump oil", "namespace": "plant", "filter": {"site": ["north"]}}
+    answer = callers["loader"].client.post("/v1/search", json=body).json()
+    assert {one["doc_id"] for one in answer["citations"]} == {"care/pumps.md"}
+
+
+def test_lists_show_what_the_caller_may_read(callers, loaded) -> None:
+    assert set(callers["outsider"].listed()) == {"care/pumps.md", "valves"}
+    spaces = callers["outsider"].client.get("/v1/namespaces").json()["namespaces"]
+    assert [(one["namespace"], one["documents"]) for one in spaces] == [("plant", 2)]
+    assert callers["stranger"].client.get("/v1/namespaces").json() == {"namespaces": []}
+    refused = callers["stranger"].client.get("/v1/documents", params={"namespace": "plant"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "namespace_not_granted")
+
+
+def test_without_the_right_to_load_nothing_changes(callers, loaded) -> None:
+    accepted, _ = loaded
+    reader = callers["reader"]
+    refused = reader.load({"doc_id": "more", "text": "More."})
+    assert (refused.status_code, refused.json()["code"]) == (403, "load_not_granted")
+    assert reader.delete("valves").status_code == 403
+    assert reader.client.get(f"/v1/jobs/{accepted['job_id']}").status_code == 404
+    assert callers["stranger"].client.get(f"/v1/jobs/{accepted['job_id']}").status_code == 404
+    page = reader.client.get("/v1/documents", params={"namespace": "plant"}).json()
+    assert page["may_load"] is False
+
+
+def test_a_document_that_is_not_seen_is_one_that_is_not_there(callers, loaded) -> None:
+    outsider = callers["outsider"]
+    hidden, absent = outsider.delete("secret"), outsider.delete("absent")
+    assert hidden.status_code == absent.status_code == 404
+    told = [{k: v for k, v in r.json().items() if k != "request_id"} for r in (hidden, absent)]
+    assert json.dumps(told[0]).replace("secret", "absent") == json.dumps(told[1])
+    for replace in (False, True):
+        assert outsider.load({"doc_id": "secret", "text": "x"}, replace=replace).status_code == 404
+    assert "secret" in callers["loader"].listed()
+
+
+def test_a_loaded_id_is_a_conflict_until_it_is_replaced(callers, loaded) -> None:
+    loader = callers["loader"]
+    longer = "\n\n".join(f"Gate {n} has a wheel of {n} spokes. " * 40 for n in range(6))
+    loader.done(loader.load({"doc_id": "gates", "text": longer}))
+    assert loader.listed()["gates"]["chunks"] > 2
+    refused = loader.load({"doc_id": "new", "text": "x y z"}, {"doc_id": "gates", "text": "y"})
+    assert refused.status_code == 409
+    assert [one["path"] for one in refused.json()["errors"]] == ["$.documents[1].doc_id"]
+    assert "new" not in loader.listed()
+    job = loader.done(loader.load({"doc_id": "gates", "text": "No gate is left."}, replace=True))
+    assert job["loaded"] == 1
+    assert loader.listed()["gates"]["chunks"] == 1
+    assert loader.first("How many spokes has the wheel of gate 5?")["snippet"] != longer[:30]
+    job = loader.done(loader.delete("gates"))
+    assert (job["kind"], job["removed"]) == ("delete", 1)
+    assert "gates" not in loader.listed()
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"doc_id": "a\x01b", "text": "x"}, "$.documents[0].doc_id"),
+        ({"doc_id": "a/../b", "text": "x"}, "$.documents[0].doc_id"),
+        ({"doc_id": "é" * 257, "text": "x"}, "$.documents[0].doc_id"),
+        ({"doc_id": "", "text": "x"}, "$.documents[0].doc_id"),
+        ({"doc_id": "a"}, "$.documents[0]"),
+        ({"doc_id": "a", "text": "x", "content": "AAAA"}, "$.documents[0]"),
+        ({"doc_id": "a", "content": "AAAA"}, "$.documents[0]"),
+        ({"doc_id": "a", "content": "A", "media_type": "text/html"}, "$.documents[0].content"),
+        ({"doc_id": "a", "content": "", "media_type": "image/png"}, "$.documents[0].media_type"),
+        ({"doc_id": "a", "text": "x", "colour": "red"}, "$.documents[0].colour"),
+    ],
+)
+def test_a_wrong_document_is_refused_by_its_place(callers, document, path) -> None:
+    refused = callers["loader"].load(document)
+    assert refused.status_code == 400
+    assert [one["path"] for one in refused.json()["errors"]] == [path]
+
+
+def test_one_request_takes_four_mebibytes_and_a_hundred_documents(callers) -> None:
+    loader = callers["loader"]
+    many = [{"doc_id": str(number), "text": "x"} for number in range(101)]
+    refused = loader.load(*many)
+    assert (refused.status_code, refused.json()["code"]) == (413, "too_many_documents")
+    assert "docstokg load" in refused.json()["detail"]
+    refused = loader.load({"doc_id": "large", "text": "x" * 4 * 1024 * 1024})
+    assert (refused.status_code, refused.json()["code"]) == (413, "body_too_large")
+    assert "docstokg load" in refused.json()["detail"]
+    assert (
+        loader.load({"doc_id": "1", "text": "x"}, {"doc_id": "1", "text": "y"}).status_code == 400
+    )
+
+
+def test_a_foreign_or_forged_cursor_is_refused(callers, loaded) -> None:
+    loader = callers["loader"]
+    for cursor in ("x", "AAAAAAAAAAAAAAAAAAAAIngi"):
+        given = {"namespace": "plant", "cursor": cursor}
+        refused = loader.client.get("/v1/documents", params=given)
+        assert refused.status_code == 400
+        assert refused.json()["errors"][0]["path"] == "$.cursor"
+
+
+def test_a_list_goes_on_where_its_page_ended(callers, loaded) -> None:
+    loader = callers["loader"]
+    for start in (0, 70):
+        many = [{"doc_id": f"many-{n:03}", "text": f"Line {n}."} for n in range(start, start + 70)]
+        loader.done(loader.load(*many))
+    page = loader.client.get("/v1/documents", params={"namespace": "plant"}).json()
+    assert len(page["documents"]) == 100
+    assert len([one for one in loader.listed() if one.startswith("many-")]) == 140
+
+
+def test_ten_jobs_of_a_namespace_wait_and_no_more(folder, cache_dir, tmp_path) -> None:
+    """Somebody else has the queue's lock, so that nothing is done meanwhile."""
+    lease = Lease(lock_of(tmp_path / "store.sqlite.jobs"))
+    assert lease.held()
+    serving = open_server(tmp_path, cache_dir)
+    try:
+        anyone = Asked(serving, "")
+        for number in range(MAX_QUEUED):
+            assert anyone.load({"doc_id": str(number), "text": "x"}).status_code == 202
+        refused = anyone.load({"doc_id": "more", "text": "x"})
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_jobs")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert anyone.load({"doc_id": "x", "text": "x"}, namespace="mill").status_code == 202
+    finally:
+        serving.stop()
+        lease.close()
+
+
+def test_without_keys_only_this_machine_may_load(cache_dir, tmp_path) -> None:
+    serving = Serving(
+        tmp_path / "store.sqlite", cache_dir, "--workers", "1", "--host", "0.0.0.0", **WORDS_ONLY
+    )
+    serving.url = f"http://127.0.0.1:{serving.port}"
+    try:
+        anyone = Asked(serving, "")
+        refused = anyone.load({"doc_id": "a", "text": "x"})
+        assert (refused.status_code, refused.json()["code"]) == (403, "loopback_only")
+        assert anyone.delete("a").json()["code"] == "loopback_only"
+        assert anyone.client.get("/v1/namespaces").status_code == 200
+    finally:
+        serving.stop()
+
+
+def test_a_killed_worker_and_a_killed_server_lose_no_job(cache_dir, tmp_path) -> None:
+    """The job is taken up by the next worker, started by the same server and by another one."""
+    serving = open_server(tmp_path, cache_dir)
+    anyone = Asked(serving, "")
+    text = "\n\n".join(f"## Part {n}\n\nThe lamp of part {n} is lit at {n} o'clock. " * 9
+                       for n in range(60))  # fmt: skip
+    documents = [{"doc_id": f"lamps-{n}.md", "text": f"# Lamps {n}\n\n{text}"} for n in range(20)]
+    try:
+        accepted = anyone.load(*documents)
+        killed = 0
+        for pause_s in (0.3, 0.8):
+            until = time.monotonic() + 40
+            while not (workers := workers_of(tmp_path)) and time.monotonic() < until:
+                time.sleep(0.02)
+            time.sleep(pause_s)
+            for worker in set(workers) - {serving.process.pid}:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                    killed += 1
+        job = anyone.client.get(f"/v1/jobs/{accepted.json()['job_id']}").json()
+        assert killed >= 1
+        assert job["state"] in ("queued", "running")
+        serving.process.kill()
+        serving.stop()
+        serving = open_server(tmp_path, cache_dir)
+        anyone = Asked(serving, "")
+        job = anyone.done(accepted, within_s=150)
+        assert (job["state"], job["loaded"]) == ("done", 20), job
+        assert len(anyone.listed()) == 20
+    finally:
+        serving.stop()
+
+
+def test_the_worker_has_low_priority_and_outlives_the_server(cache_dir, tmp_path) -> None:
+    serving = open_server(tmp_path, cache_dir)
+    anyone = Asked(serving, "")
+    anyone.done(anyone.load({"doc_id": "a", "text": "A pump is oiled."}))
+    (worker,) = workers_of(tmp_path)
+    assert os.getpriority(os.PRIO_PROCESS, worker) >= 10
+    assert os.getsid(worker) == worker  # what ends the server's terminal does not reach it
+    serving.stop()

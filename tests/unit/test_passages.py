@@ -1,0 +1,105 @@
+"""A citation in its surrounding text: what is next to it, what may be read of it, where it lies."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.domain.identity import chunk_uuid
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from functions.documents import handler as documents
+from tests.conftest import load_folder
+
+PARTS = [
+    f"## Part {n}\n\n" + f"The lamp of part {n} is lit at {n} o'clock. " * 30 for n in range(5)
+]
+BOOK = "# The lamps\n\n" + "\n\n".join(PARTS) + "\n"
+ALL = Caller(sub="a", namespaces=("*",), groups=("*",))
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory, cache_dir):
+    folder = tmp_path_factory.mktemp("passages")
+    (folder / "in").mkdir()
+    (folder / "in" / "book.md").write_text(BOOK)
+    rows = [
+        {"id": f"mixed#{n}", "doc_id": "mixed", "text": f"Sentence {n} of it.", "acl": acl}
+        for n, acl in enumerate([[], ["staff"], [], []])
+    ]
+    (folder / "in" / "chunks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    store = folder / "store.sqlite"
+    load_folder(folder / "in", store, cache_dir, embed=False, names="rule")
+    url = f"sqlite:///{store}"
+    plain = {"embed_provider": "none", "sparse": "none"}
+    wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **plain))
+    handler = documents.build(wiring)
+
+    def asked(caller: Caller = ALL, **body):
+        event = Envelope(
+            route="passage",
+            request_id="r",
+            caller=caller,
+            body_b64=base64.b64encode(json.dumps(body).encode()).decode(),
+        )
+        reply = handler(event.model_dump(mode="json"), None)
+        return reply["statusCode"], json.loads(reply["body"])
+
+    yield asked
+    wiring.close()
+
+
+def test_a_passage_comes_with_the_text_around_it(ask) -> None:
+    status, got = ask(uuid=chunk_uuid("default", "book.md#2"), context=400)
+    assert status == 200
+    start, end = got["char_start"], got["char_end"]
+    assert (got["doc_id"], got["offset_base"]) == ("book.md", "document")
+    assert BOOK[start:end] == got["text"]
+    assert len(got["before"]) == len(got["after"]) == 400
+    shown = " ".join((got["before"] + got["text"] + got["after"]).split())
+    assert shown in " ".join(BOOK.split())
+
+
+def test_the_cited_stretch_is_lit(ask) -> None:
+    uuid = chunk_uuid("default", "book.md#1")
+    _, whole = ask(uuid=uuid)
+    start = whole["char_start"] + 7
+    _, got = ask(uuid=uuid, char_start=start, char_end=start + 20)
+    assert got["text"][slice(*got["lit"])] == BOOK[start : start + 20]
+    status, refused = ask(uuid=uuid, char_start=0, char_end=5)
+    assert status == 400
+    assert refused["errors"][0]["path"] == "$.char_start"
+
+
+def test_what_may_not_be_read_is_neither_passage_nor_neighbour(ask) -> None:
+    nobody = Caller(sub="b", namespaces=("default",))
+    assert ask(nobody, uuid=chunk_uuid("default", "mixed#1"))[0] == 404
+    assert ask(nobody, uuid=chunk_uuid("default", "absent"))[0] == 404
+    assert ask(nobody, namespace="other", uuid="x")[0] == 403
+    _, got = ask(nobody, uuid=chunk_uuid("default", "mixed#2"))
+    assert (got["before"], got["after"]) == ("", "\n\nSentence 3 of it.")
+    _, got = ask(uuid=chunk_uuid("default", "mixed#2"))
+    assert got["before"] == "Sentence 0 of it.\n\nSentence 1 of it.\n\n"
+
+
+def test_the_ends_of_a_document_have_nothing_beyond_them(ask) -> None:
+    _, got = ask(uuid=chunk_uuid("default", "book.md#0"))
+    assert got["before"] == ""
+    assert BOOK[: got["char_start"]].strip() == "# The lamps"  # the title, which each chunk has
+
+
+def test_an_index_that_is_gone_is_503(cache_dir, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'none.sqlite'}"
+    lines: list[str] = []
+    from docstokg.observability import Telemetry
+
+    settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir))
+    wiring = Wiring(settings, Telemetry(None, lines.append))
+    body = base64.b64encode(b'{"uuid": "x"}').decode()
+    envelope = Envelope(route="passage", request_id="r", caller=ALL, body_b64=body)
+    reply = documents.build(wiring)(envelope.model_dump(mode="json"), None)
+    wiring.close()
+    assert reply["statusCode"] == 503
+    assert "passage_failed" in lines[0]
