@@ -143,11 +143,10 @@ def _reranked(
     The name of the reranker that gave the order, if one did, and places in `chunks`.
     """
     plan, same = run.plan, list(range(len(chunks)))
-    if plan.reranker == "none" or not chunks:
+    if plan.rerank == "no" or not chunks:
         return None, same
-    if reranker is None:
-        if plan.reranker != "auto":
-            run.do_without("rerank", "reranker_unavailable", "there is no reranker here")
+    if reranker is None or plan.rerank == "lost":
+        run.do_without("rerank", "reranker_unavailable", "there is no such reranker here")
         return None, same
     texts, time_s = [chunk.text for chunk in chunks], run.left_s(*time_budget.RERANK)
     scores = run.attempt(

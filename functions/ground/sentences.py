@@ -24,7 +24,8 @@ def compared(
     are no cosines, and the extractive model has the words alone.
     """
     plan = run.plan
-    if plan.synthesis is None or plan.synthesis.model != extractive.MODEL or not blocks:
+    wanted = plan.synthesis
+    if wanted is None or extractive.MODEL not in (wanted.model, wanted.fallback) or not blocks:
         return list(blocks)
     cosines: dict[str, list[float]] = {}
     if query_vector is not None:

@@ -126,7 +126,9 @@ def _checked(
         return None
     if synthesis is None or synthesis.outcome == "failed":
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
+        run.warnings.extend(synthesis.warnings if synthesis is not None else ())
         return None
+    run.warnings.extend(synthesis.warnings)
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         comparison.know(run.plan.query, grounded.query_vector)

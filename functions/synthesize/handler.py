@@ -12,7 +12,7 @@ from functions.synthesize.synthesize import synthesize
 def build(wiring: Wiring) -> Handler:
     """Make the handler; a remote model's client is loaded here and not inside a request."""
     settings = wiring.settings
-    if settings.llm_base_url or settings.llm_api_key:
+    if wiring.model_access().remote(settings.models):
         warm = getattr(wiring.language_model(), "warm", None)
         try:
             if warm is not None:
@@ -27,7 +27,6 @@ def build(wiring: Wiring) -> Handler:
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
-            fallback_model=settings.llm_fallback_model,
         )
         return synthesis.model_dump(mode="json")
 

@@ -1,6 +1,6 @@
 """Let a model write from the blocks, inside the time that is left; nothing is checked here."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from docstokg.contracts.completion import Completion
@@ -8,13 +8,15 @@ from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
 from docstokg.domain import extractive, prompt, time_budget
 from docstokg.domain.budget import tokens
-from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.time_budget import LEAST_FALLBACK_S, LEAST_MODEL_S
+from docstokg.domain.notices import ABSTENTION, model_failed
+from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
 from docstokg.ports import LanguageModel
 from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
+CONTEXT_SHARE = 0.9
+"""Of a model's context: tokens are estimated, and its own count may be a tenth higher."""
 
 
 def synthesize(
@@ -23,34 +25,31 @@ def synthesize(
     *,
     relevant: bool,
     language_model: Callable[[], LanguageModel],
-    fallback_model: str | None,
 ) -> Synthesis:
     """Give the raw words of a model, or say why there are none; never raises for its failures.
 
     No call is made when nothing relevant was retrieved. One fallback model is asked when at
-    least 3 seconds are left after the first failed; then the first gets 60 % of the time.
+    least 3 seconds are left after the first failed; then the first gets 60 % of the time. The
+    fallback `extractive` needs no such share: it always answers.
     """
     plan, chosen = run.plan, run.plan.synthesis
     if chosen is None or not blocks or not relevant:
         return Synthesis(outcome="abstained", answer=ABSTENTION)
     blocks = blocks[: plan.max_blocks]
-    if chosen.model == extractive.MODEL:
-        return _extracted(run, blocks, chosen)
-    messages = prompt.messages(
-        plan.query,
-        blocks,
-        max_tokens_context=plan.budget_limits.max_tokens_context,
-        style_hint=chosen.style_hint,
-    )
     models = [chosen.model]
-    if fallback_model and fallback_model != chosen.model:
-        models.append(fallback_model)
+    if chosen.fallback and chosen.fallback != chosen.model:
+        models.append(chosen.fallback)
+    failures: list[DocsToKGError] = []
     for position, model in enumerate(models):
-        time_s = _time_s(run, first=not position, last=position == len(models) - 1)
+        if model == extractive.MODEL:
+            return _extracted(run, blocks, chosen, _warnings(failures, model))
+        time_s = _time_s(run, models[position + 1 :], first=not position)
         if time_s is None:
-            break
-        ask = partial(_completed, language_model, messages, chosen, model, time_s)
-        completion = run.attempt("language_model", ask, _reason, model=model)
+            continue
+        ask = partial(_completed, language_model, run, blocks, model, time_s)
+        completion = run.attempt(
+            "language_model", ask, lambda error: _reason(error, failures), model=model
+        )
         if completion is not None:
             return Synthesis(
                 outcome="answered",
@@ -61,28 +60,39 @@ def synthesize(
                 cost_usd=completion.cost_usd,
                 took_ms=run.took_ms(),
                 degraded=tuple(run.degraded),
+                warnings=_warnings(failures, model),
             )
     return Synthesis(
         outcome="failed",
         model=chosen.model,
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
+        warnings=_warnings(failures, None),
     )
 
 
-def _time_s(run: Run, *, first: bool, last: bool) -> float | None:
+def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
     """Give the seconds a call may take, or None when it is not worth starting."""
     left_s = run.left_s(*time_budget.SYNTHESIZE)
+    if extractive.MODEL in others:
+        left_s -= EXTRACT_S
     if left_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):
         if first:
             run.do_without("language_model", "deadline_exceeded", "no time was left for a model")
         return None
-    if last or left_s * (1 - FIRST_CALL_SHARE) < LEAST_FALLBACK_S:
+    remote = [model for model in others if model != extractive.MODEL]
+    if not remote or left_s * (1 - FIRST_CALL_SHARE) < LEAST_FALLBACK_S:
         return left_s
     return left_s * FIRST_CALL_SHARE
 
 
-def _extracted(run: Run, blocks: Sequence[Block], chosen: SynthesisPlan) -> Synthesis:
+def _warnings(failures: Sequence[DocsToKGError], instead: str | None) -> tuple[str, ...]:
+    return tuple(model_failed(str(error), instead) for error in failures)
+
+
+def _extracted(
+    run: Run, blocks: Sequence[Block], chosen: SynthesisPlan, warnings: tuple[str, ...]
+) -> Synthesis:
     text = extractive.answer(run.plan.query, blocks, chosen.max_tokens)
     return Synthesis(
         outcome="answered",
@@ -91,17 +101,31 @@ def _extracted(run: Run, blocks: Sequence[Block], chosen: SynthesisPlan) -> Synt
         tokens_in=sum(tokens(block.text) for block in blocks),
         tokens_out=tokens(text),
         took_ms=run.took_ms(),
+        degraded=tuple(run.degraded),
+        warnings=warnings,
     )
 
 
 def _completed(
     language_model: Callable[[], LanguageModel],
-    messages: Sequence[Mapping[str, str]],
-    chosen: SynthesisPlan,
+    run: Run,
+    blocks: Sequence[Block],
     name: str,
     timeout_s: float,
 ) -> Completion:
-    completion = language_model().complete(
+    """Ask one model, with as many passages as its own context and the caller's budget hold."""
+    plan, chosen = run.plan, run.plan.synthesis
+    assert chosen is not None
+    model = language_model()
+    room = plan.budget_limits.max_tokens_context
+    rules = prompt.messages(plan.query, (), max_tokens_context=0, style_hint=chosen.style_hint)
+    if (context := model.context_tokens(name)) is not None:
+        spent = chosen.max_tokens + sum(tokens(message["content"]) for message in rules)
+        room = max(0, min(room, int(context * CONTEXT_SHARE) - spent))
+    messages = prompt.messages(
+        plan.query, blocks, max_tokens_context=room, style_hint=chosen.style_hint
+    )
+    completion = model.complete(
         messages,
         model=name,
         temperature=chosen.temperature,
@@ -113,7 +137,9 @@ def _completed(
     return completion
 
 
-def _reason(error: DocsToKGError) -> DegradedReason:
+def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:
+    """Give the reason of a failure, and remember it for the caller's warning."""
+    failures.append(error)
     if isinstance(error, Timeout):
         return "llm_timeout"
     if isinstance(error, QuotaExceeded):

@@ -43,6 +43,9 @@ class Rules(Contract):
     kg_two_hops: bool
     kg_boost: float
     embed_provider: str
+    rerank_provider: str
+    jina_enabled: bool
+    fallback_model: str | None
     min_score: float
     max_blocks: int
     max_full_text_bytes: int
@@ -64,6 +67,9 @@ class Rules(Contract):
             kg_two_hops=settings.kg_2hop_enabled,
             kg_boost=settings.kg_boost_value if settings.kg_boost_enabled else 0.0,
             embed_provider=settings.embed_provider,
+            rerank_provider=settings.rerank_provider,
+            jina_enabled=settings.provider_jina_enabled,
+            fallback_model=settings.llm_fallback_model,
             min_score=settings.min_score,
             max_blocks=settings.max_blocks,
             max_full_text_bytes=settings.max_full_text_bytes,
@@ -174,7 +180,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
             channels={channel: CHANNEL_SIZES[channel] for channel in rules.channels},
             fusion="rrf" if rules.fusion == "rrf" else "minmax",
             mmr=rules.mmr,
-            embed=request.providers.embedding in ("auto", rules.embed_provider),
+            embed=_embeds(request.providers.embedding, rules),
             time_s=time_budget.RETRIEVE.cap_s,
         ),
         expansion=_expansion(expansion, rules),
@@ -183,7 +189,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         snippet_chars=SEARCH_SNIPPET if envelope.route == "search" else ANSWER_SNIPPET,
         graph_limits=request.limits.graph,
         diagnostics=request.diagnostics,
-        reranker=request.providers.reranker,
+        rerank=_rerank(request.providers.reranker, rules),
         budget_limits=BudgetLimits(
             max_chunks=request.budget.max_chunks,
             max_tokens_context=request.budget.max_tokens_context,
@@ -215,11 +221,26 @@ def _expansion(wanted: KgExpansion, rules: Rules) -> ExpansionPlan:
     )
 
 
+def _embeds(wanted: str, rules: Rules) -> bool:
+    if rules.embed_provider == "jina" and not rules.jina_enabled:
+        return False
+    return wanted in ("auto", rules.embed_provider)
+
+
+def _rerank(wanted: str, rules: Rules) -> Literal["yes", "no", "lost"]:
+    """Say whether to rerank; what is asked for or configured and cannot act is lost, not left."""
+    if wanted == "none" or (wanted == "auto" and rules.rerank_provider == "none"):
+        return "no"
+    off = rules.rerank_provider == "jina" and not rules.jina_enabled
+    return "yes" if wanted in ("auto", rules.rerank_provider) and not off else "lost"
+
+
 def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:
     if not request.synthesis.enabled:
         return None
     return SynthesisPlan(
         model=request.synthesis.model,
+        fallback=rules.fallback_model,
         temperature=request.synthesis.temperature,
         max_tokens=request.budget.max_tokens_gen,
         style_hint=request.synthesis.system_prompt if rules.allow_system_prompt else None,

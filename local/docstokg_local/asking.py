@@ -9,6 +9,7 @@ import typer
 from ulid import ULID
 
 from docstokg.contracts.envelope import Envelope, Route
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.ports import Workflow
 from docstokg_local.authentication import EVERYBODY
 from docstokg_local.printing import say
@@ -84,6 +85,13 @@ def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
     return {**request, "synthesis": synthesis, "budget": budget}
 
 
+def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
+    """Give a model that is not built in all the time this machine allows; one here may need it."""
+    if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
+        return request
+    return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
+
+
 def filter_of(given: tuple[str, ...]) -> dict[str, list[Any]]:
     """Read `KEY=VALUE` options; a value that reads as a number or a truth fits as that too."""
     found: dict[str, list[Any]] = {}
@@ -115,7 +123,7 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
     if shown != "json" and (missing := _no_store(wiring)):
         say(f"docstokg: {missing}", err=True)
         return False
-    outcome = ask(LocalWorkflow(wiring), request)
+    outcome = ask(LocalWorkflow(wiring), with_time(request, wiring.settings.max_timeout_s))
     if shown == "json":
         print_json(outcome.body)
         return outcome.status == 200

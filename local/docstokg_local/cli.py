@@ -285,7 +285,7 @@ def ask(
     graph: Graph = None,
 ) -> None:
     """Ask one question; get citations, and below them an answer made of them."""
-    from docstokg.wiring import EXTRACTIVE
+    from docstokg.contracts.language_models import EXTRACTIVE
     from docstokg_local.asking import Shown, Wanted, ask_and_show, request_of, with_answer
 
     fields = _json_file(request) if request is not None else {}
@@ -439,6 +439,9 @@ def doctor(
     digest: Annotated[
         bool, typer.Option("--digest", help="A digest of what both stores hold.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Make one small real call to each language model.")
+    ] = False,
     namespace: Annotated[
         list[str] | None,
         typer.Option("--namespace", "-n", metavar="NS", help="Digest only this; repeatable."),
@@ -459,7 +462,7 @@ def doctor(
     if digest:
         examination.show_digest(wiring, namespace or [])
         return
-    raise typer.Exit(DONE if examination.show(wiring) else NOT_GOOD)
+    raise typer.Exit(DONE if examination.show(wiring, check=check) else NOT_GOOD)
 
 
 @app.command()

@@ -3,18 +3,27 @@
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from docstokg import __version__
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.errors import DocsToKGError
 from docstokg.loading.origins import document_rows
 from docstokg.settings import PARTS, SECRETS, Settings, variable
-from docstokg.wiring import EXTRACTIVE, Wiring, sqlite_path
+from docstokg.wiring import Wiring, sqlite_path
 from docstokg_local.printing import say
 
 REACH_S = 5.0
+MODEL_S = 20.0
+"""For one small answer of one model, which may have to be loaded first."""
+
+SMALL_ANSWER_TOKENS = 256
+"""Room for models that think before they say one word."""
+
 SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
 LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
 
@@ -29,8 +38,11 @@ class Diagnosis:
     remedy: str = ""
 
 
-def examine(wiring: Wiring) -> list[Diagnosis]:
-    """Look at every part; nothing is changed, nothing is downloaded."""
+def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
+    """Look at every part; nothing is changed, nothing is downloaded.
+
+    `check`: ask every language model that has a key, an address or a role for one word.
+    """
     settings = wiring.settings
     parts: list[tuple[str, Callable[[], Diagnosis]]] = [
         ("index", lambda: _index(wiring)),
@@ -38,7 +50,7 @@ def examine(wiring: Wiring) -> list[Diagnosis]:
         ("embedder", lambda: _embedder(wiring)),
         ("sparse encoder", lambda: _sparse(wiring)),
         ("reranker", lambda: _reranker(wiring)),
-        ("language models", lambda: _models(settings)),
+        ("language models", lambda: _models(wiring)),
         ("cache", lambda: _cache(wiring.cache_folder())),
     ]
     found = []
@@ -47,6 +59,8 @@ def examine(wiring: Wiring) -> list[Diagnosis]:
             found.append(look())
         except DocsToKGError as wrong:
             found.append(Diagnosis(part, "missing", str(wrong), _remedy(part, settings)))
+    if check:
+        found += [_answer_of(wiring, model) for model in _asked(wiring)]
     return found
 
 
@@ -126,16 +140,53 @@ def _reranker(wiring: Wiring) -> Diagnosis:
     return Diagnosis("reranker", "good", reranker.model if reranker else "none")
 
 
-def _models(settings: Settings) -> Diagnosis:
-    listed = ", ".join(settings.models)
-    if settings.llm_base_url or settings.llm_api_key:
-        at = settings.llm_base_url or "the providers' own addresses"
-        return Diagnosis("language models", "good", f"{listed} at {at}")
+def _asked(wiring: Wiring) -> tuple[str, ...]:
+    """List the models on the list, and the one that stands in, that a request may reach."""
+    chosen = wiring.settings
+    fallback = (chosen.llm_fallback_model,) if chosen.llm_fallback_model else ()
+    return wiring.model_access().remote(tuple(dict.fromkeys((*chosen.models, *fallback))))
+
+
+def _models(wiring: Wiring) -> Diagnosis:
+    """Say which models can be asked, where, and what the others lack."""
+    settings, access = wiring.settings, wiring.model_access()
+    asked = _asked(wiring)
+    at = [f"{model} ({access.route(model).provider})" for model in asked]
     if EXTRACTIVE in settings.models:
-        said = f"{EXTRACTIVE} works here; for the others of {listed} set DOCSTOKG_LLM_BASE_URL"
-        return Diagnosis("language models", "good", said)
-    remedy = "set DOCSTOKG_LLM_BASE_URL and DOCSTOKG_LLM_API_KEY, or list extractive"
-    return Diagnosis("language models", "missing", f"no address for {listed}", remedy)
+        at.append(f"{EXTRACTIVE} (here)")
+    lacking = [model for model in settings.models if model not in (*asked, EXTRACTIVE)]
+    needs = sorted({access.route(model).missing or "" for model in lacking})
+    said = ", ".join(at) or "none can be asked"
+    if lacking:
+        said += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
+    if asked and find_spec("litellm") is None:
+        why = f"{said}; litellm-core is not installed"
+        return Diagnosis("language models", "missing", why, "pip install 'docstokg[llm]'")
+    if not at:
+        return Diagnosis("language models", "missing", said, f"set {' or '.join(needs)}")
+    return Diagnosis("language models", "good", said)
+
+
+def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
+    """Make one small real call; what it costs is a few hundredths of a cent at most."""
+    part, begun = f"model {model}", time.perf_counter()
+    try:
+        answer = wiring.language_model().complete(
+            [
+                {"role": "system", "content": "You answer in one word."},
+                {"role": "user", "content": "Reply with the word ready."},
+            ],
+            model=model,
+            temperature=0.0,
+            max_tokens=SMALL_ANSWER_TOKENS,
+            timeout_s=MODEL_S,
+        )
+    except DocsToKGError as wrong:
+        return Diagnosis(part, "missing", str(wrong), "docs/models.md says what each cause means")
+    took_s = time.perf_counter() - begun
+    said = " ".join(answer.text.split())[:40]
+    price = f", {answer.cost_usd:.6f} USD" if answer.cost_usd else ""
+    return Diagnosis(part, "good", f"answered {said!r} in {took_s:.1f} s{price}")
 
 
 def _cache(folder: Path) -> Diagnosis:
@@ -161,14 +212,14 @@ def _remedy(part: str, settings: Settings) -> str:
     return "check the setting: docstokg doctor --settings"
 
 
-def show(wiring: Wiring) -> bool:
+def show(wiring: Wiring, *, check: bool = False) -> bool:
     """Print the examination; True when nothing configured is missing."""
     from rich.markup import escape
 
     from docstokg_local.display import screen
 
     out = screen()
-    found = examine(wiring)
+    found = examine(wiring, check=check)
     marks = {"good": "[green]ok     [/]", "missing": "[red]missing[/]", "off": "[dim]off    [/]"}
     out.print(f"docstokg {__version__}, Python {sys.version.split()[0]}", style="bold")
     for diagnosis in found:

@@ -4,13 +4,12 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.errors import Misconfigured
 from docstokg.loading.context import Context, ExtractionReport
 from docstokg.loading.extraction import Estimate, Extraction, extract
 from docstokg.wiring import Wiring
 from docstokg_local.printing import say
-
-BUILT_IN = "extractive"
 
 
 def extractor_of(
@@ -18,14 +17,12 @@ def extractor_of(
 ) -> Callable[[Context], ExtractionReport]:
     """Give what reads the triples of a load's chunks; `Misconfigured` when nobody can."""
     chosen = wiring.settings
-    if model == BUILT_IN:
-        raise Misconfigured(f"{BUILT_IN!r} copies sentences and reads no relations: name a model")
-    if chosen.llm_base_url is None and chosen.llm_api_key is None:
-        raise Misconfigured(
-            f"no language model is configured for {model!r}: set DOCSTOKG_LLM_BASE_URL or "
-            "DOCSTOKG_LLM_API_KEY"
-        )
-    where = chosen.llm_base_url or "its provider's own address"
+    if model == EXTRACTIVE:
+        raise Misconfigured(f"{EXTRACTIVE!r} copies sentences and reads no relations: name a model")
+    route = wiring.model_access().route(model)
+    if (setting := route.missing) is not None:
+        raise Misconfigured(f"no language model is configured for {model!r}: set {setting}")
+    where = route.base_url or f"{route.provider}'s own address"
     extraction = Extraction(
         model=model,
         language_model=wiring.language_model(),

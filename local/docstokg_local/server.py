@@ -20,11 +20,12 @@ from ulid import ULID
 from docstokg.adapters.sqlite_jobs import SqliteJobs
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import MAX_BODY_BYTES, Budget
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.problems import problem_reply
-from docstokg.wiring import EXTRACTIVE, Handler, Wiring
+from docstokg.wiring import Handler, Wiring
 from docstokg_local import openapi
 from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
 from docstokg_local.authentication import Authentication

@@ -1,5 +1,9 @@
 """Model failures through the whole pipeline: what the caller gets when a model fails."""
 
+import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -61,7 +65,8 @@ def test_citations_without_an_answer(client, server, mode: str, reason: str) -> 
     assert body["citations"]
     assert (body["confidence"], body["confidence_level"]) == (0, "low")
     assert body["grounding"] is None
-    assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE]
+    assert body["warnings"][0] == notices.SYNTHESIS_UNAVAILABLE
+    assert "gpt-4o-mini" in body["warnings"][1], "the cause"
     assert reason in body["diagnostics"]["degraded_reasons"]
     assert not any(citation["cited"] for citation in body["citations"])
 
@@ -69,7 +74,8 @@ def test_citations_without_an_answer(client, server, mode: str, reason: str) -> 
 def test_no_model_is_configured(small_store, client_for) -> None:
     body = ask(client_for(small_store))
     assert body["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
-    assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE]
+    assert body["warnings"][0] == notices.SYNTHESIS_UNAVAILABLE
+    assert "DOCSTOKG_OPENAI_API_KEY" in body["warnings"][1]
 
 
 def test_a_good_answer(client, server) -> None:
@@ -166,3 +172,42 @@ def test_the_model_list_is_the_servers(client, server) -> None:
     assert response.status_code == 400
     assert response.json()["errors"][0]["path"] == "$.synthesis.model"
     assert server.requests == []
+
+
+def test_extractive_answers_for_a_model_that_hangs_within_the_time(
+    small_store, client_for, server
+) -> None:
+    server.mode = "hang"
+    client = client_for(small_store, llm_base_url=server.url, llm_fallback_model="extractive")
+    body = ask(client, timeout_s=2)
+    assert "[1]" in body["answer"]
+    assert body["diagnostics"]["providers"]["llm"] == "extractive"
+    assert body["diagnostics"]["degraded_reasons"] == ["llm_timeout"]
+    assert any("extractive answered instead" in warning for warning in body["warnings"])
+
+
+@pytest.mark.slow
+def test_a_model_may_take_longer_than_a_gateway_would_wait(
+    small_store, client_for, server, cache_dir, tmp_path
+) -> None:
+    """28 s, over HTTP and in `ask`: past the 27 s and 29 s that only hold where AWS waits."""
+    server.mode, server.delay_s = "slow", 28.0
+    server.answer = quoting("Seizures are sudden, uncontrolled electrical events in the brain")
+    store = f"sqlite:///{small_store}"
+    environment = os.environ | {
+        "DOCSTOKG_MAX_TIMEOUT_S": "50",
+        "DOCSTOKG_LLM_BASE_URL": server.url,
+        "DOCSTOKG_CACHE_DIR": str(cache_dir),
+    }
+    command = [sys.executable, "-m", "docstokg_local.cli", "ask", "What are seizures?"]
+    command += ["--synthesize", "gpt-4o-mini", "--json", "--index", store]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as shell:
+        client = client_for(small_store, llm_base_url=server.url, max_timeout_s=50)
+        over_http = ask(client, timeout_s=50)
+        printed, _ = shell.communicate(timeout=60)
+    for body in (over_http, json.loads(printed)):
+        assert body["answer"] and body["diagnostics"]["degraded_reasons"] == []
+        assert body["diagnostics"]["timings_ms"]["llm_synthesis"] > 28_000
+        assert body["diagnostics"]["budget_limits"]["timeout_s"] == 50

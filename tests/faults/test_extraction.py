@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.litellm import LiteLlm
+from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.identity import chunk_uuid, entity_id
@@ -42,7 +43,7 @@ CHUNKS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def warmed() -> None:
-    LiteLlm("http://127.0.0.1:1/v1", None).warm()
+    LiteLlm(ModelAccess()).warm()
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.litellm import LiteLlm
+from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
 from docstokg.domain.notices import ABSTENTION
 from docstokg.errors import (
     DocsToKGError,
+    Misconfigured,
     QuotaExceeded,
     Refused,
     Timeout,
@@ -35,7 +37,7 @@ BLOCKS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def warmed() -> None:
-    LiteLlm("http://127.0.0.1:1/v1", None).warm()
+    LiteLlm(ModelAccess()).warm()
 
 
 @pytest.fixture
@@ -45,12 +47,17 @@ def server() -> Iterator[ModelServer]:
 
 
 def complete(url: str | None, timeout_s: float = 5.0, key: str | None = None) -> Any:
-    return LiteLlm(url, key).complete(
+    return LiteLlm(ModelAccess(base_url=url, api_key=key)).complete(
         SAID, model="gpt-4o-mini", temperature=0.0, max_tokens=50, timeout_s=timeout_s
     )
 
 
-def plan_for(seconds: float, model: str = "gpt-4o-mini", hint: str | None = None) -> Plan:
+def plan_for(
+    seconds: float,
+    model: str = "gpt-4o-mini",
+    hint: str | None = None,
+    fallback: str | None = None,
+) -> Plan:
     now = int(time.time() * 1000)
     return Plan(
         request_id="r", route="answer", caller_sub="s", namespace="default", groups=None,
@@ -58,7 +65,9 @@ def plan_for(seconds: float, model: str = "gpt-4o-mini", hint: str | None = None
         deadline_ms=now + int(seconds * 1000),
         retrieval=RetrievalPlan(channels={}, time_s=1),
         expansion=ExpansionPlan(enabled=False, time_s=1),
-        synthesis=SynthesisPlan(model=model, temperature=0.0, max_tokens=100, style_hint=hint),
+        synthesis=SynthesisPlan(
+            model=model, fallback=fallback, temperature=0.0, max_tokens=100, style_hint=hint
+        ),
         verbosity="snippet", snippet_chars=800, diagnostics=True,
         budget_limits=BudgetLimits(
             max_chunks=48, max_tokens_context=8000, max_tokens_gen=100, timeout_s=seconds
@@ -75,8 +84,7 @@ def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: A
         ),
         more.pop("blocks", BLOCKS),
         relevant=more.pop("relevant", True),
-        language_model=lambda: LiteLlm(url, None),
-        fallback_model=more.pop("fallback_model", None),
+        language_model=lambda: LiteLlm(ModelAccess(base_url=url, facts=more.pop("facts", {}))),
     )
 
 
@@ -101,7 +109,7 @@ def test_a_good_answer_with_tokens_and_cost(server: ModelServer) -> None:
         ("error_500", Unavailable),
         ("error_503", Unavailable),
         ("unauthorized", Refused),
-        ("not_found", Unavailable),
+        ("not_found", Misconfigured),
         ("break_off", Unavailable),
         ("not_json", DocsToKGError),
         ("wrong_shape", DocsToKGError),
@@ -132,7 +140,7 @@ def test_hanging_and_dripping_end_in_time(server: ModelServer, mode: str) -> Non
 def test_refused_connection_and_nothing_configured() -> None:
     with pytest.raises(Unavailable):
         complete("http://127.0.0.1:9/v1")
-    with pytest.raises(Unavailable, match="DOCSTOKG_LLM_BASE_URL"):
+    with pytest.raises(Unavailable, match="DOCSTOKG_OPENAI_API_KEY"):
         complete(None)
 
 
@@ -157,21 +165,21 @@ def test_the_step_says_why_there_is_no_answer(server: ModelServer, mode: str, re
 
 def test_one_fallback_and_no_more(server: ModelServer) -> None:
     server.mode = "error_500"
-    result = written(plan_for(10), server.url, fallback_model="gpt-4o")
+    result = written(plan_for(10, fallback="gpt-4o"), server.url)
     assert result.outcome == "failed"
     assert [body["model"] for _, body in server.requests] == ["gpt-4o-mini", "gpt-4o"]
 
 
 def test_the_fallback_answers_for_the_first(server: ModelServer) -> None:
     server.failing_models = {"gpt-4o-mini"}
-    result = written(plan_for(10), server.url, fallback_model="gpt-4o")
+    result = written(plan_for(10, fallback="gpt-4o"), server.url)
     assert (result.outcome, result.model) == ("answered", "gpt-4o")
     assert result.degraded == ("llm_unavailable",)
 
 
 def test_no_fallback_without_time(server: ModelServer) -> None:
     server.mode = "error_500"
-    written(plan_for(2), server.url, fallback_model="gpt-4o")
+    written(plan_for(2, fallback="gpt-4o"), server.url)
     assert [body["model"] for _, body in server.requests] == ["gpt-4o-mini"]
 
 

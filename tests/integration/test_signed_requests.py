@@ -2,7 +2,6 @@
 
 import datetime
 import gzip
-import hashlib
 import ipaddress
 import json
 import ssl
@@ -14,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -28,9 +24,8 @@ from docstokg.adapters.opensearch_writer import OpenSearchWriter
 from docstokg.contracts.records import FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured
+from tests.signatures import KEY, REGION, SECRET, TOKEN, Signed, problem
 
-REGION = "eu-central-1"
-KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/token+="
 SPACE = Scope(namespace="n")
 QUESTION = ChannelQuery(channel="bm25", size=5, text="Größe \u2028 of \U0001f600 seizures")
 HIT = {
@@ -57,39 +52,6 @@ class Seen:
     problems: list[str] = field(default_factory=list)
     signed: list[str] = field(default_factory=list)
     encodings: set[str | None] = field(default_factory=set)
-
-
-def problem(seen: Seen, method: str, url: str, headers: dict[str, str], body: bytes) -> str | None:
-    """Check one request as AWS does, from its bytes on the wire alone; None when it is right."""
-    scheme, _, told = headers.get("authorization", "").partition(" ")
-    parts = dict(part.strip().split("=", 1) for part in told.split(",") if "=" in part)
-    if scheme != "AWS4-HMAC-SHA256" or parts.keys() != {
-        "Credential",
-        "SignedHeaders",
-        "Signature",
-    }:
-        return f"no signature: {headers.get('authorization')}"
-    stamp = headers["x-amz-date"]
-    if parts["Credential"] != f"{KEY}/{stamp[:8]}/{REGION}/{seen.service}/aws4_request":
-        return f"signed for {parts['Credential']}"
-    names = parts["SignedHeaders"].split(";")
-    for name in ("host", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"):
-        if name not in names:
-            return f"{name} is not signed"
-    if headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
-        return "the payload's hash is another"
-    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.strptime(
-        stamp, "%Y%m%dT%H%M%SZ"
-    ).replace(tzinfo=datetime.UTC)
-    if abs(age.total_seconds()) > 300:
-        return f"signed {age} ago"
-    request = AWSRequest(method, url, data=body, headers={name: headers[name] for name in names})
-    request.context["timestamp"] = stamp
-    signer = SigV4Auth(Credentials(KEY, seen.secret, TOKEN), seen.service, REGION)
-    string = signer.string_to_sign(request, signer.canonical_request(request))
-    if signer.signature(string, request) != parts["Signature"]:
-        return "the signature is another"
-    return None
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -156,7 +118,8 @@ def domain(auth: Auth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = self.rfile.read(int(headers.get("content-length", 0)))
             url = f"https://{headers['host']}{self.path}"
-            wrong = problem(seen, self.command, url, headers, body)
+            signed = Signed(seen.service, seen.secret)
+            wrong = problem(signed, self.command, url, headers, body)
             encoding = headers.get("content-encoding")
             plain = gzip.decompress(body) if encoding == "gzip" else body
             for line in plain.decode("utf-8").splitlines():

@@ -28,7 +28,6 @@ PLAN = Plan(
     verbosity="snippet",
     snippet_chars=800,
     diagnostics=True,
-    reranker="auto",
     budget_limits=BudgetLimits(
         max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=12.0
     ),

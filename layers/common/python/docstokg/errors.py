@@ -3,7 +3,9 @@
 DocsToKGError
 ├── Retryable                 trying again later may work
 │   ├── Unavailable           a dependency refused, broke off or is not there
-│   │   └── CircuitOpen       it failed repeatedly, so it was not even called
+│   │   ├── CircuitOpen       it failed repeatedly, so it was not even called
+│   │   ├── NotConfigured     no key, role or address is set for it
+│   │   └── NotInstalled      the package that speaks to it is not installed
 │   ├── Timeout               it did not answer in the time it was given
 │   └── QuotaExceeded         it refused because of too many calls
 └── Permanent                 trying again will not help
@@ -31,6 +33,14 @@ class Unavailable(Retryable):
 
 class CircuitOpen(Unavailable):
     """The dependency failed repeatedly, so it was not called."""
+
+
+class NotConfigured(Unavailable):
+    """No key, role or address is set for the dependency."""
+
+
+class NotInstalled(Unavailable):
+    """The package that speaks to the dependency is not installed; the message names the extra."""
 
 
 class Timeout(Retryable):

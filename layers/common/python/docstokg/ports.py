@@ -327,6 +327,10 @@ class Reranker(Protocol):
 class LanguageModel(Protocol):
     """A model that writes."""
 
+    def context_tokens(self, model: str) -> int | None:
+        """Say how many tokens a model reads at most; None where nobody knows."""
+        ...
+
     def complete(
         self,
         messages: Sequence[Mapping[str, str]],

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
+from docstokg.contracts.language_models import facts_table
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Channel
 from docstokg.errors import Misconfigured
@@ -24,11 +25,30 @@ SECRETS = (
     "index_password",
     "graph_password",
     "llm_api_key",
+    "openai_api_key",
+    "anthropic_api_key",
     "embed_api_key",
     "rerank_api_key",
     "cursor_key",
 )
 CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
+MODELS = (
+    "gpt-4o-mini",
+    "gpt-4o",
+    "claude-3-haiku",
+    "extractive",
+    "gpt-5-mini",
+    "gpt-5.4-mini",
+    "gpt-6-luna",
+    "gpt-6.1-sol",
+    "claude-haiku-4-5",
+    "claude-haiku-5-5",
+    "claude-sonnet-5-5",
+    "claude-opus-5-5",
+)
+"""Names a request may choose unless a deployment says otherwise; a test finds each in the pinned
+table of litellm but claude-3-haiku, which its maker has retired."""
+
 DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 
 
@@ -66,10 +86,23 @@ class ModelSettings(Contract):
 
     llm_base_url: str | None = Field(None, description="any OpenAI-compatible address")
     llm_api_key: str | None = Field(None, description="key of that address or of the provider")
-    llm_fallback_model: str | None = Field(None, description="asked when the first one fails")
+    openai_api_key: str | None = Field(None, description="key of OpenAI")
+    openai_base_url: str | None = Field(None, description="another address of OpenAI's API")
+    anthropic_api_key: str | None = Field(None, description="key of Anthropic")
+    anthropic_base_url: str | None = Field(None, description="another address of Anthropic's API")
+    bedrock_base_url: str | None = Field(
+        None, description="another address of Bedrock's runtime; it takes the process's role"
+    )
+    llm_fallback_model: str | None = Field(
+        None, description="asked when the first one fails; extractive always answers"
+    )
     models: tuple[str, ...] = Field(
-        ("gpt-4o-mini", "gpt-4o", "claude-3-haiku", "extractive"),
-        description="what a request may choose",
+        MODELS, description="what a request may choose; openai/, anthropic/, bedrock/, gateway/NAME"
+    )
+    model_table: tuple[str, ...] = Field(
+        (),
+        description="NAME=TOKENS or NAME=TOKENS/IN/OUT: context size and dollars per million "
+        "tokens of models that litellm's table does not know",
     )
     allow_system_prompt: bool = Field(True, description="pass the client's style hint on")
     repair: Literal["attribute", "drop", "report"] = Field(
@@ -81,6 +114,12 @@ class ModelSettings(Contract):
         120.0, ge=1, le=3600, description="longest such a call may take"
     )
     max_blocks: int = Field(5, ge=1, le=20, description="passages given to the model")
+
+    @field_validator("model_table")
+    @classmethod
+    def _readable(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
+        facts_table(lines)
+        return lines
 
 
 class EncoderSettings(Contract):
@@ -98,7 +137,9 @@ class EncoderSettings(Contract):
     names: Literal["auto", "rule"] = Field(
         "auto", description="who finds names in texts at a load; auto: spaCy where installed"
     )
-    provider_jina_enabled: bool = Field(True, description="flag: use Jina for embeddings")
+    provider_jina_enabled: bool = Field(
+        True, description="flag: use Jina, for embeddings and reranking"
+    )
 
 
 class RerankSettings(Contract):

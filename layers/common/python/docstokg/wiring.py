@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from docstokg.contracts.language_models import ModelAccess, facts_table
 from docstokg.errors import DocsToKGError, Misconfigured, Refused, cause
 from docstokg.observability import MetricSink, Telemetry
 from docstokg.ports import (
@@ -38,7 +39,6 @@ from docstokg.ports import (
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
-EXTRACTIVE = "extractive"
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
 WARM_TIME_S = 6.0
@@ -307,9 +307,24 @@ class Wiring:
     @once
     def language_model(self) -> LanguageModel:
         """Give the remote language models; `extractive` is a pure rule and needs none."""
+        from docstokg.adapters.aws_credentials import RoleKeys
         from docstokg.adapters.litellm import LiteLlm
 
-        return LiteLlm(base_url=self.settings.llm_base_url, api_key=self.settings.llm_api_key)
+        return LiteLlm(self.model_access(), RoleKeys(self.settings.aws_region))
+
+    def model_access(self) -> ModelAccess:
+        """Say which providers of language models this process may ask."""
+        chosen = self.settings
+        return ModelAccess(
+            base_url=chosen.llm_base_url,
+            api_key=chosen.llm_api_key,
+            openai_base_url=chosen.openai_base_url,
+            openai_api_key=chosen.openai_api_key,
+            anthropic_base_url=chosen.anthropic_base_url,
+            anthropic_api_key=chosen.anthropic_api_key,
+            bedrock_base_url=chosen.bedrock_base_url,
+            facts=facts_table(chosen.model_table),
+        )
 
     @once
     def reply_store(self) -> ReplyStore:

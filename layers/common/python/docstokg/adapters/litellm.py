@@ -1,14 +1,18 @@
-"""Language models through litellm: any provider it knows, or any OpenAI-compatible address."""
+"""Language models through litellm: OpenAI, Anthropic, Bedrock, any OpenAI-compatible address."""
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from docstokg.adapters.bounded import within
 from docstokg.contracts.completion import Completion
+from docstokg.contracts.language_models import ModelAccess, ModelFacts, ModelRoute
 from docstokg.errors import (
     DocsToKGError,
+    Misconfigured,
+    NotConfigured,
+    NotInstalled,
     QuotaExceeded,
     Refused,
     Timeout,
@@ -16,31 +20,36 @@ from docstokg.errors import (
     WrongAnswer,
 )
 
-# Names of our own list that providers know under a dated name.
-PROVIDER_NAMES = {"claude-3-haiku": "anthropic/claude-3-haiku-20240307"}
 _LONGEST_ANSWER = 200_000
+_MILLION = 1_000_000
+
+AwsKeys = Callable[[], Mapping[str, str | None]]
+"""Gives `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region_name`."""
 
 
 class LiteLlm:
     """A `LanguageModel`; litellm is imported by `warm()` or at the first call (about 2 s).
 
-    `base_url`: an OpenAI-compatible address for every model; None = each provider's own. Without
-    address and key nothing is called.
+    `credentials`: the caller's role, asked at every call to Bedrock, so that they are never stale.
     """
 
-    def __init__(self, base_url: str | None, api_key: str | None) -> None:
-        self._base_url = base_url.rstrip("/") if base_url else None
-        self._api_key = api_key
+    def __init__(self, access: ModelAccess, credentials: AwsKeys | None = None) -> None:
+        self._access = access
+        self._credentials = credentials
         self._lock = threading.Lock()
         self._loaded: Any = None
 
     def warm(self) -> None:
         """Import litellm and run its code once without a network, so that no request pays.
 
-        `Unavailable` when it is not installed; each call then says the same.
+        `NotInstalled` when it is not; each call then says the same.
         """
         said = [{"role": "user", "content": "ready"}]
         self._vendor().completion(model="gpt-4o-mini", messages=said, mock_response="ready")
+
+    def context_tokens(self, model: str) -> int | None:
+        """Say how many tokens a model reads at most; None where nobody knows."""
+        return self._facts(self._access.route(model), model).context_tokens
 
     def complete(
         self,
@@ -58,17 +67,15 @@ class LiteLlm:
         checks the text in any case.
 
         litellm's own timeout only bounds the wait between bytes. `Timeout`, `QuotaExceeded` (429),
-        `Refused` (401), `Unavailable` (no connection, 4xx, 5xx, broken off) and `WrongAnswer` (no
-        text where text should be).
+        `NotConfigured` (no key), `NotInstalled`, `Refused` (401), `Misconfigured` (any other 4xx),
+        `Unavailable` (not reachable, 5xx, broken off) and `WrongAnswer` (no text where there should
+        be one).
         """
-        if self._base_url is None and self._api_key is None:
-            raise Unavailable(
-                f"no language model is configured for {model!r}: set DOCSTOKG_LLM_BASE_URL or "
-                "DOCSTOKG_LLM_API_KEY, or ask for the model 'extractive'"
-            )
+        route = self._access.route(model)
+        if (setting := route.missing) is not None:
+            raise NotConfigured(f"no key or address is set for model {model} ({setting})")
         arguments = {
             "messages": [dict(message) for message in messages],
-            "model": model,
             "temperature": temperature,
             "max_tokens": max_tokens,
             # Whole seconds: litellm keeps one client per timeout value.
@@ -77,36 +84,43 @@ class LiteLlm:
         if schema is not None:
             named = {"name": "reply", "strict": True, "schema": dict(schema)}
             arguments["response_format"] = {"type": "json_schema", "json_schema": named}
-        answer = within(lambda: self._call(arguments), timeout_s, f"model {model}")
-        return self._completion(answer, model)
+        answer = within(lambda: self._call(route, arguments, model), timeout_s, f"model {model}")
+        return self._completion(answer, route, model)
 
     def price(self, model: str) -> tuple[float, float] | None:
-        """Give dollars per token by litellm's list; None for models it does not list."""
-        self._vendor()
-        price = self._price(model)
+        """Give dollars per token by the operator's or litellm's list; None for unknown models."""
+        facts = self._facts(self._access.route(model), model)
+        price = facts.dollars_in / _MILLION, facts.dollars_out / _MILLION
         return price if any(price) else None
 
-    def _call(self, arguments: dict[str, Any]) -> Any:
-        model = arguments["model"]
+    def _call(self, route: ModelRoute, arguments: dict[str, Any], model: str) -> Any:
+        vendor = self._vendor()
+        target = self._target(route)
         try:
-            return self._vendor().completion(**arguments | self._target(model))
+            return vendor.completion(**arguments | target)
         except Exception as exc:
             refused = any(kind.__name__ == "BadRequestError" for kind in type(exc).__mro__)
             if refused and "response_format" in arguments:
                 plain = {k: v for k, v in arguments.items() if k != "response_format"}
-                return self._call(plain)
+                return self._call(route, plain, model)
             raise _translated(exc, model) from exc
 
-    def _target(self, model: str) -> dict[str, Any]:
+    def _target(self, route: ModelRoute) -> dict[str, Any]:
         common = {"num_retries": 0, "max_retries": 0, "drop_params": True, "stream": False}
-        if self._base_url is None:
-            return common | {"model": PROVIDER_NAMES.get(model, model), "api_key": self._api_key}
-        return common | {
-            "model": model,
-            "custom_llm_provider": "openai",
-            "api_base": self._base_url,
-            "api_key": self._api_key or "none",
-        }
+        if route.provider == "bedrock":
+            if self._credentials is None:
+                raise NotInstalled("boto3 is not installed (docstokg[llm])")
+            address = {"aws_bedrock_runtime_endpoint": route.base_url} if route.base_url else {}
+            named = {"model": f"bedrock/converse/{route.name}"}
+            return common | named | address | dict(self._credentials())
+        served_as = "openai" if route.provider == "gateway" else route.provider
+        key = route.api_key or "none"
+        address = {"api_base": route.base_url.rstrip("/")} if route.base_url else {}
+        return (
+            common
+            | {"model": route.name, "custom_llm_provider": served_as, "api_key": key}
+            | address
+        )
 
     def _vendor(self) -> Any:
         with self._lock:
@@ -117,14 +131,14 @@ class LiteLlm:
                 try:
                     import litellm
                 except ImportError as missing:
-                    raise Unavailable("litellm-core is not installed") from missing
+                    raise NotInstalled("litellm-core is not installed (docstokg[llm])") from missing
                 litellm.telemetry = False
                 litellm.suppress_debug_info = True
                 litellm.turn_off_message_logging = True
                 self._loaded = litellm
             return self._loaded
 
-    def _completion(self, answer: Any, model: str) -> Completion:
+    def _completion(self, answer: Any, route: ModelRoute, model: str) -> Completion:
         choices = getattr(answer, "choices", None)
         text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
         if not isinstance(text, str):
@@ -132,24 +146,27 @@ class LiteLlm:
         usage = getattr(answer, "usage", None)
         tokens_in = _count(getattr(usage, "prompt_tokens", 0))
         tokens_out = _count(getattr(usage, "completion_tokens", 0))
-        price = self._price(model)
+        facts = self._facts(route, model)
+        dollars = (tokens_in * facts.dollars_in + tokens_out * facts.dollars_out) / _MILLION
         return Completion(
             text=_legible(text[:_LONGEST_ANSWER]),
             model=model,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            cost_usd=round(tokens_in * price[0] + tokens_out * price[1], 8),
+            cost_usd=round(dollars, 8),
         )
 
-    def _price(self, model: str) -> tuple[float, float]:
-        """Return dollars per token in and out from litellm's list; zeros for unknown models."""
-        names = (model, PROVIDER_NAMES.get(model, model).rpartition("/")[2])
-        listed: Mapping[str, Any] = next(
-            (row for name in names if (row := self._loaded.model_cost.get(name))), {}
-        )
-        return (
-            float(listed.get("input_cost_per_token") or 0.0),
-            float(listed.get("output_cost_per_token") or 0.0),
+    def _facts(self, route: ModelRoute, model: str) -> ModelFacts:
+        """Give the operator's word on a model, else litellm's list's; nothing for unknown ones."""
+        if (known := self._access.known(model)) is not None:
+            return known
+        listed = self._vendor().model_cost
+        names = (f"{route.provider}/{route.name}", route.name)
+        row: Mapping[str, Any] = next((listed[name] for name in names if name in listed), {})
+        return ModelFacts(
+            context_tokens=_count(row.get("max_input_tokens")) or None,
+            dollars_in=float(row.get("input_cost_per_token") or 0.0) * _MILLION,
+            dollars_out=float(row.get("output_cost_per_token") or 0.0) * _MILLION,
         )
 
 
@@ -162,19 +179,54 @@ def _legible(text: str) -> str:
     return text.encode("utf-8", "ignore").decode("utf-8").replace("\x00", "")
 
 
-def _translated(error: Exception, model: str) -> Exception:
+_UNREACHABLE = frozenset(
+    {"ConnectError", "ConnectionError", "ConnectionRefusedError", "gaierror", "SSLError"}
+)
+_BROKEN_OFF = frozenset({"RemoteProtocolError", "ReadError", "IncompleteRead"})
+
+
+def _translated(error: Exception, model: str) -> DocsToKGError:
     """Give our error for litellm's, the most specific first; their texts may quote the prompt."""
+    if isinstance(error, DocsToKGError):
+        return error
     kinds = {kind.__name__ for kind in type(error).__mro__}
     table: tuple[tuple[str, type[DocsToKGError], str], ...] = (
         ("Timeout", Timeout, "did not answer in time"),
         ("APITimeoutError", Timeout, "did not answer in time"),
-        ("RateLimitError", QuotaExceeded, "refused because of too many calls"),
-        ("AuthenticationError", Refused, "refused the key"),
+        ("RateLimitError", QuotaExceeded, "refused because of too many calls (429)"),
         ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
         ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
-        ("OpenAIError", Unavailable, f"failed ({type(error).__name__})"),
     )
     for name, ours, said in table:
         if name in kinds:
             return ours(f"model {model} {said}")
-    return error
+    behind = _behind(error)
+    if behind & _UNREACHABLE:
+        return Unavailable(f"model {model} could not be reached")
+    if behind & _BROKEN_OFF:
+        return Unavailable(f"model {model} broke off")
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int) and 400 <= status < 500:
+        kind = Refused if status == 401 else Misconfigured
+        return kind(f"model {model} refused the call ({_REFUSALS.get(status, status)})")
+    told = status if isinstance(status, int) else type(error).__name__
+    return Unavailable(f"model {model} failed ({told})")
+
+
+_REFUSALS = {
+    400: "400, the request or the model's name",
+    401: "401, the key",
+    403: "403, the rights of key or role",
+    404: "404, no such model there",
+}
+
+
+def _behind(error: BaseException | None) -> set[str]:
+    """Name every kind of error in the chain: litellm calls a refused connection a 500."""
+    found: set[str] = set()
+    while error is not None and len(found) < 100:
+        found |= {kind.__name__ for kind in type(error).__mro__} - {"ConnectionError"}
+        # The standard library's own, not a vendor's class of the same name.
+        found |= {"ConnectionError"} if isinstance(error, ConnectionError) else set()
+        error = error.__cause__ or error.__context__
+    return found

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from docstokg.contracts.envelope import Reply, Route
 from docstokg.contracts.model import Contract, Packed
 from docstokg.contracts.records import Scope
-from docstokg.contracts.request import GraphLimits, RerankProvider, Verbosity
+from docstokg.contracts.request import GraphLimits, Verbosity
 from docstokg.contracts.response import (
     BudgetLimits,
     Channel,
@@ -31,7 +31,7 @@ from docstokg.contracts.response import (
 class RetrievalPlan(Contract):
     """What retrieve may run: channels with their sizes, the fusion, whether MMR selects.
 
-    `embed` false: the caller wants another embedder than this server has.
+    `embed` false: the caller wants another embedder than this server has, or it is switched off.
     """
 
     channels: dict[Channel, int]
@@ -62,9 +62,13 @@ class ExpansionPlan(Contract):
 
 
 class SynthesisPlan(Contract):
-    """Which model may write how much, under the server's citation rules."""
+    """Which model may write how much, under the server's citation rules.
+
+    `fallback`: the model that answers when the first does not.
+    """
 
     model: str
+    fallback: str | None = None
     temperature: float
     max_tokens: int
     style_hint: str | None = None
@@ -83,7 +87,8 @@ class Plan(Contract):
 
     `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
     narrows the walk of verbosity graph. `max_blocks`: passages given to the model, if the best of
-    all passages scores `min_score` of 1 or more.
+    all passages scores `min_score` of 1 or more. `rerank` lost: what the caller asks for is not
+    configured here, or is switched off.
     """
 
     request_id: str
@@ -102,7 +107,7 @@ class Plan(Contract):
     snippet_chars: int
     graph_limits: GraphLimits | None = None
     diagnostics: bool
-    reranker: RerankProvider = "auto"
+    rerank: Literal["yes", "no", "lost"] = "yes"
     budget_limits: BudgetLimits
     min_score: float = 0.3
     max_blocks: int = 5
@@ -318,6 +323,7 @@ class Synthesis(Contract):
     cost_usd: float = 0.0
     took_ms: float = 0.0
     degraded: tuple[DegradedReason, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Failure(Contract):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
 from docstokg.domain.citations import code_ranges, strip_markers
@@ -16,7 +17,7 @@ from docstokg.domain.units import LONGEST, Unit, units
 from docstokg.domain.wording import content_stems, read
 from docstokg.domain.words import normalise, visible
 
-MODEL: Final = "extractive"
+MODEL: Final = EXTRACTIVE
 WORDS_WEIGHT: Final = 0.5
 PLACE_WEIGHT: Final = 0.02
 LEAST: Final = 0.45

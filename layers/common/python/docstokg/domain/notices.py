@@ -20,6 +20,12 @@ NO_EMBEDDER: Final = (
 )
 
 
+def model_failed(why: str, instead: str | None) -> str:
+    """Say why a model did not answer (`why`: our own words) and who did `instead`."""
+    said = why[:1].upper() + why[1:]
+    return f"{said}; {instead} answered instead." if instead else f"{said}."
+
+
 def is_abstention(answer: str) -> bool:
     """Tell whether an answer is the abstention sentence, whatever its quotes and white space."""
     plain = " ".join(answer.replace("\u2019", "'").strip(" \t\r\n\"'*_`").split())

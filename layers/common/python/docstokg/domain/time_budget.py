@@ -42,6 +42,8 @@ LEAST_CALL_S: Final = 0.005
 LEAST_MODEL_S: Final = 0.25
 LEAST_FALLBACK_S: Final = 3.0
 """With less, a language model is not asked at all, or not another one after the first failed."""
+EXTRACT_S: Final = 0.2
+"""For sentences of the sources, kept back where they are to stand in for a model."""
 WALK_QUERY_S: Final = 0.5
 """For the question's vector of a walk; without it words score."""
 CACHE_S: Final = 0.25

@@ -1,0 +1,42 @@
+"""The caller's role as plain keys, for what signs its own requests."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from docstokg.errors import NotConfigured, NotInstalled
+
+
+class RoleKeys:
+    """Credentials of this process's role, as botocore finds and renews them.
+
+    `region` None: the session's own.
+    """
+
+    def __init__(self, region: str | None) -> None:
+        self._region = region
+        self._lock = threading.Lock()
+        self._session: Any = None
+
+    def __call__(self) -> Mapping[str, str | None]:
+        """Give the keys of this moment; `NotConfigured` without any, or without a region."""
+        try:
+            from boto3.session import Session
+        except ImportError as missing:
+            raise NotInstalled("boto3 is not installed (docstokg[llm])") from missing
+        with self._lock:
+            if self._session is None:
+                self._session = Session()
+            found = self._session.get_credentials()
+        region = self._region or self._session.region_name
+        if found is None:
+            raise NotConfigured("there is no AWS role or key for Bedrock")
+        if region is None:
+            raise NotConfigured("no region is set for Bedrock (DOCSTOKG_AWS_REGION)")
+        keys = found.get_frozen_credentials()
+        return {
+            "aws_access_key_id": keys.access_key,
+            "aws_secret_access_key": keys.secret_key,
+            "aws_session_token": keys.token,
+            "aws_region_name": region,
+        }

@@ -1,0 +1,141 @@
+"""Language models by name: who serves one, with which key, how much it reads, what it costs.
+
+A name with a prefix says its provider: `openai/...`, `anthropic/...`, `bedrock/...`, `gateway/...`
+(the address DOCSTOKG_LLM_BASE_URL). A name without one goes to OpenAI or Anthropic when it is one
+of theirs and their own key is set, else to the gateway when there is one, else to its maker.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from docstokg.contracts.model import Contract
+
+Provider = Literal["openai", "anthropic", "bedrock", "gateway"]
+
+EXTRACTIVE = "extractive"
+"""The built-in model: sentences of the sources, no network."""
+
+_PROVIDERS: tuple[Provider, ...] = ("openai", "anthropic", "bedrock", "gateway")
+_MAKERS: tuple[tuple[Provider, re.Pattern[str]], ...] = (
+    ("openai", re.compile(r"(?:gpt-|chatgpt-|o\d)")),
+    ("anthropic", re.compile(r"claude-")),
+)
+# Names of the default list that providers know under a dated name.
+_DATED = {"claude-3-haiku": "claude-3-haiku-20240307"}
+
+
+class ModelFacts(Contract):
+    """How many tokens a model reads at most, and its price in US dollars per million tokens."""
+
+    context_tokens: int | None = None
+    dollars_in: float = 0.0
+    dollars_out: float = 0.0
+
+
+# Retired by its maker and gone from the pinned table; gateways and Bedrock still serve it.
+_KNOWN = {"claude-3-haiku-20240307": ModelFacts(
+    context_tokens=200_000, dollars_in=0.25, dollars_out=1.25
+)}  # fmt: skip
+
+
+class ModelRoute(Contract):
+    """Where one model is asked: `name` as its provider knows it."""
+
+    provider: Provider
+    name: str
+    base_url: str | None = None
+    api_key: str | None = None
+
+    @property
+    def missing(self) -> str | None:
+        """Name the setting without which it cannot be asked; None when it can.
+
+        A gateway may want no key, and Bedrock takes the process's own role.
+        """
+        if self.provider == "gateway":
+            return None if self.base_url else "DOCSTOKG_LLM_BASE_URL"
+        if self.provider == "bedrock" or self.api_key:
+            return None
+        return f"DOCSTOKG_{self.provider.upper()}_API_KEY"
+
+
+class ModelAccess(Contract):
+    """Every provider this process may ask, at once.
+
+    `base_url`: any OpenAI-compatible address, with `api_key`; without the address that key is the
+    one of a provider that has none of its own. `facts`: what the operator says of models,
+    before any other table.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = None
+    openai_base_url: str | None = None
+    openai_api_key: str | None = None
+    anthropic_base_url: str | None = None
+    anthropic_api_key: str | None = None
+    bedrock_base_url: str | None = None
+    facts: Mapping[str, ModelFacts] = {}
+
+    def route(self, model: str) -> ModelRoute:
+        """Say where a model is asked, whether or not it can be (`ModelRoute.missing`)."""
+        provider, name = self._provider(model)
+        name = _DATED.get(name, name) if provider == "anthropic" else name
+        if provider == "gateway":
+            return ModelRoute(
+                provider=provider, name=name, base_url=self.base_url, api_key=self.api_key
+            )
+        if provider == "bedrock":
+            return ModelRoute(provider=provider, name=name, base_url=self.bedrock_base_url)
+        own = {
+            "openai": (self.openai_base_url, self.openai_api_key),
+            "anthropic": (self.anthropic_base_url, self.anthropic_api_key),
+        }
+        base_url, api_key = own[provider]
+        shared = self.api_key if self.base_url is None else None
+        return ModelRoute(
+            provider=provider, name=name, base_url=base_url, api_key=api_key or shared
+        )
+
+    def remote(self, models: Sequence[str]) -> tuple[str, ...]:
+        """List those of `models` that can be asked over a network."""
+        return tuple(
+            model for model in models if model != EXTRACTIVE and self.route(model).missing is None
+        )
+
+    def known(self, model: str) -> ModelFacts | None:
+        """Give what is known of a model without any provider's table."""
+        name = self.route(model).name
+        return self.facts.get(model) or self.facts.get(name) or _KNOWN.get(name)
+
+    def _provider(self, model: str) -> tuple[Provider, str]:
+        prefix, slash, rest = model.partition("/")
+        for provider in _PROVIDERS:
+            if slash and prefix == provider:
+                return provider, rest
+        maker = next((who for who, pattern in _MAKERS if pattern.match(model)), None)
+        keys = {"openai": self.openai_api_key, "anthropic": self.anthropic_api_key}
+        if maker is not None and (keys[maker] or self.base_url is None):
+            return maker, model
+        return "gateway", model
+
+
+def facts_table(lines: Sequence[str]) -> dict[str, ModelFacts]:
+    """Read `NAME=CONTEXT` or `NAME=CONTEXT/IN/OUT` (dollars per million tokens) of each model.
+
+    ValueError names a line that is neither.
+    """
+    found = {}
+    for line in lines:
+        name, _, said = line.rpartition("=")
+        parts = said.split("/")
+        if not name or len(parts) not in (1, 3):
+            raise ValueError(f"{line!r} is neither NAME=TOKENS nor NAME=TOKENS/IN/OUT")
+        try:
+            prices = [float(part) for part in parts[1:]] or [0.0, 0.0]
+            found[name] = ModelFacts(
+                context_tokens=int(parts[0]), dollars_in=prices[0], dollars_out=prices[1]
+            )
+        except ValueError as exc:
+            raise ValueError(f"{line!r}: {said!r} holds something that is no number") from exc
+    return found

@@ -1,0 +1,306 @@
+"""Every provider at once, against servers that check each call; and what a caller is told."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.aws_credentials import RoleKeys
+from docstokg.adapters.litellm import LiteLlm
+from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess, facts_table
+from docstokg.domain import notices
+from docstokg.errors import Misconfigured, NotConfigured, QuotaExceeded, Refused, Unavailable
+from docstokg.settings import MODELS, Settings
+from docstokg.wiring import Wiring
+from docstokg_local.doctor import examine
+from tests.providers import ANTHROPIC_KEY, GATEWAY_KEY, OPENAI_KEY, Providers, serving
+from tests.signatures import KEY, REGION, SECRET, TOKEN
+
+SAID = [{"role": "system", "content": "Cite."}, {"role": "user", "content": "What is it?"}]
+QUESTION = "What are seizures?"
+QUOTE = "Seizures are sudden, uncontrolled electrical events in the brain [1]."
+
+
+@pytest.fixture
+def role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The role of this process, as Lambda gives it."""
+    for name in ("AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Providers]:
+    with serving() as state:
+        yield state
+
+
+@pytest.fixture(autouse=True)
+def unused(server: Providers) -> None:
+    server.asked.clear()
+    server.problems.clear()
+    server.refuse = {}
+
+
+def configured(server: Providers) -> dict[str, Any]:
+    """Every provider's settings at once."""
+    return {
+        "llm_base_url": server.at("gateway"),
+        "llm_api_key": GATEWAY_KEY,
+        "openai_base_url": server.at("openai"),
+        "openai_api_key": OPENAI_KEY,
+        "anthropic_base_url": server.at("anthropic"),
+        "anthropic_api_key": ANTHROPIC_KEY,
+        "bedrock_base_url": server.at("bedrock"),
+        "aws_region": REGION,
+    }
+
+
+def complete(model: str, wiring: Wiring) -> Any:
+    return wiring.language_model().complete(
+        SAID, model=model, temperature=0.0, max_tokens=50, timeout_s=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "name"),
+    [
+        ("gpt-4o-mini", "openai", "gpt-4o-mini"),
+        ("gpt-6-luna", "openai", "gpt-6-luna"),
+        ("openai/ft:gpt-4.1-mini:acme", "openai", "ft:gpt-4.1-mini:acme"),
+        ("claude-3-haiku", "anthropic", "claude-3-haiku-20240307"),
+        ("claude-haiku-5-5", "anthropic", "claude-haiku-5-5"),
+        ("anthropic/claude-sonnet-5-5", "anthropic", "claude-sonnet-5-5"),
+        ("bedrock/eu.amazon.nova-lite-v1:0", "bedrock", "eu.amazon.nova-lite-v1:0"),
+        (
+            "bedrock/arn:aws:bedrock:eu-central-1:111122223333:inference-profile/mine",
+            "bedrock",
+            "arn:aws:bedrock:eu-central-1:111122223333:inference-profile/mine",
+        ),
+        ("qwen2.5:1.5b", "gateway", "qwen2.5:1.5b"),
+        ("gateway/gpt-4o", "gateway", "gpt-4o"),
+    ],
+)
+def test_each_model_is_asked_of_its_own_provider(
+    role: None, server: Providers, model: str, provider: str, name: str
+) -> None:
+    answer = complete(model, Wiring(Settings(**configured(server))))
+    assert (answer.text, answer.tokens_in, answer.tokens_out) == ("It is so [1].", 120, 30)
+    assert answer.model == model
+    assert server.problems == []
+    assert [(who, asked) for who, asked, _ in server.asked] == [(provider, name)]
+
+
+def test_a_lone_address_takes_every_name_without_a_prefix(server: Providers) -> None:
+    access = ModelAccess(base_url=server.at("gateway"), api_key=GATEWAY_KEY)
+    assert {access.route(model).provider for model in MODELS} == {"gateway"}
+    assert access.route("claude-3-haiku").name == "claude-3-haiku"
+    assert access.route("openai/gpt-4o").missing == "DOCSTOKG_OPENAI_API_KEY"
+
+
+def test_one_key_without_an_address_is_the_providers() -> None:
+    access = ModelAccess(api_key="k")
+    assert access.route("gpt-4o").api_key == access.route("claude-haiku-5-5").api_key == "k"
+    assert access.remote(("gpt-4o", "llama3.2", EXTRACTIVE)) == ("gpt-4o",)
+
+
+def test_another_secret_is_refused_by_bedrock(
+    role: None, server: Providers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    with pytest.raises(Misconfigured, match="403"):
+        complete("bedrock/eu.amazon.nova-lite-v1:0", Wiring(Settings(**configured(server))))
+    assert server.problems == ["bedrock: the signature is another"]
+
+
+def test_renewed_credentials_are_used_at_the_next_call(
+    role: None, server: Providers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role's keys last hours: the ones of the first call must not be kept."""
+    keys = RoleKeys(REGION)
+    given = dict(keys())
+    model = LiteLlm(ModelAccess(bedrock_base_url=server.at("bedrock")), lambda: dict(given))
+    given["aws_secret_access_key"] = "expired"
+    with pytest.raises(Misconfigured):
+        model.complete(
+            SAID, model="bedrock/eu.amazon.nova-lite-v1:0", temperature=0, max_tokens=5, timeout_s=9
+        )
+    given["aws_secret_access_key"] = SECRET
+    assert model.complete(
+        SAID, model="bedrock/eu.amazon.nova-lite-v1:0", temperature=0, max_tokens=5, timeout_s=9
+    ).text
+
+
+def test_without_role_or_region_bedrock_says_so(
+    monkeypatch: pytest.MonkeyPatch, server: Providers, tmp_path: Any
+) -> None:
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(NotConfigured, match="role"):
+        RoleKeys(REGION)()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    with pytest.raises(NotConfigured, match="DOCSTOKG_AWS_REGION"):
+        RoleKeys(None)()
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openai", "gpt-4o-mini"),
+        ("anthropic", "claude-haiku-5-5"),
+        ("bedrock", "bedrock/eu.amazon.nova-lite-v1:0"),
+        ("gateway", "qwen2.5"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("status", "kind", "told"),
+    [
+        (401, Refused, "the key"),
+        (403, Misconfigured, "the rights"),
+        (404, Misconfigured, "no such model"),
+        (429, QuotaExceeded, "too many calls"),
+        (500, Unavailable, "failed"),
+        (503, Unavailable, "failed"),
+    ],
+)
+def test_each_refusal_is_named(
+    role: None, server: Providers, provider: str, model: str, status: int, kind: type, told: str
+) -> None:
+    server.refuse = {provider: status}
+    with pytest.raises(kind, match=told) as caught:
+        complete(model, Wiring(Settings(**configured(server))))
+    assert type(caught.value) is kind
+    assert "What is it" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name != EXTRACTIVE])
+def test_every_listed_model_has_context_and_price(model: str) -> None:
+    facts = LiteLlm(ModelAccess())._facts(ModelAccess().route(model), model)
+    assert facts.context_tokens is not None and facts.context_tokens >= 100_000
+    assert 0 < facts.dollars_in < facts.dollars_out
+
+
+def test_unknown_models_are_what_the_operator_says(server: Providers) -> None:
+    table = ("qwen2.5:1.5b=4096", "bedrock/mine=32768/0.5/1.5")
+    wiring = Wiring(Settings(model_table=table, **configured(server)))
+    assert wiring.language_model().context_tokens("qwen2.5:1.5b") == 4096
+    assert wiring.language_model().context_tokens("nobody") is None
+    assert facts_table(table)["bedrock/mine"].dollars_out == 1.5
+    for wrong in ("x", "=5", "x=5/1", "x=a/b/c"):
+        with pytest.raises(ValueError, match="="):
+            facts_table((wrong,))
+
+
+def test_a_small_context_holds_fewer_passages(small_store, client_for, server: Providers) -> None:
+    def prompted(*table: str) -> str:
+        server.asked.clear()
+        client = client_for(small_store, **configured(server), models=("small",), model_table=table)
+        asked(client, "small")
+        content: str = server.asked[0][2]["messages"][1]["content"]
+        return content
+
+    assert prompted("small=128000").count("PASSAGE 2") == 2
+    assert prompted("small=620").count("PASSAGE 2") == 0
+
+
+def asked(client: Any, model: str, timeout_s: float = 20) -> dict[str, Any]:
+    body = {
+        "query": QUESTION,
+        "budget": {"max_tokens_gen": 200, "timeout_s": timeout_s},
+        "synthesis": {"enabled": True, "model": model},
+    }
+    response = client.post("/v1/answer", json=body)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("settings", "refuse", "cause"),
+    [
+        ({}, {}, "No key or address is set for model gpt-4o-mini (DOCSTOKG_OPENAI_API_KEY)."),
+        (
+            {"openai_api_key": "wrong"},
+            {},
+            "Model gpt-4o-mini refused the call (401, the key).",
+        ),
+        (
+            {"openai_api_key": OPENAI_KEY},
+            {"openai": 429},
+            "Model gpt-4o-mini refused because of too many calls (429).",
+        ),
+        (
+            {"openai_api_key": OPENAI_KEY, "openai_base_url": "http://127.0.0.1:9/v1"},
+            {},
+            "Model gpt-4o-mini could not be reached.",
+        ),
+    ],
+)
+def test_the_warning_names_the_cause(
+    small_store, client_for, server, settings: dict[str, Any], refuse: dict[str, int], cause: str
+) -> None:
+    server.refuse = refuse
+    client = client_for(small_store, **{"openai_base_url": server.at("openai")} | settings)
+    body = asked(client, "gpt-4o-mini")
+    assert body["answer"] == ""
+    assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE, cause]
+
+
+def test_extractive_answers_when_the_model_does_not(small_store, client_for, server) -> None:
+    server.refuse = {"openai": 503}
+    client = client_for(small_store, **configured(server), llm_fallback_model=EXTRACTIVE)
+    body = asked(client, "gpt-4o-mini")
+    assert "[1]" in body["answer"] and body["grounding"]["grounded"]
+    assert body["diagnostics"]["providers"]["llm"] == EXTRACTIVE
+    assert body["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
+    assert "Model gpt-4o-mini failed (503); extractive answered instead." in body["warnings"]
+    alone = asked(client, EXTRACTIVE)
+    assert alone["answer"] == body["answer"], "the fallback is as good as the model itself"
+    assert alone["warnings"] == []
+
+
+def test_doctor_asks_each_configured_model(role: None, server: Providers, small_store) -> None:
+    server.answer = "ready"
+    server.refuse = {"anthropic": 401}
+    models = ("gpt-4o-mini", "claude-haiku-5-5", "bedrock/eu.amazon.nova-lite-v1:0", "qwen2.5")
+    store = f"sqlite:///{small_store}"
+    wiring = Wiring(
+        Settings(
+            index_url=store, graph_url=store, models=(*models, EXTRACTIVE), **configured(server)
+        )
+    )
+    found = {one.part: one for one in examine(wiring, check=True)}
+    server.answer = "It is so [1]."
+    states = [found[f"model {model}"].state for model in models]
+    assert states == ["good", "missing", "good", "good"]
+    assert "the key" in found["model claude-haiku-5-5"].said
+    assert "'ready'" in found["model qwen2.5"].said
+    assert len(server.asked) == 4
+    assert f"model {EXTRACTIVE}" not in found
+
+
+def test_without_litellm_the_extra_is_named() -> None:
+    """In a process where the import fails, as it does where the extra is not installed."""
+    code = (
+        "import sys, json; sys.modules['litellm'] = None\n"
+        "from docstokg.settings import Settings; from docstokg.wiring import Wiring\n"
+        "model = Wiring(Settings(openai_api_key='k')).language_model()\n"
+        "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, timeout_s=5)\n"
+        "except Exception as error: print(json.dumps([type(error).__name__, str(error)]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [
+        "NotInstalled",
+        "litellm-core is not installed (docstokg[llm])",
+    ]

@@ -1,0 +1,156 @@
+"""OpenAI, Anthropic, Bedrock and a gateway on one loopback port, which let only right calls in.
+
+Each checks what its own service checks: the path, the key in its header, the version, the shape
+of the body; Bedrock recomputes the signature.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+from tests.signatures import Signed, problem
+
+OPENAI_KEY, ANTHROPIC_KEY, GATEWAY_KEY = "sk-openai", "sk-ant", "sk-gateway"
+USED = {"in": 120, "out": 30}
+
+
+@dataclass
+class Providers:
+    """What was asked of whom: (provider, model, body); `refuse`: status by provider."""
+
+    port: int = 0
+    answer: str = "It is so [1]."
+    asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    refuse: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def at(self, provider: str) -> str:
+        """Give the address to configure for a provider."""
+        tail = "/v1" if provider in ("openai", "gateway") else ""
+        return f"http://127.0.0.1:{self.port}/{provider}{tail}"
+
+
+@contextmanager
+def serving() -> Iterator[Providers]:
+    """Serve until the block ends."""
+    state = Providers()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *args: object) -> None:
+            """Stay silent."""
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            provider, _, path = self.path.lstrip("/").partition("/")
+            check = {
+                "openai": _openai,
+                "gateway": _gateway,
+                "anthropic": _anthropic,
+                "bedrock": _bedrock,
+            }[provider]
+            url = f"http://{headers['host']}{self.path}"
+            status, payload = check(state, f"/{path}", url, headers, body)
+            if status == 200 and provider in state.refuse:
+                status, payload = state.refuse[provider], {"message": "no", "error": {}}
+            data = json.dumps(payload).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    state.port = http.server_address[1]
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield state
+    finally:
+        http.shutdown()
+        thread.join()
+        http.server_close()
+
+
+Reply = tuple[int, dict[str, Any]]
+Headers = dict[str, str]
+
+
+def _refused(state: Providers, status: int, why: str) -> Reply:
+    state.problems.append(why)
+    return status, {"error": {"message": why, "type": "refused"}, "message": why}
+
+
+def _chat(state: Providers, who: str, key: str, path: str, headers: Headers, body: bytes) -> Reply:
+    if path != "/v1/chat/completions":
+        return _refused(state, 404, f"{who}: no {path}")
+    if headers.get("authorization") != f"Bearer {key}":
+        return _refused(state, 401, f"{who}: {headers.get('authorization')}")
+    said = json.loads(body)
+    if [message["role"] for message in said["messages"]] != ["system", "user"]:
+        return _refused(state, 400, f"{who}: roles")
+    state.asked.append((who, said["model"], said))
+    message = {"role": "assistant", "content": state.answer}
+    return 200, {
+        "id": "c", "object": "chat.completion", "created": 1, "model": said["model"],
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {
+            "prompt_tokens": USED["in"], "completion_tokens": USED["out"], "total_tokens": 150
+        },
+    }  # fmt: skip
+
+
+def _openai(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
+    said = json.loads(body)
+    # Its newer models refuse the old name of the limit and any temperature of one's own.
+    if said["model"].startswith(("gpt-5", "gpt-6")) and {"max_tokens", "temperature"} & set(said):
+        return _refused(state, 400, "openai: unsupported parameter")
+    return _chat(state, "openai", OPENAI_KEY, path, headers, body)
+
+
+def _gateway(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
+    return _chat(state, "gateway", GATEWAY_KEY, path, headers, body)
+
+
+def _anthropic(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
+    if path != "/v1/messages":
+        return _refused(state, 404, f"anthropic: no {path}")
+    if headers.get("x-api-key") != ANTHROPIC_KEY or "authorization" in headers:
+        return _refused(state, 401, "anthropic: the key")
+    if headers.get("anthropic-version") != "2023-06-01":
+        return _refused(state, 400, "anthropic: the version")
+    said = json.loads(body)
+    if not said.get("system") or [m["role"] for m in said["messages"]] != ["user"]:
+        return _refused(state, 400, "anthropic: rules belong into system")
+    state.asked.append(("anthropic", said["model"], said))
+    return 200, {
+        "id": "m", "type": "message", "role": "assistant", "model": said["model"],
+        "content": [{"type": "text", "text": state.answer}], "stop_reason": "end_turn",
+        "usage": {"input_tokens": USED["in"], "output_tokens": USED["out"]},
+    }  # fmt: skip
+
+
+def _bedrock(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
+    wrong = problem(Signed("bedrock", payload=False), "POST", url, headers, body)
+    if wrong is not None:
+        return _refused(state, 403, f"bedrock: {wrong}")
+    parts = path.strip("/").split("/")
+    if len(parts) != 3 or (parts[0], parts[2]) != ("model", "converse"):
+        return _refused(state, 404, f"bedrock: no {path}")
+    said = json.loads(body)
+    if not said.get("system") or [m["role"] for m in said["messages"]] != ["user"]:
+        return _refused(state, 400, "bedrock: rules belong into system")
+    state.asked.append(("bedrock", unquote(parts[1]), said))
+    return 200, {
+        "output": {"message": {"role": "assistant", "content": [{"text": state.answer}]}},
+        "stopReason": "end_turn", "metrics": {"latencyMs": 1},
+        "usage": {"inputTokens": USED["in"], "outputTokens": USED["out"], "totalTokens": 150},
+    }  # fmt: skip
