@@ -78,7 +78,8 @@ class Environment:
     """One deployment; nothing here is a secret, secrets are filled in after the first deploy.
 
     `account` is where it may go and nowhere else; `tags` are for the bill and the owner.
-    `function_quota` is the account's limit of concurrent executions in the region.
+    `function_quota` is the account's limit of concurrent executions in the region. A state's time
+    counts its function's INIT: `cold_start_s` is what each state may wait longer for it.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Environment:
     retain_data: bool = False
     termination_protection: bool = False
     snap_start: tuple[str, ...] = ()
+    cold_start_s: int = 0
     concurrency: Mapping[str, int] = field(default_factory=dict)
     function_quota: int = 1_000
     detailed_metrics: bool = True
@@ -156,6 +158,8 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         metering=None,
         gradual=Gradual(kind="ALL_AT_ONCE"),
         graph_url="neo4j+s://dev.graph.example.com",
+        # No snapshots here: what starts slowly must not be cut off by the net of a warm step.
+        cold_start_s=8,
         detailed_metrics=False,
         # A new account has 10 concurrent executions in all: nothing can be reserved there.
         concurrency={},
@@ -188,6 +192,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         alarm_email="docstokg-staging@example.com",
         monthly_budget_usd=600,
         snap_start=_SLOW_TO_START,
+        cold_start_s=2,
         concurrency=_STEADY,
     ),
     "prod": Environment(
@@ -227,6 +232,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         retain_data=True,
         termination_protection=True,
         snap_start=_SLOW_TO_START,
+        cold_start_s=2,
         concurrency=_BUSY,
     ),
 }

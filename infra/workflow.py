@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -30,6 +31,21 @@ def substitutions(path: Path = ASL) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"\$\{(\w+Function)\}", path.read_text("utf-8")))))
 
 
+def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
+    """Let every state whose time is a number wait `seconds` longer, for functions that start cold.
+
+    What the functions may take stays as it is: their own deadlines end first either way. A time
+    that is an expression counts down to the request's deadline, which no start may move.
+    """
+    states = {
+        name: state | {"TimeoutSeconds": state["TimeoutSeconds"] + seconds}
+        if isinstance(state.get("TimeoutSeconds"), int)
+        else state
+        for name, state in definition["States"].items()
+    }
+    return definition | {"States": states}
+
+
 class Workflow(Construct):
     """Express, JSONata, logged without execution data; callers are given the alias only."""
 
@@ -44,7 +60,7 @@ class Workflow(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._environment = environment
-        definition = json.loads(ASL.read_text("utf-8"))
+        definition = patient(json.loads(ASL.read_text("utf-8")), environment.cold_start_s)
         by_substitution = {f.spec.substitution: f for f in functions.values()}
         if missing := [name for name in substitutions() if name not in by_substitution]:
             raise ValueError(f"the state machine needs functions that are not built: {missing}")

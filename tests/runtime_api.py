@@ -59,6 +59,12 @@ class Folders:
         return [self.build / function, self.build / "layer" / "python", self.build / "runtime"]
 
 
+def cpu_s(pid: int) -> float:
+    """CPU seconds a process has used: on a busy machine the clock would count others too."""
+    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Server(http.server.ThreadingHTTPServer):
     """Ends with its process: a connection that a killed sandbox broke off is no news."""
 
@@ -90,6 +96,7 @@ class Sandbox:
         self.busy = False
         self._ready = threading.Event()
         self._restored = threading.Event()
+        self._waiting = threading.Event()
         self._init_error: bytes | None = None
         self._server = Server(("127.0.0.1", 0), self._requests())
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -120,10 +127,18 @@ class Sandbox:
                 self.close()
                 raise InitFailed(self._why())
         self.init_ms = (time.perf_counter() - started) * 1000
+        self.init_cpu_s = cpu_s(self._process.pid)
 
-    def restore(self) -> None:
-        """Let a sandbox whose snapshot was taken go on, as Lambda does with each copy of it."""
+    def restore(self) -> float:
+        """Let a sandbox whose snapshot was taken go on, as Lambda does with each copy of it.
+
+        Gives the CPU seconds of its hooks, after which it asks for an event.
+        """
+        before = cpu_s(self._process.pid)
         self._restored.set()
+        if not self._waiting.wait(INIT_LIMIT_S):
+            raise InitFailed(self._why())
+        return cpu_s(self._process.pid) - before
 
     def invoke(self, event: Any) -> Any:
         """Give the handler's answer; `FunctionError` for its error, `TimedOut` in time."""
@@ -194,6 +209,7 @@ class Sandbox:
                     sandbox._restored.wait()
                     self._answer(200, b"", {})
                     return
+                sandbox._waiting.set()
                 request_id, body = sandbox._pending.get()
                 deadline = str(int((time.time() + sandbox.timeout_s) * 1000))
                 self._answer(

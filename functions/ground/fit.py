@@ -6,7 +6,14 @@ from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
 from docstokg.contracts.state import Block
 from docstokg.domain import snippets
-from docstokg.domain.budget import GROUNDED_LIMIT_BYTES, nested_json_bytes
+from docstokg.domain.budget import (
+    GROUNDED_LIMIT_BYTES,
+    REPORT_MARGIN_BYTES,
+    STATE_LIMIT_BYTES,
+    STATE_MARGIN_BYTES,
+    nested_json_bytes,
+)
+from docstokg.usecases.run import Run
 
 SNIPPET_STEPS = (400, 200, 100)
 BLOCK_STEPS = (2000, 1000, 500)
@@ -59,6 +66,21 @@ def _trimmed(
         if sum(sizes) > limit and citations[place].rank not in in_blocks:
             del citations[place], sizes[place]
     return citations, sum(sizes)
+
+
+def room(run: Run) -> int:
+    """Count the bytes citations and blocks may take beside what else a later state holds.
+
+    That is the plan and the scope (traverse), or the plan and an answer of four bytes a token
+    (respond): a question, a filter and seeds may fill a body of 64 KiB.
+    """
+    plan, scope = (
+        nested_json_bytes(part.model_dump_json(exclude_defaults=True))
+        for part in (run.plan, run.scope)
+    )
+    beside = plan + max(scope, 4 * run.plan.budget_limits.max_tokens_gen)
+    left = STATE_LIMIT_BYTES - STATE_MARGIN_BYTES - REPORT_MARGIN_BYTES - beside
+    return min(GROUNDED_LIMIT_BYTES, left)
 
 
 def shorter(citation: Citation, chunk: StoredChunk, limit: int) -> Citation:

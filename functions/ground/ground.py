@@ -34,7 +34,7 @@ from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from functions.ground import knowledge
-from functions.ground.fit import fitted
+from functions.ground.fit import fitted, room
 from functions.ground.sentences import compared
 
 BLOCK_CHARACTERS = 4000
@@ -72,7 +72,7 @@ def ground(
     citations = _citations(plan, retrieval, expansion, order, chunks)
     blocks = _blocks(plan, expansion, citations, chunks)
     blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
-    citations, blocks, trimmed = fitted(citations, blocks, chunks)
+    citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
         run.lose("payload_trimmed")
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)

@@ -306,10 +306,13 @@ def view_of_citations(
         return None
     count(run.telemetry, result)
     nodes, edges = result.view()
-    cursor = write_cursor(request, run.scope)
-    shown = view_within(nodes, edges, _view_room(plan, grounded) - len(cursor))
+    cursor: str | None = write_cursor(request, run.scope)
+    free = _view_room(plan, grounded)
+    if cursor is not None and 2 * len(cursor) > free:
+        cursor = None  # it repeats question and filter: of those there may be 64 KiB
+    shown = view_within(nodes, edges, free - len(cursor or ""))
     left_out = len(nodes) - len(shown[0])
-    if left_out:
+    if left_out or cursor is None:
         run.lose("payload_trimmed")
     return GraphView(
         nodes=shown[0],

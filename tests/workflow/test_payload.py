@@ -28,6 +28,7 @@ def wide_store(tmp_path_factory, cache_dir):
                 "title": f"{WIDE * 30} {number}",
                 "section": WIDE * 60,
                 "uri": WIDE * 60,
+                "metadata": {"kind": "wide"},
                 "text": f"seizure {words}. seizure {WIDE * 300}. Entity{number % 7} {WIDE * 200}.",
             }
         )

@@ -11,6 +11,9 @@ GRAPH_VIEW_LIMIT_BYTES = 60_000
 STATE_MARGIN_BYTES = 4_096
 """Of a state for the names of its parts, reasons and warnings."""
 
+REPORT_MARGIN_BYTES = 12_288
+"""Of a state for what ground says beside citations and blocks: its report, seeds, the vector."""
+
 
 def tokens(text: str) -> int:
     """Estimate tokens as ceil(UTF-8 bytes / 4)."""

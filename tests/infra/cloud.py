@@ -1,0 +1,342 @@
+"""One environment as deployed: its variables and its definition, with AWS on loopback.
+
+Functions are fresh processes. What Lambda counts in a state's time is counted here, and doubled:
+the INIT of a function without a snapshot, and the restore of one with.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets as random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from docstokg_local.asl_engine import Execution, StateMachine
+from infra import templates
+from infra.settings import Environment, environment
+from infra.specs import built
+from tests.conftest import CORPUS, write_corpus
+from tests.infra.conftest import Template
+from tests.infra.deployed import ACCOUNT, REGION, Deployed
+from tests.infra.gateway import Answer, render_request, render_response
+from tests.infra.iam import Call, Policies
+from tests.infra.loopback_aws import LoopbackAws, Moto
+from tests.infra.loopback_search import LoopbackSearch
+from tests.integration.test_signed_requests import certificate
+from tests.model_server import ModelServer
+from tests.runtime_api import Fleet, Folders, Sandbox
+
+AGENT_PORT = 2772
+SECRET = "secret-of-"
+LOADER = "loader"
+MODEL_KEY = "filled-in"
+ROLE = f"arn:aws:sts::{ACCOUNT}:assumed-role/reader/session"
+METHOD = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:restapi1/live/POST/v1/answer"
+
+
+def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> ThreadingHTTPServer:
+    """Serve on loopback; a fixed port may be held by another run on this machine for a while."""
+    until = time.monotonic() + 300
+    while True:
+        try:
+            server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(1)
+        else:
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            return server
+
+
+def says(document: Callable[[str], Any]) -> type[BaseHTTPRequestHandler]:
+    """A handler that answers every GET of a path with a JSON document."""
+
+    class Requests(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(document(self.path)).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Stay quiet."""
+
+    return Requests
+
+
+class Agent:
+    """AppConfig's agent beside the functions, which listens where the extension does."""
+
+    def __init__(self, flags: Mapping[str, Any]) -> None:
+        self.paths: list[str] = []
+        self._server = serving(says(lambda path: self.paths.append(path) or flags), AGENT_PORT)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Issuer:
+    """Who signs the tokens of an environment's callers, and publishes the key."""
+
+    def __init__(self, ours: Environment) -> None:
+        self._ours, self._key = ours, ec.generate_private_key(ec.SECP256R1())
+        public = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
+        self._server = serving(says(lambda _: {"keys": [public | {"kid": "1", "use": "sig"}]}))
+        self.url = f"http://127.0.0.1:{self._server.server_port}/jwks"
+
+    def token(self) -> str:
+        tokens = self._ours.tokens
+        assert tokens is not None
+        claims = {
+            "iss": tokens.issuer,
+            tokens.audience_claim: tokens.audience,
+            "sub": "o'neil",
+            "exp": time.time() + 600,
+            tokens.namespaces_claim: ["*"],
+            tokens.groups_claim: ["*"],
+        }
+        return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "1"})
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a function's first call waits for before its event: CPU seconds, counted twice."""
+
+    how: str
+    seconds: float
+
+
+class Cloud:
+    """One environment: loopback AWS, its functions, its state machine behind its gateway."""
+
+    def __init__(
+        self, template: Template, moto: Moto, model: ModelServer, bundles: Path, folder: Path
+    ) -> None:
+        self.ours = environment(template.name)
+        self.deployed = Deployed(template)
+        self.policies = Policies(self.deployed)
+        self.folder, self.moto, self.bundles, self._model = folder, moto, bundles, model
+        absent = {"record"} if self.ours.auth == "jwt" else {"record", "authorize"}
+        self.names = [spec.name for spec in built() if spec.name not in absent]
+        self.asked: list[tuple[str, Call]] = []
+        self.aws = LoopbackAws(moto, start=self._start, invoke=self._invoked)
+        signers = {name: SECRET + name for name in (*self.names, LOADER)}
+        self.search = LoopbackSearch(signers, certificate(folder), self._heard)
+        self.issuer = Issuer(self.ours)
+        self._make(moto)
+        self.variables = {name: self._variables(name) for name in self.names}
+        self.fleet = Fleet(
+            Folders(bundles / "host"),
+            folder / "logs",
+            variables=self.variables,
+            timeouts={spec.name: float(spec.timeout_s) for spec in built()},
+        )
+        self.starts: dict[str, Start] = {}
+        self._starting = {name: threading.Lock() for name in self.names}
+        table = {f"{name.title()}Function": self._step(name) for name in self.names}
+        machine = self.deployed.properties(self.deployed.only("AWS::StepFunctions::StateMachine"))
+        self.machine = StateMachine(json.loads(machine["DefinitionString"]), table)
+
+    def _heard(self, who: str, method: str, path: str) -> None:
+        domain = self.deployed.arn(self.deployed.only("AWS::OpenSearchService::Domain"))
+        call = Call("", f"es:ESHttp{method.title()}", f"{domain}{path}")
+        self.asked.append((who, call))
+
+    def _make(self, moto: Moto) -> None:
+        """Tables, queue and secrets as CloudFormation makes them: nothing is filled in yet."""
+        deployed = self.deployed
+        tables = moto.session.client("dynamodb")
+        for name in deployed.all("AWS::DynamoDB::Table"):
+            given = deployed.properties(name)
+            tables.create_table(
+                TableName=deployed.ref(name),
+                KeySchema=given["KeySchema"],
+                AttributeDefinitions=given["AttributeDefinitions"],
+                BillingMode="PAY_PER_REQUEST",
+            )
+        queues = moto.session.client("sqs")
+        for name in deployed.all("AWS::SQS::Queue"):
+            queues.create_queue(QueueName=deployed.ref(name).rpartition("/")[2])
+        secrets = moto.session.client("secretsmanager")
+        self.arns = {}
+        for name in deployed.all("AWS::SecretsManager::Secret"):
+            made = deployed.properties(name)["GenerateSecretString"]
+            value = json.loads(made["SecretStringTemplate"])
+            value[made["GenerateStringKey"]] = random.token_hex(16)
+            found = secrets.create_secret(Name=name, SecretString=json.dumps(value))
+            self.arns[deployed.ref(name)] = found["ARN"]
+
+    def fill_in(self) -> None:
+        """What docs/deploy.md tells the operator to do after the first deploy."""
+        client = self.moto.session.client("secretsmanager")
+        for ours, arn in self.arns.items():
+            field = "graph_password" if "Graph" in ours else "llm_api_key"
+            if "Cursor" not in ours:
+                client.put_secret_value(SecretId=arn, SecretString=json.dumps({field: MODEL_KEY}))
+
+    def _variables(self, name: str) -> dict[str, str]:
+        """The deployed variables; only addresses are changed, to what listens here."""
+        found = dict(self.deployed.variables(name))
+        if "DOCSTOKG_SECRETS" in found:
+            ids = found["DOCSTOKG_SECRETS"].split(",")
+            found["DOCSTOKG_SECRETS"] = ",".join(self.arns[arn] for arn in ids)
+        if "DOCSTOKG_INDEX_URL" in found:
+            found["DOCSTOKG_INDEX_URL"] = self.search.url
+            found["DOCSTOKG_INDEX_CA_FILE"] = str(self.folder / "certificate.pem")
+        if "DOCSTOKG_GRAPH_URL" in found:
+            found["DOCSTOKG_GRAPH_URL"] = f"sqlite:///{self.folder / 'graph.sqlite'}"
+        if "DOCSTOKG_JWT_JWKS_URL" in found:
+            found["DOCSTOKG_JWT_JWKS_URL"] = self.issuer.url
+        if name == "synthesize":
+            found["DOCSTOKG_LLM_BASE_URL"] = self._model.url
+        found["DOCSTOKG_CACHE_DIR"] = str(self.folder / "tmp" / name)
+        if name in self.ours.snap_start:
+            found["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
+        return found | {
+            "AWS_ENDPOINT_URL": self.aws.url,
+            "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
+            "AWS_ACCESS_KEY_ID": name,
+            "AWS_SECRET_ACCESS_KEY": SECRET + name,
+            "AWS_DEFAULT_REGION": REGION,
+        }
+
+    def publish(self) -> None:
+        """Start what is kept as a snapshot, as publishing a version does, up to the snapshot."""
+        for name in self.ours.snap_start:
+            self.fleet.sandbox(name)
+
+    def start(self) -> None:
+        """Start the other processes; no question has waited for them yet, the first one will."""
+        with ThreadPoolExecutor(2) as starting:
+            list(starting.map(self.fleet.sandbox, self.names))
+
+    def load(self, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Fill index and graph as the operator who has the loader's policy."""
+        from docstokg.loading.context import LoadOptions
+        from docstokg.loading.pipeline import load
+        from docstokg.loading.rejects import RejectLog
+        from docstokg.settings import Settings
+        from docstokg.wiring import Wiring
+        from docstokg_local.load_stores import stores_of
+
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", LOADER)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET + LOADER)
+        write_corpus(self.folder / "corpus", CORPUS)
+        settings = Settings(
+            index_url=self.search.url,
+            index_ca_file=str(self.folder / "certificate.pem"),
+            index_auth="sigv4-es",
+            index_name=self.deployed.variables("retrieve")["DOCSTOKG_INDEX_NAME"],
+            aws_region=REGION,
+            graph_url=f"sqlite:///{self.folder / 'graph.sqlite'}",
+            cache_dir=str(cache_dir),
+        )
+        wiring = Wiring(settings)
+        try:
+            stores = stores_of(wiring, True)
+            load([self.folder / "corpus"], LoadOptions(embed=True), stores, RejectLog(None))
+        finally:
+            wiring.close()
+
+    def _step(self, name: str) -> Any:
+        return lambda payload, _: self.call(name, payload)
+
+    def call(self, name: str, event: Any) -> Any:
+        """Invoke a function; the first time the caller waits for its start, twice as long.
+
+        A start counts by its CPU time: a busy machine's clock would count its other work.
+        """
+        with self._starting[name]:
+            if name not in self.starts:
+                self.starts[name] = self._started(name)
+                time.sleep(2 * self.starts[name].seconds)
+        return self.fleet.invoke(name, event)
+
+    def _started(self, name: str) -> Start:
+        sandbox = self.fleet.sandbox(name)
+        if name in self.ours.snap_start:
+            return Start("restore", sandbox.restore())
+        return Start("INIT", sandbox.init_cpu_s)
+
+    def _start(self, given: str) -> dict[str, Any]:
+        return {"executionArn": "arn", **said(self.machine.execute(json.loads(given)))}
+
+    def _invoked(self, name: str, event: bytes) -> bytes:
+        answer = self.call(name.rpartition("-")[2], json.loads(event))
+        return json.dumps(answer).encode()
+
+    def post(self, route: str, body: dict[str, Any]) -> Answer:
+        """A question through the gateway's templates and the state machine."""
+        template = templates.request_workflow(route, "arn:alias", self._caller())
+        request = render_request(template, json.dumps(body), self._context())
+        outcome = said(self.machine.execute(json.loads(request["input"])))
+        return render_response(templates.response_workflow(), outcome)
+
+    def route(self, name: str, body: dict[str, Any], sandbox: Sandbox | None = None) -> Answer:
+        """A route that one function serves, or the sandbox of it that is given."""
+        template = templates.request_function(name, self._caller())
+        event = render_request(template, json.dumps(body), self._context())
+        reply = self.call(name, event) if sandbox is None else sandbox.invoke(event)
+        return render_response(templates.response_function(), reply)
+
+    def _caller(self) -> str:
+        return templates.caller(self.ours.auth, self.ours.iam_namespaces)
+
+    def _context(self) -> dict[str, Any]:
+        """What the gateway knows of a caller: a signature it checked, or the authoriser's word."""
+        known: dict[str, Any] = {"requestId": "req-1", "identity": {"userArn": ROLE}}
+        if self.ours.auth == "jwt":
+            headers = {"Authorization": f"Bearer {self.issuer.token()}"}
+            policy = self.call("authorize", {"headers": headers, "methodArn": METHOD})
+            (statement,) = policy["policyDocument"]["Statement"]
+            assert statement["Effect"] == "Allow"
+            known["authorizer"] = policy["context"]
+        return known
+
+    def calls(self) -> Iterator[Call]:
+        """Everything recorded, with the role of whoever signed it, once each."""
+        back = {moto: ours for ours, moto in self.arns.items()}
+        (loader,) = (
+            self.deployed.ref(name)
+            for name in self.deployed.all("AWS::IAM::ManagedPolicy")
+            if "Loader" in name
+        )
+        for who, call in dict.fromkeys(
+            (who, (c.action, c.resource, tuple(c.context.items())))
+            for who, c in (*self.aws.calls, *self.asked)
+        ):
+            principal = loader if who == LOADER else self.deployed.role_of(who)
+            action, resource, context = call
+            yield Call(principal, action, back.get(resource, resource), dict(context))
+
+    def close(self) -> None:
+        self.fleet.close()
+        self.search.close()
+        self.issuer.close()
+        self.aws.close()
+
+
+def said(execution: Execution) -> dict[str, Any]:
+    """What StartSyncExecution says of an execution."""
+    found: dict[str, Any] = {"status": execution.status}
+    if execution.status == "SUCCEEDED":
+        found["output"] = json.dumps(execution.output, ensure_ascii=False)
+    return found
