@@ -122,6 +122,12 @@ def load(
             "--rejects", metavar="FILE", help="Write what is not read there, as JSON lines."
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers", metavar="N", min=1, help="Processes that read, encode and find names."
+        ),
+    ] = 1,
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -140,7 +146,7 @@ def load(
     from docstokg_local.display import TerminalProgress, show_load
     from docstokg_local.documents import agree_to_remove
     from docstokg_local.extracting import extractor_of
-    from docstokg_local.load_stores import stores_of
+    from docstokg_local.load_stores import stores_with_workers
 
     _check_namespace(namespace)
     wiring = _wiring(index, graph)
@@ -154,14 +160,11 @@ def load(
         extract=extractor_of(wiring, extract, include_restricted, yes) if extract else None,
     )
     try:
-        with RejectLog(rejects) as log:
-            report = run_load(
-                sources,
-                options,
-                stores_of(wiring, embed=not no_embed),
-                log,
-                TerminalProgress(),
-            )
+        with (
+            RejectLog(rejects) as log,
+            stores_with_workers(wiring, not no_embed, workers) as stores,
+        ):
+            report = run_load(sources, options, stores, log, TerminalProgress())
     except OSError as broken:
         raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
     show_load(report, log)

@@ -86,6 +86,10 @@ def _console(stream: Any) -> Console:
     )
 
 
+SHOWN_S = 0.5
+"""Stages of a load that took less are not told."""
+
+
 class TerminalProgress:
     """Progress on standard error: bars on a terminal, else a line every ten seconds."""
 
@@ -162,6 +166,9 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
         refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
         spent = f"{read.tokens_in:,} + {read.tokens_out:,} tokens, {read.cost_usd:.4f} USD listed"
         out.print(f"  refused: {refused or 'none'}; {spent}", style="dim")
+    shares = [f"{title} {took:.1f} s" for title, took in report.stages.items() if took >= SHOWN_S]
+    if shares:
+        out.print(f"stages: {', '.join(shares)}", style="dim")
     if report.gone:
         out.print(f"{report.gone:,} documents are gone from the folder and removed", style="dim")
     if report.relinked:

@@ -1,5 +1,9 @@
 """A load's ports, taken from the one place that makes them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 from docstokg.loading.context import Readers, Stores
 from docstokg.wiring import Wiring
 
@@ -22,3 +26,20 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
 def readers_of(wiring: Wiring) -> Readers:
     """Give what reads documents."""
     return Readers(converter=wiring.converter(), pieces=wiring.piece_counter())
+
+
+@contextmanager
+def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[Stores]:
+    """Give a load's ports, of which `workers` processes read, encode and find names."""
+    if workers <= 1:
+        yield stores_of(wiring, embed)
+        return
+    from docstokg_local.load_workers import Workers
+
+    crew = Workers(wiring.settings, workers)
+    try:
+        crew.give_to(wiring)
+        stores = stores_of(wiring, embed)
+        yield replace(stores, readers=replace(stores.readers, several=crew.read))
+    finally:
+        crew.close()

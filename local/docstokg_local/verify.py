@@ -18,7 +18,7 @@ from docstokg.domain.sentences import Span as Place
 from docstokg.errors import LoadError
 from docstokg.loading.context import Readers
 from docstokg.loading.readers.documents import read_documents
-from docstokg.loading.reading import stage
+from docstokg.loading.reading import rows_of, stage
 from docstokg.loading.records import text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import find_files
@@ -111,7 +111,7 @@ class FileSources:
         staging = Staging()
         try:
             for file in files:
-                stage(file, staging, RejectLog(), None, readers)
+                stage(file, rows_of(file, readers), staging, RejectLog(), None)
                 if file.kind == "document":
                     try:
                         read = read_documents(file.path, file.doc_id, readers.converter)

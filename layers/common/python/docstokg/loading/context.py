@@ -1,13 +1,15 @@
 """What every step of a load shares: ports, the staging area, and where it reports to."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from docstokg.contracts.records import Scope
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.given import Given
+from docstokg.loading.rejects import Rejected, RejectLog
+from docstokg.loading.sources import SourceFile
 from docstokg.loading.staging import Staging
 from docstokg.ports import (
     Converter,
@@ -115,16 +117,24 @@ class LoadReport:
     names_by: str | None = None
     extraction: ExtractionReport | None = None
     seconds: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
     types: dict[str, TypeCount] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
 
+Rows = Sequence[tuple[int, Given | Rejected]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """What reads documents: the converter, and the pieces the encoder cuts texts into."""
+    """What reads documents: the converter, and the pieces the encoder cuts texts into.
+
+    `several`: reads many documents at once and gives their rows in the order of the files.
+    """
 
     converter: Converter
     pieces: PieceCounter
+    several: Callable[[Sequence[SourceFile]], Iterable[tuple[SourceFile, Rows]]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

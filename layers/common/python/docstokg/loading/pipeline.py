@@ -7,8 +7,10 @@ then counts as unfinished.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from ulid import ULID
@@ -24,6 +26,7 @@ from docstokg.loading.context import (
     LoadOptions,
     LoadReport,
     Progress,
+    Readers,
     Silent,
     Stores,
     TypeCount,
@@ -32,7 +35,7 @@ from docstokg.loading.edges import resolve_edges, write_edges
 from docstokg.loading.entity_book import EntityBook
 from docstokg.loading.mentions import MentionFinder
 from docstokg.loading.origins import Origins, is_listable, many
-from docstokg.loading.reading import stage
+from docstokg.loading.reading import Row, rows_of, stage
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.relinking import News, relink
 from docstokg.loading.removal import remove_documents, remove_stale
@@ -70,12 +73,11 @@ def load(
     if options.embed and stores.embedder is None:
         report.warnings.append(NO_EMBEDDER)
     staging = Staging()
+    timed = _Timed(progress or Silent(), report.stages)
     try:
         before = _info(stores.search_index)
         origins = Origins(stores.register, options.namespace, options.replace_docs, report.run_id)
-        context = _read(
-            files, options, stores, staging, rejects, progress or Silent(), report, before, origins
-        )
+        context = _read(files, options, stores, staging, rejects, timed, report, before, origins)
         if options.extract is not None:
             report.extraction = options.extract(context)
         gone = _gone(paths, files, options, context, origins) if options.sync else []
@@ -85,6 +87,20 @@ def load(
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
     return report
+
+
+class _Timed:
+    """Progress that notes the seconds of each stage, in the order they begin."""
+
+    def __init__(self, inner: Progress, seconds: dict[str, float]) -> None:
+        self._inner, self._seconds = inner, seconds
+
+    @contextmanager
+    def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        begun = time.monotonic()
+        with self._inner.stage(title, total) as advance:
+            yield advance
+        self._seconds[title] = self._seconds.get(title, 0.0) + time.monotonic() - begun
 
 
 def _info(index: SearchIndex) -> IndexInfo:
@@ -113,10 +129,10 @@ def _read(
     for type_, unread in rejects.unread.items():
         report.types[type_] = TypeCount(files=unread, rejected=unread)
     with progress.stage("reading", len(files)) as advance:
-        for file in files:
+        for file, rows in _rows(files, stores.readers):
             count = report.types.setdefault(file.type, TypeCount())
             rejected, chunks = rejects.count, staging.count("chunk")
-            dimension = stage(file, staging, rejects, dimension, stores.readers, origins)
+            dimension = stage(file, rows, staging, rejects, dimension, origins)
             count.files += 1
             count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
@@ -138,6 +154,18 @@ def _read(
         sparse=sparse,
         replace_docs=options.replace_docs,
     )
+
+
+def _rows(
+    files: Sequence[SourceFile], readers: Readers
+) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
+    """Read the files in order; several documents at once where that can be done."""
+    for documents, some in groupby(files, key=lambda file: file.kind == "document"):
+        if documents and readers.several is not None:
+            yield from readers.several(tuple(some))
+        else:
+            # Files of lines may be larger than memory: their rows are taken as they are read.
+            yield from ((file, rows_of(file, readers)) for file in some)
 
 
 def _gone(

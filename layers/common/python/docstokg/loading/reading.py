@@ -1,6 +1,6 @@
 """Every file goes through its reader into the staging area; what is wrong is put aside."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from docstokg.domain.identity import is_id
@@ -25,6 +25,9 @@ from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import Kind, SourceFile
 from docstokg.loading.staging import Staging
 
+Row = tuple[int, Given | Rejected]
+"""A line of a file, counted from 1, and what it says."""
+
 READERS: dict[Kind, Callable[[dict[str, Any]], Given]] = {
     "chunks": read_chunk,
     "entities": read_entity,
@@ -35,19 +38,19 @@ READERS: dict[Kind, Callable[[dict[str, Any]], Given]] = {
 
 def stage(
     file: SourceFile,
+    rows: Iterable[Row],
     staging: Staging,
     rejects: RejectLog,
     dimension: int | None,
-    readers: Readers,
     origins: Origins | None = None,
 ) -> int | None:
-    """Read one file into `staging`; give the dimension of vectors, fixed by the first one given.
+    """Put one file's rows into `staging`; give the dimension of vectors, fixed by the first given.
 
     `dimension`: what vectors must have already, or None.
     """
     name = str(file.path)
     skipped: str | None = None
-    for line, given in _read(file, readers):
+    for line, given in rows:
         if isinstance(given, GivenChunk) and given.whole and given.doc_id == skipped:
             continue
         try:
@@ -87,7 +90,8 @@ def _claim(
         origins.note(file, given, staging)
 
 
-def _read(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rejected]]:
+def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
+    """Read one file: each row with its line, or why it is none. Nothing else is looked at."""
     if file.kind == "obo":
         yield from read_obo(file.path)
     elif file.kind == "document":
@@ -104,7 +108,7 @@ def _read(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rej
                 yield line, rejected
 
 
-def _documents(file: SourceFile, readers: Readers) -> Iterator[tuple[int, Given | Rejected]]:
+def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
     try:
         documents = (
             read_documents(file.path, file.doc_id, readers.converter)

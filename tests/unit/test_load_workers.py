@@ -1,0 +1,97 @@
+"""`docstokg load --workers N`: other processes do the work, and nothing else is different."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from docstokg.errors import Unavailable
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_with_workers
+from docstokg_local.load_workers import Workers
+from tests.conftest import CORPUS, write_corpus
+
+TEXT = "# Otters\n\nThe sea otter lives near Monterey. It was described by Carl Linnaeus.\n"
+
+
+def contents(folder: Path, store: Path, workers: int) -> tuple[list[str], RejectLog]:
+    url = f"sqlite:///{store}"
+    settings = Settings(index_url=url, graph_url=url, cache_dir=str(store.parent / "cache"))
+    wiring, rejects = Wiring(settings), RejectLog()
+    with stores_with_workers(wiring, True, workers) as stores:
+        report = load([folder], LoadOptions(), stores, rejects)
+    writers = (wiring.index_writer(), wiring.graph_writer())
+    found = [row for writer in writers for row in writer.digest_rows("default")]
+    wiring.close()
+    assert report.chunks > len(CORPUS["chunks.jsonl"])
+    assert {"reading", "names", "chunks"} <= report.stages.keys()
+    return found, rejects
+
+
+def test_two_processes_load_what_one_does(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "corpus", CORPUS)
+    for number in range(6):
+        (folder / f"otter-{number}.md").write_text(TEXT.replace("near", "near " * number))
+    (folder / "broken.json").write_text("{", "utf-8")
+    found, rejects = {}, {}
+    for workers in (1, 2):
+        (tmp_path / str(workers)).mkdir()
+        found[workers], rejects[workers] = contents(
+            folder, tmp_path / str(workers) / "store.sqlite", workers
+        )
+    assert found[1] == found[2]
+    assert rejects[1].first == rejects[2].first
+    assert [Path(said.file).name for said in rejects[1].first] == ["broken.json"]
+
+
+def test_a_process_that_is_killed_ends_the_load_with_its_reason(cache_dir: Path) -> None:
+    workers = Workers(Settings(cache_dir=str(cache_dir)), 1)
+    assert workers.over("names", ["Carl Linnaeus was born in Sweden."])
+    (worker,) = workers._started
+    worker._process.kill()
+    worker._process.wait()
+    with pytest.raises(Unavailable, match="has ended"):
+        workers.over("names", ["He died in Uppsala."])
+    workers.close()
+
+
+def test_processes_end_when_their_load_is_killed(cache_dir: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from docstokg.settings import Settings\n"
+        "from docstokg_local.load_workers import Workers\n"
+        f"workers = Workers(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
+        "workers.ask('weigh', []).result()\n"
+        "print(*[worker._process.pid for worker in workers._started], flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment, text=True
+    )
+    assert parent.stdout is not None
+    children = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(children) == 2
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    until = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}/cmdline").exists() and _runs(pid) for pid in children):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
