@@ -43,6 +43,8 @@ class Route:
 ROUTES: tuple[Route, ...] = (
     Route("/v1/answer", "POST", "answer", "workflow"),
     Route("/v1/search", "POST", "search", "workflow"),
+    Route("/v1/chat/completions", "POST", "chat", "workflow"),
+    Route("/v1/models", "GET", "models", "workflow"),
     Route("/v1/traverse", "POST", "traverse", "function"),
     Route("/v1/check", "POST", "check", "function"),
     Route("/mcp", "POST", "mcp", "function"),
@@ -163,6 +165,8 @@ class Api(Construct):
             rest_api_name=f"docstokg-{environment.name}",
             description="Questions to evidence: answers whose every claim is a source span",
             endpoint_types=[apigateway.EndpointType.REGIONAL],
+            # As on a laptop: what is over a kilobyte goes compressed to whoever can read it.
+            min_compression_size=cdk.Size.kibibytes(1),
             # The log role is the account's: it must outlive the environment that set it last.
             cloud_watch_role=True,
             cloud_watch_role_removal_policy=KEPT,
@@ -305,7 +309,7 @@ class Api(Construct):
             integration_http_method="POST",
             options=apigateway.IntegrationOptions(
                 credentials_role=self._starter,
-                passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
+                passthrough_behavior=_passthrough(route),
                 timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
                 request_templates={
                     "application/json": templates.request_workflow(
@@ -313,9 +317,9 @@ class Api(Construct):
                     )
                 },
                 integration_responses=[
-                    _mapped("200", None, templates.response_workflow()),
+                    _mapped("200", None, templates.response_workflow(route.name)),
                     # For an AWS service the pattern is matched against its HTTP status.
-                    _mapped("500", r"[45]\d{2}", templates.response_refused()),
+                    _mapped("500", r"[45]\d{2}", templates.response_refused(route.name)),
                 ],
             ),
         )
@@ -324,9 +328,7 @@ class Api(Construct):
         return apigateway.LambdaIntegration(
             self._functions[route.name].live,
             proxy=False,
-            passthrough_behavior=apigateway.PassthroughBehavior.NEVER
-            if route.method == "POST"
-            else apigateway.PassthroughBehavior.WHEN_NO_TEMPLATES,
+            passthrough_behavior=_passthrough(route),
             timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
             request_templates={"application/json": templates.request_function(route.name, caller)},
             integration_responses=[
@@ -467,6 +469,13 @@ class Api(Construct):
         )
         name.add_base_path_mapping(self.api, stage=self.api.deployment_stage)
         cdk.CfnOutput(self, "DomainTarget", value=name.domain_name_alias_domain_name)
+
+
+def _passthrough(route: Route) -> apigateway.PassthroughBehavior:
+    """A body of another content type is refused; a GET has none, and need not name one."""
+    if route.method == "POST":
+        return apigateway.PassthroughBehavior.NEVER
+    return apigateway.PassthroughBehavior.WHEN_NO_TEMPLATES
 
 
 def _mapped(status: str, pattern: str | None, template: str) -> apigateway.IntegrationResponse:

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from docstokg.contracts.chat import CHAT_ROUTES
+
 FOLDER = Path(__file__).parent / "vtl"
 
 type CallerSource = Literal["jwt", "iam", "none"]
@@ -37,13 +39,17 @@ def request_function(route: str, caller_vtl: str) -> str:
     return _fill(_read("request_function"), ROUTE=route, CALLER=caller_vtl)
 
 
-def _response(name: str) -> str:
-    return _fill(_read(name), REPLY=_read("part_reply"), PROBLEM=_read("part_problem"))
+def _response(name: str, route: str = "") -> str:
+    form = "part_error" if route in CHAT_ROUTES else "part_problem"
+    return _fill(_read(name), REPLY=_read("part_reply"), PROBLEM=_read(form))
 
 
-def response_workflow() -> str:
-    """Outcome of StartSyncExecution, which is HTTP 200 also when the execution failed."""
-    return _response("response_workflow")
+def response_workflow(route: str = "") -> str:
+    """Outcome of StartSyncExecution, which is HTTP 200 also when the execution failed.
+
+    Clients of a chat route read errors in a form of their own.
+    """
+    return _response("response_workflow", route)
 
 
 def response_function() -> str:
@@ -51,9 +57,9 @@ def response_function() -> str:
     return _response("response_function")
 
 
-def response_refused() -> str:
+def response_refused(route: str = "") -> str:
     """The service refused the call itself: throttled, or misconfigured."""
-    return _response("response_refused")
+    return _response("response_refused", route)
 
 
 def response_unrouted(status: int, title: str, code: str, detail: str) -> str:

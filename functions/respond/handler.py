@@ -3,6 +3,7 @@
 from typing import Any
 
 from docstokg.contracts.state import RespondInput
+from docstokg.usecases.chat import chat_reply
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
@@ -16,14 +17,17 @@ def build(wiring: Wiring) -> Handler:
     trace_sink = wiring.trace_sink()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        run = Run.of(event, wiring.telemetry)
         reply = respond(
-            Run.of(event, wiring.telemetry),
+            run,
             RespondInput.model_validate(event),
             index=index,
             compare=lambda run, time_s: Comparison(run, embedder, time_s),
             response_cache=wiring.response_cache,
             trace_sink=trace_sink,
         )
+        if run.plan.chat is not None:
+            reply = chat_reply(reply, run.plan.chat, run.plan.started_ms)
         return reply.model_dump(mode="json")
 
     return handler

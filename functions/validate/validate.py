@@ -6,6 +6,7 @@ import time
 from datetime import datetime
 from typing import Literal
 
+from docstokg.contracts.chat import CHAT_ROUTES, ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import KgExpansion, RAGRequest, SearchRequest
@@ -20,6 +21,7 @@ from docstokg.contracts.state import (
 )
 from docstokg.domain import time_budget
 from docstokg.settings import CHANNEL_SIZES, Settings
+from docstokg.usecases.chat import error_reply, models_reply, read_chat
 from docstokg.usecases.intake import decode_body, invalid, parse
 from docstokg.usecases.problems import problem_reply
 
@@ -91,27 +93,47 @@ def validate(
 
     `started_at`: ISO time at which the execution began, trusted unless it is over 5 s off.
     """
+    if envelope.route == "models":
+        return Validated(reply=models_reply(envelope.caller, rules.models))
     began = time.perf_counter()
-    request_id = envelope.request_id
-    body = decode_body(envelope.body_b64, request_id)
+    body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
-        return Validated(reply=body)
-    request, errors = _parse(envelope.route, body)
-    errors += _unknown_model(body, request, rules.models)
+        return _ended(envelope, body)
+    request, chat, errors, warnings = _parse(envelope.route, body, rules.models)
     if errors or request is None:
-        return Validated(reply=invalid(errors, request_id))
+        return _ended(envelope, invalid(errors, envelope.request_id))
     if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
-        return _refuse(request_id, 403, "namespace_not_granted", detail)
+        code = "namespace_not_granted"
+        return _ended(envelope, problem_reply(403, code, detail, envelope.request_id))
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
+    about = {"validation_ms": took_ms, "chat": chat, "warnings": (*plan.warnings, *warnings)}
     return Validated(
-        plan=plan.model_copy(update={"validation_ms": took_ms}),
+        plan=plan.model_copy(update=about),
         scope=envelope.caller.scope(request.namespace, request.filter),
     )
 
 
-def _parse(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
+def _ended(envelope: Envelope, reply: Reply) -> Validated:
+    """End the execution with a problem, in the form the route's clients read."""
+    return Validated(reply=error_reply(reply) if envelope.route in CHAT_ROUTES else reply)
+
+
+def _parse(
+    route: str, body: bytes, models: tuple[str, ...]
+) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem], tuple[str, ...]]:
+    """Give the request, how a chat wants its reply, all errors, and what was not used."""
+    if route == "chat":
+        request, chat, errors, warnings = read_chat(body, models)
+        if request is not None and request.synthesis.model not in models:
+            errors.append(_model_not_allowed("$.model", models))
+        return request, chat, errors, warnings
+    asked, errors = _parse_request(route, body)
+    return asked, None, [*errors, *_unknown_model(body, asked, models)], ()
+
+
+def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
     if route == "answer":
         return parse(body, RAGRequest)
     search, errors = parse(body, SearchRequest)
@@ -138,8 +160,12 @@ def _unknown_model(
             return []
     if not checked or asked in models:
         return []
+    return [_model_not_allowed("$.synthesis.model", models)]
+
+
+def _model_not_allowed(path: str, models: tuple[str, ...]) -> FieldProblem:
     message = f"must be one of {', '.join(models)}"
-    return [FieldProblem(path="$.synthesis.model", code="model_not_allowed", message=message)]
+    return FieldProblem(path=path, code="model_not_allowed", message=message)
 
 
 def _started_ms(started_at: str, now_ms: float) -> int:
@@ -263,7 +289,3 @@ def _cache(envelope: Envelope, request: RAGRequest, rules: Rules) -> CachePlan |
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _refuse(request_id: str, status: int, code: str, detail: str) -> Validated:
-    return Validated(reply=problem_reply(status, code, detail, request_id))

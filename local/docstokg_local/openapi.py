@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from docstokg import __version__
+from docstokg.contracts.chat import ChatCompletion, ChatRequest, ErrorReply, ModelList
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Health, Problem, RAGResponse
@@ -98,6 +99,10 @@ def document() -> dict[str, Any]:
     models: dict[type[BaseModel], JsonSchemaMode] = {
         Problem: "serialization",
         Health: "serialization",
+        ChatRequest: "validation",
+        ChatCompletion: "serialization",
+        ModelList: "serialization",
+        ErrorReply: "serialization",
     }
     for _, _, _, asked, given in _POSTS.values():
         models[asked] = "validation"
@@ -111,6 +116,8 @@ def document() -> dict[str, Any]:
         path: {"post": _post(*described)} for path, described in _POSTS.items()
     }
     paths |= document_paths(_problem, _PROBLEMS)
+    paths["/v1/chat/completions"] = {"post": _chat()}
+    paths["/v1/models"] = {"get": _models()}
     paths["/mcp"] = {"post": _mcp()}
     paths["/v1/health"] = {
         "get": {
@@ -172,6 +179,45 @@ def _post(
             },
         },
         "responses": responses,
+    }
+
+
+def _chat() -> dict[str, Any]:
+    """Describe the route for clients of OpenAI's format, whose errors are of that format too."""
+    statuses = (400, 401, 403, 413, 415, 429, 500, 503, 504)
+    answered = _json("ChatCompletion", "The answer; also when degraded, see `docstokg`")
+    events = "One event with the whole, checked answer, then `data: [DONE]`"
+    answered["content"]["text/event-stream"] = {"schema": {"type": "string", "description": events}}
+    return {
+        "operationId": "chat_completions",
+        "summary": "Ask in OpenAI's chat format",
+        "description": "The question is the last message of `user`; earlier ones are not used, "
+        "and a warning says so. Messages of `system` say how to write. `MODEL@NAMESPACE` asks "
+        "another namespace. Citations are annotations of the message; `docstokg` holds them whole.",
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/ChatRequest"}}
+            },
+        },
+        "responses": {
+            "200": answered,
+            **{str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses},
+        },
+    }
+
+
+def _models() -> dict[str, Any]:
+    statuses = (401, 429, 500, 503, 504)
+    return {
+        "operationId": "models",
+        "summary": "List what `model` may be in OpenAI's chat format",
+        "description": "Every model the server allows, and each `MODEL@NAMESPACE` of the "
+        "namespaces granted by name.",
+        "responses": {
+            "200": _json("ModelList", "The models"),
+            **{str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses},
+        },
     }
 
 

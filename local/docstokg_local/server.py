@@ -18,12 +18,15 @@ from starlette.routing import Route
 from ulid import ULID
 
 from docstokg.adapters.sqlite_jobs import SqliteJobs
+from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.envelope import Route as EnvelopeRoute
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import MAX_BODY_BYTES, Budget
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
+from docstokg.usecases.chat import error_reply
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_local import openapi
@@ -50,6 +53,7 @@ LOOPBACK_ONLY = (
     "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
 )
 TOO_LATE = "The deadline passed before the answer was complete."
+CHAT_PATHS = ("/v1/chat/completions", "/v1/models")
 COMPRESSED_FROM = 1024
 """Bytes; a shorter body gains nothing."""
 LARGE = "The body is over 64 KiB."
@@ -99,22 +103,24 @@ def application(
     quick, remote = Gate(), Gate(REMOTE_SLOTS)
     current_health = Shared(lambda: check_health({}, None), HEALTH_FRESH_S, "health")
 
-    def asked(route: str) -> Endpoint:
+    def asked(route: EnvelopeRoute) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             caller = _caller(request, authentication)
-            body = await _json_body(request)
+            body = b"" if request.method == "GET" else await _json_body(request)
             envelope = Envelope(
-                route="answer" if route == "answer" else "search",
+                route=route,
                 request_id=request.state.request_id,
                 caller=caller,
                 body_b64=base64.b64encode(body).decode(),
             )
-            wanted = wishes(body, settings.max_timeout_s)
+            read = chat_wishes if route == "chat" else wishes
+            wanted = read(body, settings.max_timeout_s)
             lane = remote if wanted.remote else quick
             arrived, gone = request.state.arrived, threading.Event()
 
             def work() -> Reply:
-                return workflow.run(envelope, arrived=arrived, gone=gone.is_set)
+                reply = workflow.run(envelope, arrived=arrived, gone=gone.is_set)
+                return error_reply(reply) if route in CHAT_ROUTES else reply
 
             model = wanted.model if wanted.model in settings.models else ""
             kind = f"{route} {model}"
@@ -215,6 +221,8 @@ def application(
         routes=[
             Route("/v1/answer", asked("answer"), methods=["POST"]),
             Route("/v1/search", asked("search"), methods=["POST"]),
+            Route("/v1/chat/completions", asked("chat"), methods=["POST"]),
+            Route("/v1/models", asked("models"), methods=["GET"]),
             Route("/v1/check", called("check", check_draft), methods=["POST"]),
             Route("/v1/traverse", called("traverse", walk_graph), methods=["POST"]),
             Route("/mcp", called("mcp", tools, foreign_pages=False), methods=["POST"]),
@@ -279,6 +287,17 @@ def wishes(body: bytes, most_s: float) -> Wishes:
     return Wishes(min(max(1.0, timeout_s), most_s), str(model), remote)
 
 
+def chat_wishes(body: bytes, most_s: float) -> Wishes:
+    """The same of a chat request, whose deadline is the default's."""
+    timeout_s = min(DEFAULT_TIMEOUT_S, most_s)
+    try:
+        model = str(json.loads(body)["model"]).rpartition("@")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Wishes(timeout_s)
+    name = model[0] or model[2]
+    return Wishes(timeout_s, name, name != EXTRACTIVE)
+
+
 async def _hang_up(request: Request) -> None:
     """Wait until the client closes the connection; the body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
@@ -335,7 +354,8 @@ def _response(reply: Reply) -> Response:
 def _problem(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Response:
-    return _response(problem_reply(status, code, detail, request.state.request_id, (), headers))
+    reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
+    return _response(error_reply(reply) if request.url.path in CHAT_PATHS else reply)
 
 
 async def _refused(request: Request, exc: Exception) -> Response:

@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
+from docstokg.contracts.chat import ErrorReply
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.response import Problem
 from docstokg.observability import Telemetry
@@ -126,7 +127,11 @@ def test_every_other_method_is_405(client, path, method) -> None:
     response = client.request(method, path)
     assert response.status_code == 405
     assert response.headers["allow"] == "POST"
-    assert Problem.model_validate_json(response.content).code == "method_not_allowed"
+    if path.startswith("/v1/chat/"):
+        code = ErrorReply.model_validate_json(response.content).error.code
+    else:
+        code = Problem.model_validate_json(response.content).code
+    assert code == "method_not_allowed"
 
 
 @pytest.fixture(scope="module")

@@ -50,6 +50,7 @@ def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
 
 def test_only_built_routes_exist(template: Template) -> None:
     expected = {("/v1/answer", "POST"), ("/v1/search", "POST")}
+    expected |= {("/v1/chat/completions", "POST"), ("/v1/models", "GET")}
     expected |= {(f"/v1/{name}", "POST") for name in {"traverse", "check"} & BUILT}
     expected |= {("/mcp", "POST")} if "mcp" in BUILT else set()
     expected |= {("/v1/health", "GET")} if "health" in BUILT else set()
@@ -109,8 +110,9 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
         assert "@@" not in request
         assert request.count("$input.body") == 1
         responses = integration["IntegrationResponses"]
-        workflow = path in ("/v1/answer", "/v1/search")
-        wanted = templates.response_workflow() if workflow else templates.response_function()
+        chat = {"/v1/chat/completions": "chat", "/v1/models": "models"}.get(path, "")
+        workflow = chat or path in ("/v1/answer", "/v1/search")
+        wanted = templates.response_workflow(chat) if workflow else templates.response_function()
         assert responses[0]["ResponseTemplates"] == {"application/json": wanted}
         assert [r.get("SelectionPattern") is None for r in responses] == [True, False]
         if method == "POST":

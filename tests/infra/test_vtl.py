@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docstokg.contracts.chat import ErrorReply
 from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.workflow import LocalWorkflow
 from functions.authorize.authorize import encode_caller
 from infra import templates
 from tests.infra.gateway import render_request, render_response
@@ -229,3 +234,66 @@ def test_any_document_can_be_served(document: object) -> None:
     assert render_response(templates.static_json({"d": document}), {}).json == {"d": document}
     special = {"$ref": "#/components/x", "#if": "${a}", "$!x": "##"}
     assert render_response(templates.static_json(special), {}).json == special
+
+
+@pytest.mark.parametrize(("case", "payload", "status", "code"), OUTCOMES)
+def test_clients_of_the_chat_format_get_its_errors(
+    case: str, payload: dict[str, object], status: int, code: str
+) -> None:
+    answer = render_response(templates.response_workflow("chat"), payload)
+    assert answer.status == status
+    assert answer.headers["Content-Type"] == "application/json"
+    error = ErrorReply.model_validate_json(answer.body).error
+    assert not code or error.code == code
+    assert "hunter2" not in answer.body
+    assert ("Retry-After" in answer.headers) == (status == 429)
+
+
+def test_a_problem_of_the_state_machine_itself_is_a_chat_error() -> None:
+    problem = {"title": "T", "status": 500, "code": "internal_error", "detail": 'It\'s "x" \\ $y'}
+    body = json.dumps({**problem, "request_id": "r", "errors": []})
+    headers = {"Content-Type": "application/problem+json"}
+    reply = {"statusCode": 500, "body": body, "headers": headers}
+    answer = render_response(templates.response_workflow("models"), succeeded(reply))
+    assert answer.json["error"] == {
+        "message": problem["detail"],
+        "type": "server_error",
+        "param": None,
+        "code": "internal_error",
+    }
+    refused = render_response(templates.response_refused("chat"), {"__type": "x#Throttling"}, 400)
+    assert (refused.status, refused.json["error"]["type"]) == (429, "rate_limit_error")
+
+
+def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, models) -> None:
+    """What the gateway sends and gets, with the workflow between its two templates."""
+    url = f"sqlite:///{small_store}"
+    wiring = Wiring(
+        Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir)),
+        Telemetry(write=lambda line: None),
+        models,
+    )
+    workflow = LocalWorkflow(wiring)
+
+    def through(route: str, body: str):
+        caller = Caller(sub="s", namespaces=("default", "handbook"), groups=())
+        template = templates.request_workflow(route, "arn:alias", templates.caller("jwt"))
+        request = render_request(template, body, context(caller))
+        execution = workflow.execute(Envelope.model_validate_json(request["input"]))
+        said = {"status": execution.status, "output": json.dumps(execution.output)}
+        return render_response(templates.response_workflow(route), said)
+
+    asked = {"model": "extractive", "messages": [{"role": "user", "content": "What are seizures?"}]}
+    answer = through("chat", json.dumps(asked))
+    assert answer.headers["Content-Type"] == "application/json"
+    content = answer.json["choices"][0]["message"]["content"]
+    assert "[1]" in content
+    stream = through("chat", json.dumps({**asked, "stream": True}))
+    assert stream.headers["Content-Type"].startswith("text/event-stream")
+    assert json.dumps(content, ensure_ascii=False) in stream.body
+    assert stream.body.endswith("data: [DONE]")
+    wrong = through("chat", json.dumps({**asked, "model": "extractive@other"}))
+    assert (wrong.status, wrong.json["error"]["code"]) == (403, "namespace_not_granted")
+    listed = through("models", "")
+    assert "extractive@handbook" in [model["id"] for model in listed.json["data"]]
+    wiring.close()

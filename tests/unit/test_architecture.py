@@ -19,6 +19,7 @@ ALLOWED = {
     "loading": PURE | {"domain", "ports", "observability", "loading"},
     "wiring": PURE | {"adapters", "ports", "settings", "observability"},
     "settings": PURE,
+    "client": PURE | {"adapters", "__version__"},
     "observability": set(),
     "errors": set(),
 }
@@ -57,6 +58,7 @@ FREE = {
     "domain": {"numpy"},
     "settings": {"pydantic"},
     "usecases": {"pydantic"},
+    "client": {"pydantic"},
     "loading": {"pydantic", "pydantic_core", "yaml"},
 }
 

@@ -7,7 +7,7 @@ from docstokg.contracts.model import Contract
 from docstokg.contracts.records import Filters, Scope
 
 Route = Literal[
-    "answer", "search", "check", "traverse", "mcp",
+    "answer", "search", "chat", "models", "check", "traverse", "mcp",
     "load", "documents", "delete", "job", "namespaces", "passage",
 ]  # fmt: skip
 """The second line is one function; its body is JSON also where the route has parameters only."""

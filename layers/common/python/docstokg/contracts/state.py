@@ -6,6 +6,7 @@ Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 
 from typing import Any, Literal
 
+from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Reply, Route
 from docstokg.contracts.model import Contract, Packed
 from docstokg.contracts.records import Scope
@@ -114,6 +115,7 @@ class Plan(Contract):
     full_text_bytes: int = 16384
     repair: Literal["attribute", "drop", "report"] = "report"
     cache: CachePlan | None = None
+    chat: ChatPlan | None = None
     warnings: tuple[str, ...] = ()
     validation_ms: float = 0.0
 

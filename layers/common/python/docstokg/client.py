@@ -1,0 +1,302 @@
+"""A client of the HTTP API, in Python: typed by the server's own contracts, within one deadline.
+
+    with Client("http://127.0.0.1:8080") as rag:
+        response = rag.answer("What is a seizure?", synthesis={"enabled": True,
+                              "model": "extractive"}, budget={"max_tokens_gen": 300})
+        print(response.answer, [citation.uuid for citation in response.citations])
+
+`AsyncClient` has the same methods as coroutines; each call runs in a thread of its own.
+"""
+
+import asyncio
+import gzip
+import http.client
+import json
+import random
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from docstokg import __version__
+from docstokg.adapters.bounded import within
+from docstokg.contracts.check import CheckRequest, CheckResponse
+from docstokg.contracts.request import RAGRequest, SearchRequest
+from docstokg.contracts.response import Health, Problem, RAGResponse
+from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
+from docstokg.errors import DocsToKGError, Misconfigured, Timeout, Unavailable, WrongAnswer
+
+TIMEOUT_S: Final = 15.0
+RETRIES: Final = 2
+_MARGIN_S: Final = 0.4
+"""What a request needs beside the server's own deadline: the way there and back."""
+_BUDGET_S: Final = (1.0, 60.0)
+_FIRST_PAUSE_S: Final = 0.2
+_TOO_MANY: Final = 429
+_LONGEST_REPLY: Final = 64 * 1024 * 1024
+_LATE: Final = "No reply within {0:g} s"
+
+
+class ProblemError(DocsToKGError):
+    """The server refused or failed; `problem` is its own account, `errors` in it by JSON path."""
+
+    def __init__(self, problem: Problem, retry_after_s: float | None = None) -> None:
+        said = "; ".join(f"{error.path}: {error.message}" for error in problem.errors)
+        super().__init__(f"{problem.status} {problem.code}: {problem.detail} {said}".strip())
+        self.problem = problem
+        self.status = problem.status
+        self.retry_after_s = retry_after_s
+
+
+class Client:
+    """Asks one server; threads may share it, nothing is kept between calls.
+
+    `timeout_s` bounds each call in all, retries included; what is left of it is handed on as
+    the server's own deadline (`budget.timeout_s`) unless the request names one. A call is tried
+    again, at most `retries` times and only while there is time, when nothing can have been begun:
+    the connection was refused, or the server said 429 or 503 with Retry-After.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        *,
+        api_key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        retries: int = RETRIES,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise Misconfigured(f"{url!r} is no http(s) address")
+        self._parts, self._base = parts, parts.path.rstrip("/")
+        self._api_key, self._timeout_s, self._retries = api_key, timeout_s, retries
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open between calls."""
+
+    def answer(
+        self, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
+    ) -> RAGResponse:
+        """`POST /v1/answer`: `fields` are those of RAGRequest.
+
+        Raises ValidationError (before anything is sent), ProblemError, Timeout, Unavailable,
+        WrongAnswer; so do all methods.
+        """
+        body = _asked(RAGRequest, query, fields)
+        return self._call("/v1/answer", RAGResponse, body, timeout_s, deadline=True)
+
+    def search(
+        self, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
+    ) -> RAGResponse:
+        """`POST /v1/search`: evidence without an answer."""
+        body = _asked(SearchRequest, query, fields)
+        return self._call("/v1/search", RAGResponse, body, timeout_s, deadline=True)
+
+    def check(self, request: CheckRequest, *, timeout_s: float | None = None) -> CheckResponse:
+        """`POST /v1/check`: a draft against its sources and the graph."""
+        return self._call("/v1/check", CheckResponse, _body(request), timeout_s)
+
+    def traverse(
+        self, request: TraverseRequest, *, timeout_s: float | None = None
+    ) -> TraverseResponse:
+        """`POST /v1/traverse`: a walk from given nodes."""
+        return self._call("/v1/traverse", TraverseResponse, _body(request), timeout_s)
+
+    def health(self, *, timeout_s: float | None = None) -> Health:
+        """`GET /v1/health`, also when it says that the service is down."""
+        return self._call("/v1/health", Health, None, timeout_s)
+
+    def _call[Reply: BaseModel](
+        self,
+        path: str,
+        expected: type[Reply],
+        body: dict[str, Any] | None,
+        timeout_s: float | None,
+        *,
+        deadline: bool = False,
+    ) -> Reply:
+        allowed = self._timeout_s if timeout_s is None else timeout_s
+        ends = time.monotonic() + allowed
+        for attempt in range(self._retries + 1):
+            left = ends - time.monotonic()
+            if left <= 0:
+                break
+            payload = _within_budget(body, left) if deadline and body is not None else body
+            try:
+                return self._once(path, expected, payload, left)
+            except (_NeverSent, ProblemError) as exc:
+                pause = _pause(exc, attempt)
+                if pause is None or attempt == self._retries:
+                    raise
+                if time.monotonic() + pause >= ends:
+                    raise
+                time.sleep(pause)
+        raise Timeout(_LATE.format(allowed))
+
+    def _once[Reply: BaseModel](
+        self, path: str, expected: type[Reply], body: dict[str, Any] | None, left_s: float
+    ) -> Reply:
+        try:
+            status, headers, data = within(
+                lambda: self._exchange(path, body, left_s), left_s, self._parts.netloc
+            )
+        except TimeoutError as exc:
+            raise Timeout(_LATE.format(left_s)) from exc
+        except (OSError, http.client.HTTPException) as exc:
+            raise Unavailable(f"{self._parts.hostname}: the connection broke off") from exc
+        try:
+            # A newer server may say more than this client knows.
+            if status == http.HTTPStatus.OK or expected is Health:
+                return expected.model_validate_json(data, extra="ignore")
+            problem = Problem.model_validate_json(data, extra="ignore")
+        except ValidationError as exc:
+            raise WrongAnswer(f"status {status}, and no reply of this API") from exc
+        raise ProblemError(problem, _seconds(headers.get("retry-after")))
+
+    def _exchange(
+        self, path: str, body: dict[str, Any] | None, left_s: float
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        connection = self._opened(left_s)
+        try:
+            try:
+                connection.connect()
+            except OSError as exc:
+                if isinstance(exc, TimeoutError):
+                    raise
+                raise _NeverSent(f"{self._parts.netloc} cannot be reached") from exc
+            text = None if body is None else json.dumps(body, ensure_ascii=False)
+            method = "GET" if text is None else "POST"
+            sent = None if text is None else text.encode("utf-8", "surrogatepass")
+            connection.request(method, self._base + path, sent, self._headers(sent is not None))
+            response = connection.getresponse()
+            data = response.read(_LONGEST_REPLY)
+            headers = {name.lower(): value for name, value in response.getheaders()}
+        finally:
+            connection.close()
+        packed = headers.get("content-encoding") == "gzip"
+        return response.status, headers, gzip.decompress(data) if packed else data
+
+    def _opened(self, left_s: float) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=left_s)
+        return http.client.HTTPSConnection(host, port, timeout=left_s, context=_certificates())
+
+    def _headers(self, with_body: bool) -> dict[str, str]:
+        given = {"Accept-Encoding": "gzip", "User-Agent": f"docstokg-client/{__version__}"}
+        if with_body:
+            given["Content-Type"] = "application/json"
+        if self._api_key is not None:
+            given["Authorization"] = f"Bearer {self._api_key}"
+        return given
+
+
+class AsyncClient:
+    """The same as coroutines; a cancelled one leaves its thread to the call's own deadline."""
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        *,
+        api_key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        retries: int = RETRIES,
+    ) -> None:
+        self._client = Client(url, api_key=api_key, timeout_s=timeout_s, retries=retries)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is open between calls."""
+
+    async def answer(
+        self, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
+    ) -> RAGResponse:
+        """`Client.answer`."""
+        return await _threaded(lambda: self._client.answer(query, timeout_s=timeout_s, **fields))
+
+    async def search(
+        self, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
+    ) -> RAGResponse:
+        """`Client.search`."""
+        return await _threaded(lambda: self._client.search(query, timeout_s=timeout_s, **fields))
+
+    async def check(
+        self, request: CheckRequest, *, timeout_s: float | None = None
+    ) -> CheckResponse:
+        """`Client.check`."""
+        return await _threaded(lambda: self._client.check(request, timeout_s=timeout_s))
+
+    async def traverse(
+        self, request: TraverseRequest, *, timeout_s: float | None = None
+    ) -> TraverseResponse:
+        """`Client.traverse`."""
+        return await _threaded(lambda: self._client.traverse(request, timeout_s=timeout_s))
+
+    async def health(self, *, timeout_s: float | None = None) -> Health:
+        """`Client.health`."""
+        return await _threaded(lambda: self._client.health(timeout_s=timeout_s))
+
+
+class _NeverSent(Unavailable):
+    """No connection: whatever was asked, nothing was begun."""
+
+
+async def _threaded[Reply](call: Callable[[], Reply]) -> Reply:
+    return await asyncio.to_thread(call)
+
+
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _asked(
+    contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
+) -> dict[str, Any]:
+    """Give the body, checked here as the server would, with what was given and nothing else."""
+    if isinstance(query, BaseModel):
+        return _body(query)
+    return _body(contract.model_validate({"query": query, **fields}))
+
+
+def _body(request: BaseModel) -> dict[str, Any]:
+    return request.model_dump(mode="json", exclude_unset=True)
+
+
+def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
+    """Hand the rest of the deadline on, unless the request names its own."""
+    budget = body.get("budget", {})
+    if "timeout_s" in budget:
+        return body
+    least, most = _BUDGET_S
+    timeout_s = round(min(most, max(least, left_s - _MARGIN_S)), 3)
+    return {**body, "budget": {**budget, "timeout_s": timeout_s}}
+
+
+def _pause(failed: Exception, attempt: int) -> float | None:
+    """Seconds to wait before another try; None where another try is not safe."""
+    backoff = _FIRST_PAUSE_S * 2.0**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+    if isinstance(failed, _NeverSent):
+        return backoff
+    if not isinstance(failed, ProblemError):
+        return None
+    if failed.status == _TOO_MANY:
+        return failed.retry_after_s or backoff
+    # With Retry-After the server says that it has not begun; a bare 503 is an answer.
+    return failed.retry_after_s if failed.status == http.HTTPStatus.SERVICE_UNAVAILABLE else None
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(0.0, float(header)) if header is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,192 @@
+"""The chat format of OpenAI's API, as far as a question about documents can be asked in it."""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from docstokg.contracts.model import Contract, Many
+from docstokg.contracts.response import (
+    Citation,
+    ConfidenceLevel,
+    DegradedReason,
+    Grounding,
+)
+
+CHAT_ROUTES: Final = ("chat", "models")
+"""Routes whose clients read OpenAI's error object instead of a problem."""
+
+
+class LenientContract(BaseModel):
+    """A frozen message from a stranger whose other fields are not ours to judge."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class TextPart(LenientContract):
+    """A part of a message; pictures and sound cannot be asked about."""
+
+    type: Literal["text"] = Field(description="text alone is understood")
+    text: str = Field(description="the words")
+
+
+class ChatMessage(LenientContract):
+    """One message of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"] = Field(
+        description="the question is the last message of `user`; `system` and `developer` say "
+        "how to write; all others are not used"
+    )
+    content: str | Many[TextPart] | None = Field(None, description="its text, whole or in parts")
+
+
+class StreamOptions(LenientContract):
+    """What a stream also tells."""
+
+    include_usage: bool | None = Field(None, description="put the tokens used into the event")
+
+
+class ResponseFormat(LenientContract):
+    """The form of the answer."""
+
+    type: Literal["text"] = Field(description="answers are text")
+
+
+class ChatRequest(LenientContract):
+    """`POST /v1/chat/completions`; other fields of OpenAI's request have no effect here."""
+
+    model: str = Field(
+        min_length=1,
+        max_length=192,
+        description="one of `GET /v1/models`; `MODEL@NAMESPACE` asks another namespace",
+        examples=["extractive", "extractive@handbook"],
+    )
+    messages: Annotated[Many[ChatMessage], Field(min_length=1, max_length=2000)] = Field(
+        description="the conversation; only the last question is asked, each stands alone"
+    )
+    stream: bool | None = Field(
+        None, description="send the finished, checked answer as one event, then [DONE]"
+    )
+    stream_options: StreamOptions | None = Field(None, description="with `stream` only")
+    temperature: float | None = Field(None, ge=0, le=2, description="handed to the model")
+    max_tokens: int | None = Field(None, ge=1, description="of the answer; 4096 at most")
+    max_completion_tokens: int | None = Field(
+        None, ge=1, description="the same by its newer name, which wins"
+    )
+    n: Literal[1] | None = Field(None, description="one answer a question")
+    tools: Annotated[Many[Any], Field(max_length=0)] | None = Field(
+        None, description="none can be called"
+    )
+    response_format: ResponseFormat | None = Field(None, description="answers are text")
+
+
+class ChatPlan(Contract):
+    """How the reply is shaped: the model as it was asked for, and whether as events."""
+
+    model: str
+    stream: bool = False
+    include_usage: bool = True
+
+
+class UrlCitation(Contract):
+    """One marker of the answer: content[start_index:end_index], and the passage it means."""
+
+    start_index: int
+    end_index: int
+    title: str
+    url: str = Field(description="the source's address, else `urn:uuid:` and the passage's uuid")
+    rank: int
+    uuid: str
+    doc_id: str
+    snippet: str
+
+
+class Annotation(Contract):
+    """A citation, as OpenAI's clients know it."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class AnswerMessage(Contract):
+    """The answer; `annotations` in the order of its markers."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: None = None
+    annotations: tuple[Annotation, ...] = ()
+
+
+class ChatChoice(Contract):
+    """The one answer."""
+
+    index: int = 0
+    message: AnswerMessage
+    finish_reason: Literal["stop"] = "stop"
+    logprobs: None = None
+
+
+class Usage(Contract):
+    """Tokens of the passages given to the model, and of what it wrote, as estimated here."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class Evidence(Contract):
+    """What OpenAI's format has no place for: what the answer stands on, and how well.
+
+    `citations`: those the answer cites; the first five where it cites none.
+    """
+
+    request_id: str
+    namespace: str
+    citations: tuple[Citation, ...] = ()
+    confidence: float
+    confidence_level: ConfidenceLevel
+    grounding: Grounding | None = None
+    warnings: tuple[str, ...] = ()
+    degraded_reasons: tuple[DegradedReason, ...] = ()
+
+
+class ChatCompletion(Contract):
+    """The reply of `POST /v1/chat/completions`; `docstokg` is ours, the rest is OpenAI's."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: tuple[ChatChoice, ...]
+    usage: Usage
+    docstokg: Evidence
+
+
+class ListedModel(Contract):
+    """A model that may be asked for, in the namespace behind its `@`, else in `default`."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "docstokg"
+
+
+class ModelList(Contract):
+    """`GET /v1/models`."""
+
+    object: Literal["list"] = "list"
+    data: tuple[ListedModel, ...] = ()
+
+
+class ErrorDetail(Contract):
+    """What went wrong; `message` lists everything that is wrong with a request."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str
+
+
+class ErrorReply(Contract):
+    """An error as OpenAI's clients read it, with the statuses of the other routes."""
+
+    error: ErrorDetail

@@ -1,0 +1,233 @@
+"""A conversation in OpenAI's chat format becomes a question; the reply a completion or an error."""
+
+import json
+import re
+from typing import Any
+
+from docstokg.contracts.chat import (
+    Annotation,
+    AnswerMessage,
+    ChatChoice,
+    ChatCompletion,
+    ChatMessage,
+    ChatPlan,
+    ChatRequest,
+    ErrorDetail,
+    ErrorReply,
+    Evidence,
+    ListedModel,
+    ModelList,
+    UrlCitation,
+    Usage,
+)
+from docstokg.contracts.envelope import Caller, Reply
+from docstokg.contracts.request import RAGRequest
+from docstokg.contracts.response import Citation, FieldProblem, Problem, RAGResponse
+from docstokg.usecases.intake import parse
+from docstokg.usecases.problems import PROBLEM_TYPE
+
+DEFAULT_TOKENS = 512
+MOST_TOKENS = 4096
+UNCITED_SHOWN = 5
+EARLIER_UNUSED = (
+    "Earlier messages of the conversation are not used: each question is answered by itself."
+)
+JSON_TYPE = "application/json"
+EVENTS_TYPE = "text/event-stream; charset=utf-8"
+_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_MARKER = re.compile(r"\[(\d+)\]")
+_QUESTION, _STYLE = "$.query", "$.synthesis.system_prompt"
+
+
+class Conversation:
+    """What of a chat request is asked: the question, how to write, and where each came from."""
+
+    def __init__(self, request: ChatRequest) -> None:
+        self._request = request
+        asked = [n for n, message in enumerate(request.messages) if message.role == "user"]
+        self.place = asked[-1] if asked else None
+        self.question = _text(request.messages[asked[-1]]) if asked else ""
+        styles = [_text(m) for m in request.messages if m.role in ("system", "developer")]
+        self.style = "\n".join(text for text in styles if text.strip()) or None
+        self.earlier = len(asked) > 1
+
+    def body(self, models: tuple[str, ...]) -> dict[str, Any]:
+        """Give the RAGRequest that asks it."""
+        request = self._request
+        model, namespace = model_and_namespace(request.model, models)
+        tokens = request.max_completion_tokens or request.max_tokens or DEFAULT_TOKENS
+        synthesis: dict[str, Any] = {"enabled": True, "model": model}
+        if request.temperature is not None:
+            synthesis["temperature"] = request.temperature
+        if self.style is not None:
+            synthesis["system_prompt"] = self.style
+        body = {"query": self.question, "synthesis": synthesis}
+        if namespace is not None:
+            body["namespace"] = namespace
+        return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}
+
+    def own(self, problem: FieldProblem) -> FieldProblem:
+        """Say where in the chat request a problem of the question lies."""
+        at = None
+        if problem.path == _QUESTION:
+            at = "$.messages" if self.place is None else f"$.messages[{self.place}].content"
+        elif problem.path == _STYLE:
+            at = "$.messages"
+        elif problem.path in ("$.namespace", "$.synthesis.model"):
+            at = "$.model"
+        return problem if at is None else problem.model_copy(update={"path": at})
+
+
+def read_chat(
+    body: bytes, models: tuple[str, ...]
+) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem], tuple[str, ...]]:
+    """Give the question a conversation asks and the reply's form, or all that is wrong with it.
+
+    The last part are warnings: what of the conversation was not used.
+    """
+    chat, errors = parse(body, ChatRequest)
+    if chat is None:
+        return None, None, errors, ()
+    conversation = Conversation(chat)
+    if conversation.place is None:
+        message = "must hold a message whose role is user"
+        missing = FieldProblem(path="$.messages", code="question_missing", message=message)
+        return None, None, [missing], ()
+    asked = json.dumps(conversation.body(models), ensure_ascii=False)
+    request, errors = parse(asked.encode("utf-8", "surrogatepass"), RAGRequest)
+    options = chat.stream_options
+    plan = ChatPlan(
+        model=chat.model,
+        stream=bool(chat.stream),
+        include_usage=bool(options is not None and options.include_usage),
+    )
+    warnings = (EARLIER_UNUSED,) if conversation.earlier else ()
+    return request, plan, [conversation.own(error) for error in errors], warnings
+
+
+def model_and_namespace(asked: str, models: tuple[str, ...]) -> tuple[str, str | None]:
+    """Part `MODEL@NAMESPACE`; a model that is listed with its `@` is taken as it stands."""
+    model, sign, namespace = asked.rpartition("@")
+    if asked in models or not sign:
+        return asked, None
+    return model, namespace
+
+
+def models_reply(caller: Caller, models: tuple[str, ...]) -> Reply:
+    """List the models, each alone and in every namespace that is granted by name."""
+    named = sorted(set(caller.namespaces) - {"*", "default"})
+    ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in named)]
+    listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
+    return Reply(statusCode=200, body=listed.model_dump_json(), headers={"Content-Type": JSON_TYPE})
+
+
+def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int) -> Reply:
+    """Give a reply of the pipeline in the chat's form: a completion, one event, or an error."""
+    if reply.statusCode != 200:
+        return error_reply(reply)
+    completion = _completion(RAGResponse.model_validate_json(reply.body), chat, started_ms)
+    if not chat.stream:
+        return Reply(
+            statusCode=200,
+            body=completion.model_dump_json(),
+            headers={"Content-Type": JSON_TYPE},
+        )
+    event = json.dumps(_event(completion, chat), ensure_ascii=False, separators=(",", ":"))
+    return Reply(
+        statusCode=200,
+        body=f"data: {event}\n\ndata: [DONE]\n\n",
+        headers={"Content-Type": EVENTS_TYPE},
+    )
+
+
+def error_reply(reply: Reply) -> Reply:
+    """Write a problem as the error object of OpenAI's API; anything else stays as it is."""
+    if reply.headers.get("Content-Type") != PROBLEM_TYPE:
+        return reply
+    problem = Problem.model_validate_json(reply.body)
+    said = "; ".join(f"{_param(error.path)}: {error.message}" for error in problem.errors)
+    first = problem.errors[0] if problem.errors else None
+    default = "server_error" if problem.status >= 500 else "invalid_request_error"
+    error = ErrorDetail(
+        message=f"{problem.detail} {said}".strip(),
+        type=_ERROR_TYPES.get(problem.status, default),
+        param=_param(first.path) if first is not None else None,
+        code=first.code if first is not None else problem.code,
+    )
+    headers = {**reply.headers, "Content-Type": JSON_TYPE}
+    body = ErrorReply(error=error).model_dump_json()
+    return Reply(statusCode=reply.statusCode, body=body, headers=headers)
+
+
+def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatCompletion:
+    meta, diagnostics = response.metadata, response.diagnostics
+    # Without an answer the reason is what there is to say; a chat shows no empty bubble.
+    content = response.answer or " ".join(response.warnings)
+    cited = tuple(citation for citation in response.citations if citation.cited)
+    used = diagnostics.budget_used if diagnostics is not None else None
+    given, written = (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
+    message = AnswerMessage(content=content, annotations=_annotations(content, cited))
+    return ChatCompletion(
+        id=f"chatcmpl-{meta.request_id}",
+        created=started_ms // 1000,
+        model=chat.model,
+        choices=(ChatChoice(message=message),),
+        usage=Usage(prompt_tokens=given, completion_tokens=written, total_tokens=given + written),
+        docstokg=Evidence(
+            request_id=meta.request_id,
+            namespace=meta.namespace,
+            citations=cited or response.citations[:UNCITED_SHOWN],
+            confidence=response.confidence,
+            confidence_level=response.confidence_level,
+            grounding=response.grounding,
+            warnings=response.warnings,
+            degraded_reasons=diagnostics.degraded_reasons if diagnostics is not None else (),
+        ),
+    )
+
+
+def _annotations(content: str, cited: tuple[Citation, ...]) -> tuple[Annotation, ...]:
+    by_rank = {citation.rank: citation for citation in cited}
+    found = []
+    for marker in _MARKER.finditer(content):
+        citation = by_rank.get(int(marker[1]))
+        if citation is not None:
+            found.append(Annotation(url_citation=_url_citation(citation, marker.span())))
+    return tuple(found)
+
+
+def _url_citation(citation: Citation, span: tuple[int, int]) -> UrlCitation:
+    place = citation.document_name or citation.doc_id
+    web = citation.uri is not None and citation.uri.startswith(("http://", "https://"))
+    return UrlCitation(
+        start_index=span[0],
+        end_index=span[1],
+        title=f"{place}, {citation.section}" if citation.section else place,
+        url=str(citation.uri) if web else f"urn:uuid:{citation.uuid}",
+        rank=citation.rank,
+        uuid=citation.uuid,
+        doc_id=citation.doc_id,
+        snippet=citation.snippet,
+    )
+
+
+def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
+    """Give the one chunk of a stream: the whole answer, finished."""
+    whole = completion.model_dump(mode="json")
+    (choice,) = whole.pop("choices")
+    usage = whole.pop("usage")
+    delta = {"index": 0, "delta": choice["message"], "finish_reason": "stop", "logprobs": None}
+    event = {**whole, "object": "chat.completion.chunk", "choices": [delta]}
+    return {**event, "usage": usage} if chat.include_usage else event
+
+
+def _text(message: ChatMessage) -> str:
+    content = message.content
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(part.text for part in content)
+
+
+def _param(path: str) -> str:
+    """Write a JSON path as OpenAI does: `$.messages[0].content` is `messages[0].content`."""
+    return path.removeprefix("$").removeprefix(".") or "body"

@@ -1,0 +1,179 @@
+"""OpenAI's own client against a real server: answers, streams, errors, namespaces."""
+
+import json
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from docstokg.contracts.chat import ChatCompletion, ErrorReply, ModelList
+from docstokg.usecases.chat import EARLIER_UNUSED
+
+pytestmark = pytest.mark.timeout(120)
+QUESTION = {"role": "user", "content": "What are seizures?"}
+
+
+@pytest.fixture(scope="module")
+def url(server_for) -> str:
+    return server_for()
+
+
+@pytest.fixture(scope="module")
+def client(url: str):
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none needed", max_retries=0) as opened:
+        yield opened
+
+
+def test_a_question_is_answered_and_each_marker_is_an_annotation(client, url) -> None:
+    done = client.chat.completions.create(model="extractive", messages=[QUESTION])
+    (choice,) = done.choices
+    assert choice.finish_reason == "stop"
+    text = choice.message.content
+    found = [annotation.url_citation for annotation in choice.message.annotations]
+    assert found
+    for cited in found:
+        assert text[cited.start_index : cited.end_index] == f"[{cited.rank}]"
+    same = httpx.post(
+        f"{url}/v1/answer",
+        json={
+            "query": QUESTION["content"],
+            "synthesis": {"enabled": True, "model": "extractive"},
+            "budget": {"max_tokens_gen": 512},
+        },
+    ).json()
+    assert text == same["answer"]
+    assert done.docstokg["confidence"] == same["confidence"]
+    assert done.docstokg["grounding"] == same["grounding"]
+    cited = {c["uuid"] for c in same["citations"] if c["cited"]}
+    assert {annotation.uuid for annotation in found} == cited
+    assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens > 0
+    ChatCompletion.model_validate_json(done.model_dump_json(exclude_unset=True))
+
+
+def test_a_stream_is_the_whole_checked_answer_in_one_event(client, url) -> None:
+    asked = {"model": "extractive", "messages": [QUESTION]}
+    whole = client.chat.completions.create(**asked)
+    usage = {"stream_options": {"include_usage": True}}
+    (event,) = client.chat.completions.create(**asked, stream=True, **usage)
+    (choice,) = event.choices
+    assert choice.delta.content == whole.choices[0].message.content
+    assert (choice.delta.role, choice.finish_reason) == ("assistant", "stop")
+    assert event.usage == whole.usage
+    raw = httpx.post(f"{url}/v1/chat/completions", json={**asked, "stream": True})
+    assert raw.headers["content-type"].startswith("text/event-stream")
+    assert raw.text.endswith("\n\ndata: [DONE]\n\n")
+    assert raw.text.count("data: ") == 2
+
+
+async def _async_text(url: str) -> str:
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="-") as opened:
+        done = await opened.chat.completions.create(model="extractive", messages=[QUESTION])
+        return done.choices[0].message.content
+
+
+@pytest.mark.asyncio
+async def test_the_async_client_gets_the_same(client, url) -> None:
+    done = client.chat.completions.create(model="extractive", messages=[QUESTION])
+    assert await _async_text(url) == done.choices[0].message.content
+
+
+def test_only_the_last_question_is_asked_and_that_is_said(client) -> None:
+    talk = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is the Golden Gate Bridge?"},
+        {"role": "assistant", "content": "A bridge."},
+        {"role": "user", "content": [{"type": "text", "text": "What are seizures?"}]},
+        {"role": "assistant", "content": None},
+    ]
+    alone = client.chat.completions.create(model="extractive", messages=[QUESTION])
+    among = client.chat.completions.create(model="extractive", messages=talk)
+    assert among.choices[0].message.content == alone.choices[0].message.content
+    assert EARLIER_UNUSED in among.docstokg["warnings"]
+    assert EARLIER_UNUSED not in alone.docstokg["warnings"]
+
+
+def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    holder = {"sub": "k", "namespaces": ["default", "handbook"], "groups": []}
+    keys.write_text(json.dumps({"K": holder}))
+    url = server_for(auth="keys", keys_file=str(keys), models=("extractive", "gpt-4o"))
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="K", max_retries=0) as client:
+        listed = [model.id for model in client.models.list()]
+        assert listed == ["extractive", "gpt-4o", "extractive@handbook", "gpt-4o@handbook"]
+        ModelList.model_validate_json(
+            httpx.get(f"{url}/v1/models", headers={"X-Api-Key": "K"}).content
+        )
+        empty = client.chat.completions.create(model="extractive@handbook", messages=[QUESTION])
+        assert empty.docstokg["namespace"] == "handbook"
+        assert empty.docstokg["citations"] == []
+        with pytest.raises(openai.PermissionDeniedError) as refused:
+            client.chat.completions.create(model="extractive@other", messages=[QUESTION])
+        assert refused.value.code == "namespace_not_granted"
+    with (
+        openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0) as stranger,
+        pytest.raises(openai.AuthenticationError) as unknown,
+    ):
+        stranger.models.list()
+    assert unknown.value.type == "authentication_error"
+
+
+@pytest.mark.parametrize(
+    ("change", "param", "code"),
+    [
+        ({"messages": [{"role": "user", "content": "x" * 4097}]}, "messages[0].content", None),
+        ({"messages": [{"role": "system", "content": "hi"}]}, "messages", "question_missing"),
+        ({"messages": []}, "messages", None),
+        ({"model": "gpt-9"}, "model", "model_not_allowed"),
+        ({"model": "extractive@No Good"}, "model", None),
+        ({"temperature": 3}, "temperature", None),
+        ({"n": 2}, "n", None),
+        ({"tools": [{"type": "function"}]}, "tools", None),
+        ({"response_format": {"type": "json_object"}}, "response_format.type", None),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, None, None),
+        ({"messages": [QUESTION, {"role": "system", "content": "x" * 2001}]}, "messages", None),
+    ],
+)
+def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:
+    asked = {"model": "extractive", "messages": [QUESTION], **change}
+    refused = httpx.post(f"{url}/v1/chat/completions", json=asked)
+    assert refused.status_code == 400
+    assert refused.headers["content-type"] == "application/json"
+    error = ErrorReply.model_validate_json(refused.content).error
+    assert error.type == "invalid_request_error"
+    assert param is None or error.param == param
+    assert code is None or error.code == code
+
+
+def test_what_no_route_takes_is_in_their_form_too(url) -> None:
+    path = f"{url}/v1/chat/completions"
+    assert (
+        ErrorReply.model_validate_json(httpx.get(path).content).error.code == "method_not_allowed"
+    )
+    assert httpx.post(path, content=b"{").status_code == 415
+    kind = {"content-type": "application/json"}
+    big = httpx.post(path, content=b" " * 70_000, headers=kind)
+    assert (big.status_code, big.json()["error"]["code"]) == (413, "body_too_large")
+    assert httpx.post(path, content=b"\xff{", headers=kind).json()["error"]["param"] == "body"
+
+
+def test_a_model_that_is_not_there_leaves_words_and_evidence(server_for) -> None:
+    url = server_for(llm_base_url="http://127.0.0.1:9", llm_api_key="k", models=("gpt-4o-mini",))
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
+        done = client.chat.completions.create(model="gpt-4o-mini", messages=[QUESTION])
+    assert "temporarily unavailable" in done.choices[0].message.content
+    assert done.choices[0].message.annotations == []
+    assert done.docstokg["degraded_reasons"] == ["llm_unavailable"]
+    assert len(done.docstokg["citations"]) > 0
+
+
+def test_a_store_that_is_not_there_is_their_server_error(server_for, tmp_path: Path) -> None:
+    gone = f"sqlite:///{tmp_path}/gone.sqlite"
+    url = server_for(index_url=gone, graph_url=gone)
+    with (
+        openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client,
+        pytest.raises(openai.InternalServerError) as failed,
+    ):
+        client.chat.completions.create(model="extractive", messages=[QUESTION])
+    assert failed.value.status_code == 503
+    assert (failed.value.type, failed.value.code) == ("server_error", "nothing_to_cite")

@@ -1,0 +1,163 @@
+"""The Python client against real servers: types, one deadline, and only safe retries."""
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from docstokg.client import AsyncClient, Client, ProblemError
+from docstokg.contracts.check import CheckRequest
+from docstokg.contracts.traverse import TraverseRequest
+from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
+
+pytestmark = pytest.mark.timeout(60)
+ANSWER = {"synthesis": {"enabled": True, "model": "extractive"}, "budget": {"max_tokens_gen": 99}}
+
+
+def test_every_route_gives_its_contract(server_for) -> None:
+    with Client(server_for()) as rag:
+        answer = rag.answer("What are seizures?", **ANSWER)
+        assert "[1]" in answer.answer
+        assert answer.citations[0].rank == 1
+        found = rag.search("What are seizures?", top_k=2)
+        assert (found.answer, found.metadata.top_k) == ("", 2)
+        assert rag.check(CheckRequest(text="Seizures are events.")).grounding.sentences
+        assert rag.traverse(TraverseRequest(seed_ids=("HP:0001250",))).nodes
+        assert rag.health().status == "ok"
+
+
+@pytest.mark.asyncio
+async def test_the_async_client_gives_the_same(server_for) -> None:
+    async with AsyncClient(server_for()) as rag:
+        answer = await rag.answer("What are seizures?", **ANSWER)
+        assert "[1]" in answer.answer
+        assert (await rag.search("What are seizures?")).citations
+        assert (await rag.check(CheckRequest(text="Seizures are events."))).grounding
+        assert (await rag.traverse(TraverseRequest(seed_ids=("HP:0001250",)))).nodes
+        assert (await rag.health()).status == "ok"
+        with pytest.raises(ValidationError):
+            await rag.answer("x")
+
+
+def test_a_wrong_request_is_not_sent_and_a_problem_is_typed(server_for, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"K": {"sub": "k", "namespaces": ["open"], "groups": []}}))
+    url = server_for(auth="keys", keys_file=str(keys))
+    with pytest.raises(ValidationError):
+        Client("http://127.0.0.1:9").answer("What?", top_k=0)
+    with pytest.raises(ProblemError) as unknown:
+        Client(url).search("What are seizures?")
+    assert unknown.value.status == 401
+    with pytest.raises(ProblemError) as foreign:
+        Client(url, api_key="K").search("What are seizures?")
+    assert foreign.value.problem.code == "namespace_not_granted"
+    with pytest.raises(Misconfigured):
+        Client("localhost:8080")
+
+
+class Peer(http.server.BaseHTTPRequestHandler):
+    """Answers by script, one entry a request, and keeps what it was asked."""
+
+    script: list[tuple[int, dict[str, str], bytes, float]] = []
+    asked: list[dict] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        type(self).asked.append(json.loads(body))
+        status, headers, reply, wait = type(self).script.pop(0)
+        time.sleep(wait)
+        try:
+            self.send_response(status)
+            for name, value in {"content-length": str(len(reply)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(reply)
+        except OSError:  # the client's time is up
+            self.close_connection = True
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+@pytest.fixture
+def peer() -> Iterator[type[Peer]]:
+    class Fresh(Peer):
+        script: list = []
+        asked: list = []
+        url = ""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
+    Fresh.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield Fresh
+    server.shutdown()
+    server.server_close()
+
+
+def problem(status: int, code: str = "overloaded") -> bytes:
+    fields = {"title": "T", "status": status, "code": code, "detail": "d", "request_id": "r"}
+    return json.dumps({**fields, "a_later_field": 1}).encode()
+
+
+def whole(server_for) -> bytes:
+    return Client(server_for()).search("What are seizures?").model_dump_json().encode()
+
+
+def test_what_was_never_begun_is_tried_again(peer, server_for) -> None:
+    soon = {"retry-after": "0.1"}
+    good = whole(server_for)
+    later = good[:-1] + b', "a_later_field": {"x": 1}}'
+    peer.script[:] = [
+        (503, soon, problem(503), 0),
+        (429, soon, problem(429), 0),
+        (200, {}, later, 0),
+    ]
+    assert Client(peer.url).search("What are seizures?").citations
+    assert len(peer.asked) == 3
+
+
+def test_what_may_have_been_begun_is_not(peer) -> None:
+    for status, code in ((503, "nothing_to_cite"), (500, "internal_error"), (504, "late")):
+        peer.asked.clear()
+        peer.script[:] = [(status, {}, problem(status, code), 0)] * 3
+        with pytest.raises(ProblemError) as failed:
+            Client(peer.url).search("What are seizures?")
+        assert (failed.value.status, len(peer.asked)) == (status, 1)
+    peer.asked.clear()
+    peer.script[:] = [(200, {"content-length": "999999"}, b"{", 0)] * 3
+    with pytest.raises((Unavailable, Timeout, WrongAnswer)):
+        Client(peer.url, timeout_s=2).search("What are seizures?")
+    assert len(peer.asked) == 1
+    with pytest.raises(WrongAnswer):
+        peer.script[:] = [(200, {}, b"<html>", 0)]
+        Client(peer.url).search("What are seizures?")
+
+
+def test_the_deadline_is_handed_on_and_kept(peer) -> None:
+    peer.script[:] = [(200, {}, b"{}", 3)] * 2
+    began = time.monotonic()
+    with pytest.raises(Timeout):
+        Client(peer.url, timeout_s=2).search("What are seizures?")
+    assert time.monotonic() - began < 2.8
+    assert peer.asked[0]["budget"]["timeout_s"] == pytest.approx(1.6, abs=0.1)
+    peer.script[:] = [(503, {"retry-after": "30"}, problem(503), 0)]
+    began = time.monotonic()
+    with pytest.raises(ProblemError):  # there is no time to wait that long
+        Client(peer.url, timeout_s=2).search("What are seizures?")
+    assert time.monotonic() - began < 1
+    peer.script[:] = [(500, {}, problem(500), 0)]
+    with pytest.raises(ProblemError):
+        Client(peer.url).search("What are seizures?", budget={"timeout_s": 7})
+    assert peer.asked[-1]["budget"]["timeout_s"] == 7
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    began = time.monotonic()
+    with pytest.raises(Unavailable):
+        Client("http://127.0.0.1:9", timeout_s=5).search("What are seizures?")
+    assert time.monotonic() - began > 0.2  # it was tried again
