@@ -27,13 +27,21 @@ from docstokg.contracts.state import (
     Retrieval,
     StepReport,
 )
-from docstokg.domain import budget, mmr, near_duplicates, relevance, snippets, time_budget
+from docstokg.domain import (
+    budget,
+    mmr,
+    near_duplicates,
+    prompt,
+    relevance,
+    snippets,
+    time_budget,
+)
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
-from functions.ground import knowledge
+from functions.ground import knowledge, passages
 from functions.ground.fit import fitted, room
 from functions.ground.sentences import compared
 
@@ -70,7 +78,8 @@ def ground(
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    blocks = _blocks(plan, expansion, citations, chunks)
+    kept = passages.given(plan, citations, chunks)
+    blocks = _blocks(plan, expansion, [citations[i] for i in kept], [chunks[i] for i in kept])
     blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
@@ -80,7 +89,7 @@ def ground(
     return Grounded(
         citations=tuple(citations),
         blocks=tuple(blocks),
-        relevant=any(c.score >= plan.min_score for c in citations[: len(blocks)]),
+        relevant=passages.is_relevant(plan, citations, blocks),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
         report=report.model_copy(update={"grounding_ms": grounding_ms}),
@@ -240,39 +249,37 @@ def _blocks(
     citations: Sequence[Citation],
     chunks: Sequence[StoredChunk],
 ) -> list[Block]:
-    """Cut the first citations to passages that fit the token budget together."""
+    """Cut citations to passages that fit the token budget together, their source lines counted."""
     found = snippets.pattern(snippets.question_stems(plan.query))
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     left = plan.budget_limits.max_tokens_context
     blocks: list[Block] = []
-    for citation, chunk in zip(citations[: plan.max_blocks], chunks, strict=False):
-        limit = min(BLOCK_CHARACTERS, left * 4)
+    for citation, chunk in zip(citations, chunks, strict=True):
+        block = Block(
+            rank=citation.rank,
+            uuid=chunk.uuid,
+            text="",
+            char_start=chunk.char_start or 0,
+            document_name=chunk.document_name or chunk.title or chunk.doc_id,
+            subject=chunk.title or PurePath(chunk.document_name or "").stem,
+            page=chunk.page,
+            relevance=round(citation.score * 10),
+            kg_match=knowledge.match_line(citation.kg_evidence),
+            related=knowledge.related_lines(knows.get(chunk.uuid), expansion),
+        )
+        room = left - budget.tokens(prompt.block_text(block))
+        limit = min(BLOCK_CHARACTERS, room * 4)
         start, end = 0, len(chunk.text)
-        if end > limit or budget.tokens(chunk.text) > left:
-            start, end = snippets.best_window(chunk.text, chunk.sentences, found, limit)
-        while end > start and budget.tokens(chunk.text[start:end]) > left:
+        if end > limit or budget.tokens(chunk.text) > room:
+            start, end = snippets.best_window(chunk.text, chunk.sentences, found, max(0, limit))
+        while end > start and budget.tokens(chunk.text[start:end]) > room:
             end = snippets.shortened(
                 chunk.text, chunk.sentences, start, end, (end - start) * 3 // 4
             )
         if end <= start:
             break
-        text = chunk.text[start:end]
-        left -= budget.tokens(text)
-        blocks.append(
-            Block(
-                rank=citation.rank,
-                uuid=chunk.uuid,
-                text=text,
-                start=start,
-                char_start=chunk.char_start or 0,
-                document_name=chunk.document_name or chunk.title or chunk.doc_id,
-                subject=chunk.title or PurePath(chunk.document_name or "").stem,
-                page=chunk.page,
-                relevance=round(citation.score * 10),
-                kg_match=knowledge.match_line(citation.kg_evidence),
-                related=knowledge.related_lines(knows.get(chunk.uuid), expansion),
-            )
-        )
+        blocks.append(block.model_copy(update={"text": chunk.text[start:end], "start": start}))
+        left -= budget.tokens(prompt.block_text(blocks[-1]))
     return blocks
 
 

@@ -28,14 +28,14 @@ def synthesize(
 ) -> Synthesis:
     """Give the raw words of a model, or say why there are none; never raises for its failures.
 
-    No call is made when nothing relevant was retrieved. One fallback model is asked when at
-    least 3 seconds are left after the first failed; then the first gets 60 % of the time. The
-    fallback `extractive` needs no such share: it always answers.
+    No call is made when nothing relevant was retrieved; the built-in model decides that by the
+    nearness of each sentence, where the blocks bring it (for that model only). One fallback model
+    is asked when at least 3 seconds are left after the first failed; then the first gets 60 % of
+    the time. The fallback `extractive` needs no such share: it always answers.
     """
-    plan, chosen = run.plan, run.plan.synthesis
-    if chosen is None or not blocks or not relevant:
+    chosen = run.plan.synthesis
+    if chosen is None or not blocks or not (relevant or _decides_itself(chosen, blocks)):
         return Synthesis(outcome="abstained", answer=ABSTENTION)
-    blocks = blocks[: plan.max_blocks]
     models = [chosen.model]
     if chosen.fallback and chosen.fallback != chosen.model:
         models.append(chosen.fallback)
@@ -69,6 +69,10 @@ def synthesize(
         degraded=tuple(run.degraded),
         warnings=_warnings(failures, None),
     )
+
+
+def _decides_itself(chosen: SynthesisPlan, blocks: Sequence[Block]) -> bool:
+    return chosen.model == extractive.MODEL and any(block.cosines for block in blocks)
 
 
 def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:

@@ -16,6 +16,7 @@ from docstokg.contracts.state import (
     Retrieval,
     RetrievalPlan,
 )
+from docstokg.domain import prompt
 from docstokg.errors import NothingToCite, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
@@ -115,3 +116,60 @@ def test_healthy_channels_that_find_nothing_are_a_warning() -> None:
     assert grounded.citations == ()
     assert "Nothing was found" in grounded.warnings[0]
     assert math.isfinite(grounded.report.grounding_ms)
+
+
+def glossary(last: str) -> MemoryIndex:
+    """Six passages about other things, and a table's row that explains a term."""
+    made = MemoryIndex()
+    made.open_load("run", None, None, None)
+    texts = [f"Passage {n} says that a pool is nice." for n in range(6)] + [last]
+    made.put(
+        [
+            (
+                ChunkRecord(
+                    uuid=f"c{n}",
+                    chunk_id=f"c{n}",
+                    namespace="default",
+                    doc_id=f"d{n}",
+                    text=text,
+                    text_sha256=str(n).rjust(64, "0"),
+                    run_id="run",
+                ),
+                "print",
+            )
+            for n, text in enumerate(texts)
+        ]
+    )
+    made.close_load()
+    return made
+
+
+def test_a_row_that_defines_the_asked_term_is_given_under_its_own_rank() -> None:
+    run = step()
+    run = Run(
+        plan=run.plan.model_copy(update={"query": "What is a pool?", "min_score": 1.1}),
+        scope=run.scope,
+        telemetry=run.telemetry,
+    )
+    names = [f"c{n}" for n in range(7)]
+    defining = glossary("| plan | what was decided |\n| pool | everything that was found |")
+    given = ground(run, found(*names), None, index=defining, reranker=None)
+    assert [block.rank for block in given.blocks] == [1, 2, 3, 4, 5, 7]
+    assert given.relevant, "it defines the term, whatever its score"
+    other = glossary("| plan | what was decided |\n| depth | how far the pool goes |")
+    given = ground(run, found(*names), None, index=other, reranker=None)
+    assert [block.rank for block in given.blocks] == [1, 2, 3, 4, 5]
+    assert not given.relevant
+
+
+def test_what_is_given_fits_with_its_source_lines() -> None:
+    run = step()
+    limits = run.plan.budget_limits.model_copy(update={"max_tokens_context": 60})
+    run = Run(
+        plan=run.plan.model_copy(update={"budget_limits": limits}),
+        scope=run.scope,
+        telemetry=run.telemetry,
+    )
+    given = ground(run, found("c0", "c1", "c2"), None, index=glossary("x"), reranker=None)
+    assert 0 < len(given.blocks) < 3
+    assert len(prompt.given(given.blocks, 60)) == len(given.blocks)

@@ -19,20 +19,48 @@ from docstokg.domain.words import normalise, visible
 
 MODEL: Final = EXTRACTIVE
 WORDS_WEIGHT: Final = 0.5
-PLACE_WEIGHT: Final = 0.02
-LEAST: Final = 0.45
-"""What a quotation must be worth; fitted by `benchmarks/fit_abstention.py`."""
+PLACE_WEIGHT: Final = 0.03
+LEAST: Final = 0.35
+"""What a quotation must be worth: of two corpora at most 5 % of their own questions are refused,
+and none of the questions of another field answered (docs/decisions/answers-extractive.md)."""
 
 LEAST_SECOND: Final = 0.95
 """The share of the best one's worth that a second quotation must have."""
 
-_LEAST_NEW: Final = 0.15
+_LEAST_NEW: Final = 0.25
+_LENGTH: Final = 0.01
+_SHORT_WORDS: Final = 10
+_SHORT_QUESTION: Final = 3
+_NEAR: Final = 0.5
+_LONG_WORDS: Final = 25
 _SHORTEST_WORDS: Final = 4
 _LEANING: Final = 0.1
 _HANDLE: Final = 0.1
-_NAMED_OPTION: Final = 0.3
+_NAMED: Final = 0.3
+_AMOUNT: Final = 0.1
+_CALLED: Final = 0.1
 # Such a question is answered by an option or by code.
 _HOW: Final = re.compile(r"\b(?:how (?:do|can|to)\b|(?:which|what) (?:option|flag|switch)\b)", re.I)
+_HOW_MUCH: Final = re.compile(
+    r"\bhow (?:long|many|much|old|often|large|big|far|high|common)\b"
+    r"|\b(?:which|what) (?:year|age|percentage|proportion|dose|number)\b",
+    re.I,
+)
+_NAME_ASKED: Final = re.compile(
+    r"\b(?:(?:an)?other names?|synonyms?|abbreviation|term for|called|known as|stands? for)\b", re.I
+)
+_NAME_GIVEN: Final = re.compile(r"\b(?:called|known as|synonyms?|stands for|abbreviated)\b", re.I)
+_BOTH: Final = re.compile(
+    r"\b(?:differences? between|compare)\s+(.+?)\s+(?:and|with|to|versus|vs)\b\.?\s*(.+)"
+    r"|(.+?)\s+(?:versus|vs)\b\.?\s*(.+)",
+    re.I,
+)
+_TERM_ASKED: Final = re.compile(
+    r"(?:what(?: is|'s| are| does| do)|define|meaning of|definition of)\s+(?:an?\s+|the\s+)?"
+    r"(?:meaning of\s+|definition of\s+)?(.{2,60}?)(?:\s+(?:mean|stand for))?\s*[?.]?\s*",
+    re.I,
+)
+_LONGEST_TERM: Final = 4
 _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
 # What a question asks for, said in words that no answer repeats.
 _ASKING: Final = frozenset(
@@ -69,26 +97,31 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
     """Return one quotation with the marker of its block, or two when the second adds something.
 
     Nothing is better than something beside the point: the abstention sentence is returned when
-    the best quotation is worth less than `LEAST`, or when the question names something and no
-    block names any of it. A second one must be worth nearly as much and
-    hold words of the question that the first lacks. Quoted brackets with digits become round, so
+    the best quotation is worth less than `LEAST`, when the question names something and no
+    block names any of it, or when a short question asks for what no block speaks of. A second one
+    must be worth nearly as much and hold words of the question that the first lacks; a question
+    for a difference gets the best one of each side. Quoted brackets with digits become round, so
     that no source can forge a marker.
     """
     found = quotations(query, blocks)
-    if not found or found[0].value < LEAST or _names_nothing_given(query, blocks):
+    question = _Question.of(query, blocks)
+    if not found or found[0].value < LEAST or _is_elsewhere(found[0], question, blocks):
         return ABSTENTION
-    return _written(found, _Question.of(query, blocks), max_tokens) or ABSTENTION
+    if _names_nothing_given(query, blocks):
+        return ABSTENTION
+    return _written(_of_both(found, question) or found, question, max_tokens) or ABSTENTION
 
 
 def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
     """List what could be quoted, the best first.
 
     worth = cosine(question, sentence) + 0.5 x share of the question's words, by rarity among the
-    sentences of these blocks, that the sentence or its block's title holds - 0.02 x place of the
-    block - 0.1 where it leans on the sentence before + 0.1 for an option or code where the question
-    asks how, 0.3 for the option that it names. Where the question names the title of a
-    block, what neither stands under that title nor names it is about something else and left
-    out; so is what addresses a model.
+    sentences of these blocks, that the sentence or its block's title holds - 0.03 x place of the
+    block - 0.1 where it leans on the sentence before - 0.01 for each content word above ten, at
+    most fifteen of them, since a long sentence holds some words of any question + what
+    `_Question.wish` adds for being of the kind the question asks for. Where the question names
+    the title of a block, what neither stands under that title nor names it is about something
+    else and left out; so is what addresses a model.
     """
     question = _Question.of(query, blocks)
     found: list[Quotation] = []
@@ -103,7 +136,7 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
                 continue
             share = question.share(stems | header)
             value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
-            value += question.wish(unit) - _LEANING * unit.leaning
+            value += question.wish(unit, text) - _LEANING * unit.leaning - _length(unit, text)
             found.append(Quotation(value, share, place, block, unit, stems))
     found.sort(key=lambda one: (-one.value, one.place, one.unit.start))
     return found
@@ -111,12 +144,19 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The question's words with their rarity, and the titles of blocks that it names."""
+    """The question's words with their rarity, and the titles of blocks that it names.
+
+    `sides`: the words that only the one and only the other side of a comparison has.
+    """
 
     weights: Mapping[str, float]
     subjects: frozenset[frozenset[str]]
     how: bool
+    amount: bool
+    name: bool
+    term: frozenset[str]
     options: frozenset[str]
+    sides: tuple[frozenset[str], ...]
 
     @classmethod
     def of(cls, query: str, blocks: Sequence[Block]) -> "_Question":
@@ -134,20 +174,90 @@ class _Question:
             weights,
             frozenset(name for name in subjects if name and name <= stems),
             _HOW.search(query) is not None,
+            _HOW_MUCH.search(query) is not None,
+            _NAME_ASKED.search(query) is not None,
+            asked_term(query),
             frozenset(_OPTION_NAME.findall(query)),
+            _sides(query),
         )
 
-    def wish(self, unit: Unit) -> float:
-        """Say how much more a unit is worth for being of the kind the question asks for."""
+    def wish(self, unit: Unit, text: str) -> float:
+        """Say how much more a unit is worth for being of the kind the question asks for.
+
+        0.3 for the option that is named, 0.1 for an option or code where the question asks how;
+        up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
+        asks what just that is; 0.1 for an amount
+        where it asks how much, and for another name where it asks for one.
+        """
         if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
-            return _NAMED_OPTION
+            return _NAMED
         handle = unit.kind == "code" or (unit.option and not unit.lead)
-        return _HANDLE if self.how and handle else 0.0
+        more = _HANDLE if self.how and handle else 0.0
+        head = _stems(unit.head)
+        if head and not unit.option and head <= self.weights.keys():
+            more += _NAMED * (min(1.0, 2 * self.share(head)) + (head == self.term))
+        more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
+        return more + _AMOUNT * (self.amount and bool(read(text).quantities))
+
+    def adds(self, first: "Quotation", other: "Quotation") -> bool:
+        """Tell whether a second quotation holds words of the question that the first lacks."""
+        return self.share(other.stems - first.stems) >= _LEAST_NEW
 
     def share(self, stems: frozenset[str]) -> float:
         """Give the part of the question's words, by rarity, that is among `stems`."""
         total = sum(self.weights.values())
         return sum(w for stem, w in self.weights.items() if stem in stems) / total if total else 0.0
+
+
+def asked_term(query: str) -> frozenset[str]:
+    """Return the stems of the term that a question wants explained, none for other questions."""
+    asked = _TERM_ASKED.fullmatch(query.strip())
+    if asked is None or len(asked[1].split()) > _LONGEST_TERM:
+        return frozenset()
+    return _stems(asked[1])
+
+
+def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether a row, a glossary's line or a definition in a passage explains just the term."""
+    folded = normalise(text)
+    if any(name[:3] not in folded for name in term):
+        return False
+    found = units(text, spans or sentence_spans(text))
+    return any(unit.head and _stems(unit.head) == term for unit in found)
+
+
+def _length(unit: Unit, text: str) -> float:
+    """Say how much less a unit is worth for being long; code is read, not searched for words."""
+    if unit.kind == "code":
+        return 0.0
+    words = min(_LONG_WORDS, len(content_stems(text)))
+    return _LENGTH * max(0, words - _SHORT_WORDS)
+
+
+def _is_whole(one: Quotation) -> bool:
+    """Tell whether a quotation can stand behind another: no torn line, nothing that leans."""
+    ends = one.block.text[one.unit.start : one.unit.end].rstrip("\"')*_`\u201d\u2019")[-1:]
+    return not one.unit.leaning and (ends in ".!?;" or bool(one.unit.head or one.unit.option))
+
+
+def _sides(query: str) -> tuple[frozenset[str], ...]:
+    asked = _BOTH.search(query)
+    if asked is None:
+        return ()
+    one, other = (_stems(side) for side in asked.groups() if side)
+    return (one - other, other - one) if one - other and other - one else ()
+
+
+def _of_both(found: Sequence[Quotation], question: _Question) -> list[Quotation]:
+    """Return the best quotation of each side of a comparison, [] unless both have one."""
+    if not question.sides:
+        return []
+    one, other = question.sides
+    best = [
+        next((q for q in found if own <= q.stems and not q.stems & rest), None)
+        for own, rest in ((one, other), (other, one))
+    ]
+    return [q for q in best if q and q.value >= LEAST] if None not in best else []
 
 
 def _borders(block: Block) -> Sequence[tuple[int, int]]:
@@ -164,9 +274,9 @@ def _written(found: Sequence[Quotation], question: _Question, max_tokens: int) -
     taken: list[Quotation] = []
     left = max_tokens
     for one in found:
-        if len(taken) == 2 or one.value < LEAST_SECOND * found[0].value:
+        if len(taken) == 2 or (not question.sides and one.value < LEAST_SECOND * found[0].value):
             break
-        if taken and question.share(one.stems - taken[0].stems) < _LEAST_NEW:
+        if taken and not (_is_whole(one) and question.adds(taken[0], one)):
             continue
         text = _cited(one)
         cost = tokens(text) + 1
@@ -187,13 +297,20 @@ def _cited(one: Quotation) -> str:
     text, unit = visible(one.block.text[one.unit.start : one.unit.end]), one.unit
     marker = f"[{one.block.rank}]"
     if unit.kind == "code":
-        fence = "````" if "```" in text else "```"
+        code = visible(unit.shown or text)
+        fence = "````" if "```" in code else "```"
         lead = _plain(unit.lead).rstrip(":.") or one.block.document_name
-        return f"{lead} {marker}:\n\n{fence}\n{text}\n{fence}\n"
+        return f"{lead} {marker}:\n\n{fence}\n{code}\n{fence}\n"
+    if unit.kind == "row":
+        return _marked(_plain(visible(unit.shown)), marker)
     listed = _ITEM.sub("; ", text).replace(":; ", ": ")
     plain = _plain(f"{unit.lead}: {listed}" if unit.lead else listed)
+    if unit.opening and unit.end - unit.opening.start <= LONGEST:
+        opening = visible(one.block.text[slice(*unit.opening)])
+        plain = f"{_plain(opening)} {_plain(listed)}"
     sentences = [plain[span.start : span.end] for span in sentence_spans(plain)]
-    if not sentences or (len(sentences) > 1 and not unit.option):
+    whole = unit.option or len(unit.parts) >= len(sentences)
+    if not sentences or not whole:
         return ""
     return " ".join(_marked(sentence, marker) for sentence in sentences)
 
@@ -219,6 +336,21 @@ def _plain(text: str) -> str:
     return "".join(made)
 
 
+def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block]) -> bool:
+    """Tell whether a short question asks for something that no passage given speaks of.
+
+    So when one of its three or fewer words stands nowhere, the best quotation is not near the
+    question as a whole, and is not of the kind it asks for: "how is it treated?" is not answered
+    by signs.
+    """
+    if len(question.weights) > _SHORT_QUESTION or _nearness(best.block, best.unit) >= _NEAR:
+        return False
+    if question.wish(best.unit, best.block.text[best.unit.start : best.unit.end]) > 0:
+        return False
+    there = frozenset().union(*(_stems(block.text) | _header(block) for block in blocks))
+    return not question.weights.keys() <= there
+
+
 def _names_nothing_given(query: str, blocks: Sequence[Block]) -> bool:
     """Tell whether the question names something, and no passage names any of it."""
     wanted = read(query).names
@@ -231,14 +363,14 @@ def _names_nothing_given(query: str, blocks: Sequence[Block]) -> bool:
 
 def _is_statement(text: str, unit: Unit) -> bool:
     plain = text.strip()
-    if _TO_THE_READER.search(normalise(plain)) and unit.kind == "prose":
+    if _TO_THE_READER.search(normalise(plain)) and unit.kind != "code":
         return False
-    long_enough = unit.kind == "code" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
+    long_enough = unit.kind != "prose" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
     return bool(long_enough) and len(plain) <= LONGEST and not plain.endswith("?")
 
 
 def _header(block: Block) -> frozenset[str]:
-    return _stems(" ".join([block.subject, block.document_name, block.kg_match or ""]))
+    return _stems(f"{block.subject} {block.document_name}")
 
 
 def _stems(text: str) -> frozenset[str]:

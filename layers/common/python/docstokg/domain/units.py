@@ -1,21 +1,24 @@
-"""What of a passage can be quoted by itself: a sentence, an item with its option, a piece of code.
+"""What of a passage can be quoted by itself: a sentence, an item with its option, a row, code.
 
 Borders are those stored at load; here they are put together again where a border would tear
 apart what only means something whole.
 """
 
 import re
+import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal
 
+from docstokg.domain import tables
 from docstokg.domain.sentences import Span
 
-Kind = Literal["prose", "code"]
+Kind = Literal["prose", "row", "code"]
 
 LONGEST: Final = 450
 _LONGEST_ITEM: Final = 350
+_LONGEST_TITLE: Final = 10
 _FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _BLANK_LINES: Final = re.compile(r"\n[^\S\n]*\n")
 _BLANK: Final = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+")
@@ -23,10 +26,25 @@ _HEADING: Final = re.compile(r"#{1,6}[^\S\n]")
 _LIST_ITEM: Final = re.compile(r"(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]")
 # `-x, --extract, --get`, alone on its line or with two spaces before what it does.
 _OPTION: Final = re.compile(r"(-{1,2}[A-Za-z0-9?][^\n]{0,90}?)(?:[^\S\n]*\n|[^\S\n]{2,}(?=\S))")
+# A title on the line above, as manuals print it: EXIT STATUS, or words above an option.
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9 ,/&'-]{3,70}\n[^\S\n]*")
+_TITLE_LINE: Final = re.compile(
+    r"[A-Z][^\n.:;!?]{2,60}\n[^\S\n]+(?=-{1,2}[A-Za-z0-9?])"
+    r"|[A-Z][\w'/-]*(?: [\w'/-]+){3,9}\n[^\S\n]{5,}(?=[A-Z])"
+)
+_LINE_WIDTH: Final = 76
 _LEANING: Final = re.compile(
-    r"(?:it|its|this|these|those|they|their|he|she|such|here|then|for example|in this case)\b",
+    r"(?:it|its|this|these|those|they|their|he|she|such|here|then|therefore|thus|see also"
+    r"|the (?:former|latter)|for example|in this case)\b",
     re.IGNORECASE,
+)
+_BUT: Final = re.compile(r"(?:however|but|instead|otherwise)\b", re.IGNORECASE)
+_COMMAND: Final = re.compile(r"[$%#>] \S")
+# `**Pool**: ...`, `pool: ...`, `Pool (HP:1): ...`, and a term alone on the line above.
+_DEFINED: Final = re.compile(
+    r"(?:[-*+\u2022]\s+)?(?P<mark>\*\*|__|`)?(?P<term>[^\n*|`:.;!?()]{2,60}?)"
+    r"(?(mark)(?P=mark))\s*(?:\([^()\n]{1,60}\)\s*)?(?::|\s[\u2013\u2014-])\s+(?=\S)"
+    r"|(?P<above>[\w-]+(?: [\w-]+){0,2})\n[^\S\n]{3,}(?=\S)"
 )
 
 
@@ -36,7 +54,10 @@ class Unit:
 
     `lead`: what introduces it and belongs to it (an option's names, a line that ends with a
     colon, the heading above code), "" where nothing does. `option`: the names of the option it is
-    about. `leaning`: it speaks of something the sentence before names.
+    about, `opening` where it stands what that option does. `head`: what it explains (a defined
+    term, an option, the first cell of a row). `shown`: how it reads where the text as it stands
+    does not.
+    `leaning`: it speaks of something the sentence before names.
     """
 
     start: int
@@ -45,64 +66,242 @@ class Unit:
     parts: tuple[int, ...]
     lead: str = ""
     option: str = ""
+    opening: Span | None = None
+    head: str = ""
+    shown: str = ""
     leaning: bool = False
 
 
 def units(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Unit, ...]:
     """Put sentences together to what can be quoted, in order; headings and lone leads are none."""
-    fences = _fences(text)
-    made: list[Unit] = []
-    heading = lead = option = ""
+    reader = _Reader(text, spans, _fences(text))
     at = 0
     while at < len(spans):
-        start, end = spans[at]
-        fence = next((f for f in fences if f.start < end and start < f.end), None)
+        at = reader.read(at) + 1
+    return tuple(reader.made)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Walks over the sentences of a text and keeps what stands above the one it is at."""
+
+    text: str
+    spans: Sequence[tuple[int, int]]
+    fences: Sequence[Span]
+    made: list[Unit] = field(default_factory=list)
+    heading: str = ""
+    lead: str = ""
+    lead_part: tuple[int, ...] = ()
+    option: str = ""
+    opening: Span | None = None
+    columns: tuple[str, ...] = ()
+
+    def read(self, at: int) -> int:
+        """Take the unit that begins with a sentence; the place of its last sentence."""
+        start, end = self.spans[at]
+        fence = next((f for f in self.fences if f.start < end and start < f.end), None)
         if fence is not None:
-            last = at
-            while last + 1 < len(spans) and spans[last + 1][0] < fence.end:
-                last += 1
-            made += _code(text, fence, spans, range(at, last + 1), lead or heading)
-            lead, at = "", last + 1
-            continue
-        body = text[start:end]
-        fresh = at == 0 or _BLANK.search(text, spans[at - 1][1], start) is not None
+            return self._fenced(at, fence)
+        body = self.text[start:end]
+        fresh = at == 0 or self._parted(at - 1)
         if fresh or _LIST_ITEM.match(body):
-            option = ""
-        skipped = _CAPITALS.match(body)
-        if skipped and skipped.end() < len(body):
-            start += skipped.end()
-            body = text[start:end]
+            self.option, self.opening = "", None
+        if not body.startswith("|"):
+            self.columns = ()
         if _HEADING.match(body):
-            heading, lead = body.lstrip("#").split("\n")[0].strip(), ""
+            self._titled(body.lstrip("#").split("\n")[0].strip())
+        elif body.startswith("|") and tables.cells(body.split("\n")[0]):
+            self._row(at)
+        elif fresh and self._is_listing(at):
+            return self._listing(at)
+        elif fresh and self._is_title(at):
+            self._titled(" ".join(body.split()))
         elif body.rstrip().endswith(":") and len(body) <= LONGEST:
-            last = _listed(text, spans, at)
-            if last > at and spans[last][1] - start <= LONGEST:
-                made.append(Unit(start, spans[last][1], "prose", tuple(range(at, last + 1))))
-            lead = " ".join(body.split())
+            self._leading(at)
         else:
-            named = _OPTION.match(body)
-            leaning = bool(_LEANING.match(body)) and not fresh
-            parts: tuple[int, ...] = (at,)
-            if named:
-                following = spans[at + 1] if at + 1 < len(spans) else None
-                if following and _explains(text, start, end, following):
-                    # "This option makes ...": what an option does stands with its names.
-                    end, parts, at = following[1], (at, at + 1), at + 1
-                option = " ".join(named[1].split())
-            lead_of = "" if named else option
-            made.append(Unit(start, end, "prose", parts, lead_of, option, leaning))
-            if not _LIST_ITEM.match(body):
-                lead = ""
-        at += 1
-    return tuple(made)
+            return self._sentence(at, fresh=fresh)
+        return at
+
+    def _titled(self, heading: str) -> None:
+        self.heading, self.lead, self.lead_part = heading, "", ()
+
+    def _parted(self, at: int) -> bool:
+        """Tell whether a blank line follows a sentence."""
+        return _BLANK.search(self.text, self.spans[at][1], self._next(at)) is not None
+
+    def _next(self, at: int) -> int:
+        return self.spans[at + 1][0] if at + 1 < len(self.spans) else len(self.text)
+
+    def _fenced(self, at: int, fence: Span) -> int:
+        last = at
+        while last + 1 < len(self.spans) and self.spans[last + 1][0] < fence.end:
+            last += 1
+        begin = self.text.find("\n", fence.start, fence.end) + 1
+        closing = self.text.rfind("\n", begin, fence.end)
+        stop = closing if closing > begin and _FENCE.match(self.text, closing + 1) else fence.end
+        if begin and self.text[begin:stop].strip():
+            self._code(Span(begin, stop), range(at, last + 1))
+        self.lead, self.lead_part = "", ()
+        return last
+
+    def _code(self, span: Span, own: range) -> None:
+        """Take code whole, or, when it is long, its paragraphs one by one."""
+        begin, stop = span
+        text = self.text
+        borders = [begin, *(m.end() for m in _BLANK_LINES.finditer(text, begin, stop)), stop]
+        if stop - begin <= LONGEST:
+            borders = [begin, stop]
+        for a, b in pairwise(borders):
+            parts = tuple(i for i in own if self.spans[i][0] < b and a < self.spans[i][1])
+            if text[a:b].strip() and b - a <= LONGEST:
+                end = a + len(text[a:b].rstrip())
+                parts = (*self.lead_part, *(parts or (own[0],)))
+                shown = _even(text[a - self._indent(a) : end])
+                lead = self.lead or self.heading
+                self.made.append(Unit(a, end, "code", parts, lead, shown=shown))
+
+    def _indent(self, at: int) -> int:
+        """Count the spaces before a place on its line, 0 when it does not begin it."""
+        line = self.text.rfind("\n", 0, at) + 1
+        return at - line if not self.text[line:at].strip() else 0
+
+    def _is_listing(self, at: int) -> bool:
+        """Tell whether a paragraph of plain text is commands: behind a prompt, or set off."""
+        start, end = self._paragraph(at)
+        body = self.text[start:end]
+        if _COMMAND.match(body):
+            return self._indent(start) > 0 or "\n" not in self.text[:start].strip(" ")
+        if not self.lead_part or self.lead_part[-1] != at - 1 or _LIST_ITEM.match(body):
+            return False
+        above = self.spans[at - 1][0]
+        deeper = self._indent(start) >= self._indent(above) + 2
+        return deeper and "|" not in body[:1] and body[0] not in "-\"'" and body[-1] not in ".!?:"
+
+    def _paragraph(self, at: int) -> Span:
+        start = self.spans[at][0]
+        blank = _BLANK_LINES.search(self.text, start)
+        return Span(start, blank.start() if blank else len(self.text.rstrip()))
+
+    def _listing(self, at: int) -> int:
+        span = self._paragraph(at)
+        last = at
+        while last + 1 < len(self.spans) and self.spans[last + 1][0] < span.end:
+            last += 1
+        self._code(span, range(at, last + 1))
+        return last
+
+    def _is_title(self, at: int) -> bool:
+        """Tell whether a sentence stands alone above another paragraph, as a title does."""
+        body = self.text[slice(*self.spans[at])]
+        alone = at + 1 < len(self.spans) and self._parted(at)
+        plain = not any(char in ".:;!?,|()[]=" for char in body) and not _OPTION.match(body + "\n")
+        short = "\n" not in body and 1 < len(body.split()) <= _LONGEST_TITLE
+        return alone and plain and short and not _LIST_ITEM.match(body) and body[0].isupper()
+
+    def _row(self, at: int) -> None:
+        start, end = self.spans[at]
+        body = self.text[start:end]
+        if columns := tables.header(body):
+            self.columns = columns
+        elif shown := tables.row(body, self.columns):
+            lead = " ".join(self.columns)
+            head = tables.cells(body)[0]
+            self.made.append(Unit(start, end, "row", (at,), lead, head=head, shown=shown))
+
+    def _leading(self, at: int) -> None:
+        """Keep what introduces the next units; with the list behind it, it is one itself."""
+        start, end = self.spans[at]
+        last = at
+        while last + 1 < len(self.spans) and _LIST_ITEM.match(self.text, *self.spans[last + 1]):
+            last += 1
+        if last > at and self.spans[last][1] - start <= LONGEST:
+            parts = tuple(range(at, last + 1))
+            self.made.append(Unit(start, self.spans[last][1], "prose", parts))
+        self.lead, self.lead_part = " ".join(self.text[start:end].split()), (at,)
+
+    def _sentence(self, at: int, *, fresh: bool) -> int:
+        start, end = self.spans[at]
+        titled = _CAPITALS.match(self.text, start, end) or (
+            self._breaks_off(start, end) and _TITLE_LINE.match(self.text, start, end)
+        )
+        if titled and titled.end() < end:
+            self.heading = " ".join(titled[0].split())
+            start = titled.end()
+        body = self.text[start:end]
+        last = at
+        named = _OPTION.match(body)
+        if named and self._explained(at, start):
+            # "This option makes ...": what an option does stands with its names.
+            last = at + 1
+        elif not named and self._qualified(at, start):
+            last = at + 1
+        end = self.spans[last][1]
+        defined = _DEFINED.match(body)
+        if defined and defined["above"] and not self._breaks_off(start, end):
+            defined = None
+        head = " ".join(named[1].split()) if named else _term(defined)
+        if named:
+            self.option, self.opening = head, Span(start, end)
+        lead = "" if named else self.option
+        self.made.append(
+            Unit(
+                start,
+                end,
+                "prose",
+                tuple(range(at, last + 1)),
+                lead,
+                self.option,
+                None if named else self.opening,
+                head,
+                leaning=self._leans(body, at, fresh=fresh),
+            )
+        )
+        if not _LIST_ITEM.match(body):
+            self.lead, self.lead_part = "", ()
+        return last
+
+    def _leans(self, body: str, at: int, *, fresh: bool) -> bool:
+        """Tell whether a sentence needs what stands before it, or is the rest of a torn one."""
+        torn = at == 0 and body[0].islower() and not _DEFINED.match(body)
+        return torn or (bool(_LEANING.match(body)) and not fresh)
+
+    def _breaks_off(self, start: int, end: int) -> bool:
+        """Tell whether a line ends because something else begins, and not for want of room.
+
+        So when the next line is deeper, or had room in this one where the depth is not known.
+        """
+        line = self.text.rfind("\n", 0, start) + 1
+        lines = self.text[start:end].split("\n")
+        if len(lines) < 2 or not lines[1].strip() or self.text[line:start].strip():
+            return False
+        depth = len(lines[1]) - len(lines[1].lstrip())
+        if line:
+            return depth > start - line
+        width = max(_LINE_WIDTH, *(len(other) for other in lines))
+        return depth + len(lines[0]) + 1 + len(lines[1].split()[0]) <= width
+
+    def _explained(self, at: int, start: int) -> bool:
+        return self._goes_on(at, start) and _LEANING.match(self.text, self._next(at)) is not None
+
+    def _qualified(self, at: int, start: int) -> bool:
+        """Tell whether the next sentence takes back a part of this one."""
+        return self._goes_on(at, start) and _BUT.match(self.text, self._next(at)) is not None
+
+    def _goes_on(self, at: int, start: int) -> bool:
+        if at + 1 >= len(self.spans) or self._parted(at):
+            return False
+        follows = self.spans[at + 1][1]
+        return follows - start <= _LONGEST_ITEM and self.text[follows - 1] != ":"
 
 
-def _explains(text: str, start: int, end: int, following: tuple[int, int]) -> bool:
-    return (
-        following[1] - start <= _LONGEST_ITEM
-        and _BLANK.search(text, end, following[0]) is None
-        and _LEANING.match(text, *following) is not None
-    )
+def _term(defined: re.Match[str] | None) -> str:
+    term = (defined["term"] or defined["above"]) if defined else ""
+    return " ".join(term.split()) if len(term.split()) <= _LONGEST_TITLE // 2 else ""
+
+
+def _even(text: str) -> str:
+    """Take away the space that all lines of a piece of code begin with."""
+    return textwrap.dedent(text).strip("\n").rstrip()
 
 
 def _fences(text: str) -> list[Span]:
@@ -117,31 +316,3 @@ def _fences(text: str) -> list[Span]:
     if opened is not None:
         found.append(Span(opened.start(), len(text)))
     return found
-
-
-def _code(
-    text: str, fence: Span, spans: Sequence[tuple[int, int]], own: range, lead: str
-) -> list[Unit]:
-    """Take a fenced block whole, or, when it is long, its paragraphs one by one."""
-    begin = text.find("\n", fence.start, fence.end) + 1
-    closing = text.rfind("\n", begin, fence.end)
-    stop = closing if closing > begin and _FENCE.match(text, closing + 1) else fence.end
-    if not begin or not text[begin:stop].strip():
-        return []
-    borders = [begin, *(match.end() for match in _BLANK_LINES.finditer(text, begin, stop)), stop]
-    if stop - begin <= LONGEST // 2:
-        borders = [begin, stop]
-    made = []
-    for a, b in pairwise(borders):
-        parts = tuple(i for i in own if spans[i][0] < b and a < spans[i][1])
-        if text[a:b].strip() and b - a <= LONGEST:
-            made.append(Unit(a, a + len(text[a:b].rstrip()), "code", parts or (own[0],), lead))
-    return made
-
-
-def _listed(text: str, spans: Sequence[tuple[int, int]], at: int) -> int:
-    """Find the last of the list items that follow the sentence `at`; itself without any."""
-    last = at
-    while last + 1 < len(spans) and _LIST_ITEM.match(text, *spans[last + 1]):
-        last += 1
-    return last

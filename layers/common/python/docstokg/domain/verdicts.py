@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Verdict
-from docstokg.domain import consistency
+from docstokg.domain import consistency, tables
 from docstokg.domain.citations import strip_markers
 from docstokg.domain.claims import Alignment, align, features, is_stated, read_claim
 from docstokg.domain.contradictions import (
@@ -281,8 +281,16 @@ def _pair_held(identifier: str, label: str, headed: Sequence[str]) -> bool:
 def _is_quoted(claim: str, passages: Sequence[Passage]) -> bool:
     plain = _quotable(claim).strip(" .!?\"'\u201c\u201d\u2026")
     return len(plain) > 0 and any(
-        f" {plain}" in f" {_quotable(passage.text)}" for passage in passages
+        f" {plain}" in f" {_quotable(text)}" for passage in passages for text in _readings(passage)
     )
+
+
+def _readings(passage: Passage) -> tuple[str, ...]:
+    """Return a passage as it stands, and each row of its tables as it is read aloud."""
+    if "|" not in passage.text:
+        return (passage.text,)
+    sentences = [passage.text[start:end] for start, end in sentence_spans(passage.text)]
+    return (passage.text, *tables.readings(sentences))
 
 
 def _quotable(text: str) -> str:

@@ -1,0 +1,141 @@
+"""The built-in model: rows, definitions, options and comparisons are answers; nothing else is."""
+
+import pytest
+
+from docstokg.contracts.state import Block
+from docstokg.domain import extractive, tables
+from docstokg.domain.notices import ABSTENTION
+from docstokg.domain.sentences import sentence_spans
+from docstokg.usecases.check_answer import check_answer
+
+LIMITS = """| step | asks for at most, s | keeps back |
+|---|---|---|
+| retrieve | 3.0 | 0.25 |
+| expand | 1.5 | 0.3 |
+| empty | | |
+"""
+WORDS = """| plan | what validate decided for all later steps |
+| pool | everything retrieval found, at most 220 |
+"""
+KINDS = """Simple seizure (HP:1): A seizure that lasts a few minutes and does not come back.
+
+Complex seizure (HP:2): A seizure of more than a quarter of an hour, or one that comes back.
+
+Both kinds of seizure frighten parents who see them for the first time.
+"""
+MANUAL = """OPTIONS
+       -p pid
+       --attach=pid
+              Attach to the process with this ID and begin to trace it. The trace ends at
+              a keyboard interrupt. The process goes on to run after that.
+"""
+NOTES = """Undo a commit and do it again
+
+               $ tool reset --soft HEAD^
+               $ tool commit
+
+Nothing else is changed by that.
+"""
+
+
+def block(text: str, cosine: float = 0.3, rank: int = 1, name: str = "notes.md") -> Block:
+    spans = sentence_spans(text)
+    return Block(
+        rank=rank,
+        uuid=f"u{rank}",
+        text=text,
+        document_name=name,
+        relevance=1,
+        sentences=spans,
+        cosines=(cosine,) * len(spans),
+    )
+
+
+def answer(query: str, *blocks: Block) -> str:
+    return extractive.answer(query, blocks, 512)
+
+
+def test_a_row_is_read_with_the_names_of_its_columns() -> None:
+    said = answer("How long may the expand step take?", block(LIMITS))
+    assert said == "expand: asks for at most, s: 1.5; keeps back: 0.3 [1]."
+
+
+def test_a_row_without_its_head_still_says_what_its_first_cell_is() -> None:
+    said = answer("What is a pool?", block(WORDS, 0.1))
+    assert said == "pool: everything retrieval found, at most 220 [1]."
+
+
+def test_a_row_that_is_read_aloud_counts_as_quoted() -> None:
+    given = block(LIMITS)
+    checked = check_answer(answer("How long may the expand step take?", given), [given])
+    assert checked.grounding is not None
+    assert [s.verdict for s in checked.grounding.sentences] == ["supported"]
+    assert checked.grounding.sentences[0].support == 1.0
+    changed = check_answer("expand: asks for at most, s: 2.5; keeps back: 0.3 [1].", [given])
+    assert changed.grounding is not None
+    assert changed.grounding.sentences[0].verdict != "supported"
+
+
+def test_rows_without_a_value_and_lines_that_are_no_rows_say_nothing() -> None:
+    assert tables.readings(["| empty | | |", "no row", "|---|---|", "| only |"]) == ()
+    assert tables.row("| a | b \\| c |", ()) == "a: b | c"
+
+
+@pytest.mark.parametrize(
+    ("query", "term"),
+    [
+        ("What is a pool?", {"pool"}),
+        ("What does degraded reason mean?", {"degrad", "reason"}),
+        ("define seizure", {"seizur"}),
+        ("How long may a step take?", set()),
+        ("What are the signs and the first treatment of it?", set()),
+    ],
+)
+def test_what_a_question_wants_explained(query: str, term: set[str]) -> None:
+    assert extractive.asked_term(query) == term
+
+
+def test_only_a_line_about_the_term_itself_defines_it() -> None:
+    spans = sentence_spans(WORDS)
+    assert extractive.defines(frozenset({"pool"}), WORDS, spans)
+    assert not extractive.defines(frozenset({"retrieval"}), WORDS, spans)
+    glossary = "**Pool**: all that was found.\n**Plan**: what was decided."
+    assert extractive.defines(frozenset({"pool"}), glossary, sentence_spans(glossary))
+
+
+def test_a_difference_is_one_quotation_of_each_side() -> None:
+    said = answer("What is the difference between simple and complex seizures?", block(KINDS, 0.6))
+    assert said.startswith("Simple seizure (HP:1): A seizure that lasts a few minutes")
+    assert "Complex seizure (HP:2):" in said
+    assert "frighten" not in said
+
+
+def test_what_an_option_does_stands_with_its_names() -> None:
+    said = answer("Can I trace a process that goes on to run?", block(MANUAL, 0.5))
+    assert said.startswith("-p pid --attach=pid Attach to the process")
+    assert "goes on to run" in said
+
+
+def test_commands_of_plain_text_are_code_under_their_title() -> None:
+    said = answer("How do I undo my last commit?", block(NOTES, 0.5, name="tool.txt"))
+    assert said == (
+        "Undo a commit and do it again [1]:\n\n```\n$ tool reset --soft HEAD^\n$ tool commit\n```\n"
+    )
+
+
+def test_of_two_sentences_alike_the_shorter_answers() -> None:
+    short = "The lamp lasts about nine years."
+    long = (
+        "Besides frame, handle, wheels, saddle, brakes, chain, pedals, cables, mirrors and bell, "
+        "which differ between models and markets, the lamp lasts about nine years."
+    )
+    assert answer("How long does the lamp last?", block(f"{long} {short}", 0.5)).startswith(
+        short[:-1]
+    )
+
+
+def test_a_short_question_with_a_word_that_stands_nowhere_is_not_answered() -> None:
+    signs = "Signs of epilepsy are seizures in 19 of 19 patients and fatigue in 3 of 19 patients."
+    assert answer("How is epilepsy treated?", block(signs, 0.47)) == ABSTENTION
+    treated = "Epilepsy is treated with medicine that prevents seizures."
+    assert answer("How is epilepsy treated?", block(treated, 0.47)) != ABSTENTION
