@@ -25,6 +25,7 @@ from infra.tracequeue import TraceQueue
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
+HEALTH_KEEP_S = "10"  # its route is open: what it costs must not depend on who calls it
 METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.emf_metrics writes there
 
 
@@ -275,6 +276,8 @@ class Functions(Construct):
                 "DOCSTOKG_JWT_NAMESPACES_CLAIM": environment.tokens.namespaces_claim,
                 "DOCSTOKG_JWT_GROUPS_CLAIM": environment.tokens.groups_claim,
             }
+        if spec.name == "health":
+            values["DOCSTOKG_HEALTH_KEEP_S"] = HEALTH_KEEP_S
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
         if mine := secrets.of(spec.uses):

@@ -1,18 +1,25 @@
 """Moves the state machine's traffic by hand: `make promote ENV=prod PERCENT=10`, then 50, then 100.
 
 A deployment preference shifts by itself in equal steps; this is for 10 %, 50 %, 100 % at one's own
-pace, and for going back. It touches the alias only, so a running request never mixes versions.
+pace, and for going back. It watches the alarms for a while, and goes back when one fires. Only the
+alias is touched, so a running request never mixes versions.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from infra.settings import Environment, environment
 from infra.specs import ROLLBACK_ALARMS
+
+WATCH_MINUTES = 12.0
+"""Two periods of the alarms, and what CloudWatch needs to decide."""
+LOOK_EVERY_S = 15.0
 
 Weights = list[dict[str, Any]]
 
@@ -62,6 +69,28 @@ def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
     return routing
 
 
+def watch(
+    name: str,
+    minutes: float,
+    states: Any,
+    cloudwatch: Any,
+    wait: Callable[[float], object] = time.sleep,
+) -> list[str]:
+    """Look at the rollback alarms until `minutes` are over; going back when one fires.
+
+    Gives the names of those that fired: none when the traffic stays. `wait`: for so many seconds.
+    """
+    ours = environment(name)
+    alarms = [f"docstokg-{ours.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
+    for _ in range(max(1, math.ceil(minutes * 60 / LOOK_EVERY_S))):
+        wait(LOOK_EVERY_S)
+        found = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
+        if bad := firing(found, alarms):
+            promote(name, 0, states, cloudwatch)
+            return bad
+    return []
+
+
 def _machine(states: Any, name: str) -> str:
     for page in states.get_paginator("list_state_machines").paginate():
         for machine in page["stateMachines"]:
@@ -71,25 +100,28 @@ def _machine(states: Any, name: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """`python -m infra.promote ENV PERCENT`."""
+    """`python -m infra.promote ENV PERCENT [--watch MINUTES]`."""
     import boto3
 
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("environment")
     parser.add_argument("percent", type=int)
+    told = "minutes to watch the alarms for, and go back when one fires"
+    parser.add_argument("--watch", type=float, default=WATCH_MINUTES, help=told)
     options = parser.parse_args(arguments)
-    session = boto3.session.Session(region_name=environment(options.environment).region)
+    name, percent = options.environment, options.percent
+    session = boto3.session.Session(region_name=environment(name).region)
+    clients = session.client("stepfunctions"), session.client("cloudwatch")
     try:
-        routing = promote(
-            options.environment,
-            options.percent,
-            session.client("stepfunctions"),
-            session.client("cloudwatch"),
-        )
+        routing = promote(name, percent, *clients)
     except ValueError as exc:
         raise SystemExit(str(exc)) from exc
     for share in routing:
         sys.stdout.write(f"{share['weight']:>3} %  {share['stateMachineVersionArn']}\n")
+    if percent > 0 and options.watch > 0:
+        sys.stdout.write(f"watching for {options.watch:g} minutes\n")
+        if bad := watch(name, options.watch, *clients):
+            raise SystemExit(f"gone back to the version before: {', '.join(bad)} fired")
 
 
 if __name__ == "__main__":

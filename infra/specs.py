@@ -44,7 +44,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("synthesize", 1769, "model"),
     _spec("respond", 1769, "index", "embedder", "cache", "trace"),
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags"),
-    _spec("check", 1769, "index", "graph", "embedder", "circuit"),
+    _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags"),
     _spec("mcp", 1024, "workflow", "cursor"),
     _spec("health", 512, "index", "graph"),
     _spec("authorize", 512, "tokens"),

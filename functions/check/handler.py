@@ -6,6 +6,7 @@ from docstokg.contracts.envelope import Envelope
 from docstokg.domain import time_budget
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import ONTOLOGY
+from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.check.check import ConsistencyCheck, check
@@ -15,18 +16,20 @@ def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
     embedder = wiring.embedder()
-    consistency = _against_graph(wiring) if wiring.settings.kg_enabled else None
+    consistency = _against_graph(wiring)
     begin = beginning(wiring.telemetry, min(time_budget.CHECK_S, wiring.settings.max_timeout_s))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        envelope = Envelope.model_validate(event)
         reply = check(
-            Envelope.model_validate(event),
+            envelope,
             begin=begin,
             index=index,
             embedder=embedder,
             compare=lambda call, time_s: Comparison(call, embedder, time_s),
-            consistency=consistency,
+            consistency=consistency if wiring.current_settings().kg_enabled else None,
         )
+        tell_refusal(wiring.telemetry, envelope, reply)
         return reply.model_dump(mode="json")
 
     return handler

@@ -1,5 +1,7 @@
 """Entry point of `GET /v1/health`."""
 
+import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -8,7 +10,10 @@ from functions.health.health import Check, health
 
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; models count as up when they are installed and configured."""
+    """Make the handler; what it says is at most `health_keep_s` old.
+
+    Nobody has to say who asks: without that each call would be one to every store.
+    """
     workers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="health")
     index, graph = wiring.search_index(), wiring.knowledge_graph()
     checks: dict[str, Check | None] = {
@@ -16,8 +21,15 @@ def build(wiring: Wiring) -> Handler:
         "graph": graph.info if wiring.settings.kg_enabled else None,
     }
 
+    kept: dict[str, Any] = {}
+    kept_until = -math.inf
+
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return health(checks, workers, wiring.telemetry).model_dump(mode="json")
+        nonlocal kept, kept_until
+        if time.monotonic() >= kept_until:
+            kept = health(checks, workers, wiring.telemetry).model_dump(mode="json")
+            kept_until = time.monotonic() + wiring.settings.health_keep_s
+        return kept
 
     return handler
 

@@ -40,18 +40,34 @@ def recall(
     except DocsToKGError as exc:
         run.log("cache", exc)
         return Recalled()
+    run.telemetry.count("rag_cache_hits_total", hit=str(found is not None).lower())
     if found is None:
         return Recalled(cache=place)
     request_hash, body = found
     if request_hash != place.request_hash:
         detail = "This cache_key was used for another request; choose a new one."
         refused = problem_reply(409, "cache_key_reused", detail, plan.request_id)
+        run.telemetry.count("rag_requests_total", route=plan.route, status="409")
+        run.telemetry.count("rag_refused_requests_total", code="cache_key_reused")
+        run.telemetry.log(
+            "INFO", "refused", request_id=plan.request_id, status=409, code="cache_key_reused"
+        )
         return Recalled(reply=refused)
     response = json.loads(body)
     if response.get("diagnostics") is not None:
         response["diagnostics"]["cache_hit"] = True
     text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
     run.telemetry.count("rag_requests_total", route=plan.route, status="200")
+    run.telemetry.log(
+        "INFO",
+        "request",
+        request_id=plan.request_id,
+        route=plan.route,
+        namespace=plan.namespace,
+        status=200,
+        cache_hit=True,
+        total_ms=round(run.clock() * 1000 - plan.started_ms, 1),
+    )
     return Recalled(reply=Reply(statusCode=200, body=text))
 
 

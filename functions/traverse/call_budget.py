@@ -1,6 +1,5 @@
 """How many walks one caller may start in a minute: in this process, and where a table counts."""
 
-import hashlib
 import threading
 from collections import OrderedDict, deque
 
@@ -8,14 +7,10 @@ from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import CallCounter
+from docstokg.usecases.refusals import caller_hash
 
 WINDOW_S = 60
 MAX_CALLERS = 10_000
-
-
-def caller_hash(caller: str) -> str:
-    """Name a caller where names must not stand: logs, the shared table."""
-    return hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class CallBudget:

@@ -6,6 +6,7 @@ from typing import Any
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.state import Grounded
 from docstokg.domain import time_budget
+from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import Run, beginning
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.traverse.call_budget import CallBudget
@@ -37,13 +38,15 @@ def build(wiring: Wiring) -> Handler:
                 "degraded": list(run.degraded),
                 "reply": shown if refused else None,
             }
+        envelope = Envelope.model_validate(event)
         reply = traverse(
-            Envelope.model_validate(event),
+            envelope,
             begin=begin,
             walk=walk,
             budget=budget,
             enabled=wiring.current_settings().feature_traversal_tool,
         )
+        tell_refusal(wiring.telemetry, envelope, reply)
         return reply.model_dump(mode="json")
 
     return handler

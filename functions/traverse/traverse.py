@@ -36,8 +36,9 @@ from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
+from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
-from functions.traverse.call_budget import CallBudget, caller_hash
+from functions.traverse.call_budget import CallBudget
 from functions.traverse.view_cursor import PREFIX, VIEW_FRONTIER, read_cursor, write_cursor
 from functions.traverse.walk import LABELS, WalkRequest, WalkResult
 

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from docstokg.contracts.envelope import Envelope
+from docstokg.usecases.refusals import tell_refusal
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.validate.validate import Rules, validate
 
@@ -20,6 +21,8 @@ def build(wiring: Wiring) -> Handler:
             started_at=str(event.get("started_at", "")),
             now_ms=time.time() * 1000,
         )
+        if validated.reply is not None:
+            tell_refusal(wiring.telemetry, envelope, validated.reply)
         return validated.model_dump(mode="json")
 
     return handler

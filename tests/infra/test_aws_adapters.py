@@ -307,6 +307,10 @@ def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Agent)
     assert wiring.current_settings().kg_2hop_enabled is False
     fresh = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
     unknowing = Wiring(Settings(appconfig="a/e/p"), made={"flags": fresh})
+    # Somebody may have switched it off: nobody knows before the agent has answered once.
+    assert unknowing.current_settings().kg_2hop_enabled is False
+    assert unknowing.current_settings().kg_enabled is False
+    agent.answer = (200, json.dumps({"KG_ENABLED": True, "KG_2HOP_ENABLED": True}).encode())
     assert unknowing.current_settings().kg_2hop_enabled is True
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.promote import firing, promote, weights
+from infra.promote import LOOK_EVERY_S, firing, promote, watch, weights
 from infra.specs import ROLLBACK_ALARMS
 
 MACHINE = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-prod"
@@ -149,3 +149,37 @@ def test_alarms_are_asked_by_the_names_the_template_gives_them(stubs: tuple[Any,
         then(states)
         states.stub.add_response("update_state_machine_alias", {"updateDate": 0})
         assert promote("prod", 10, states, cloudwatch) == weights([NEW, OLD], 10)
+
+
+def looked(cloudwatch: Any, state: str) -> None:
+    names = [f"docstokg-prod-{name}" for name in ROLLBACK_ALARMS]
+    found = {"MetricAlarms": [alarm(name, state) for name in names]}
+    cloudwatch.stub.add_response("describe_alarms", found, {"AlarmNames": names})
+
+
+def test_an_alarm_that_fires_while_it_is_watched_takes_the_traffic_back(
+    stubs: tuple[Any, Any],
+) -> None:
+    states, cloudwatch = stubs
+    for state in ("OK", "OK", "ALARM"):
+        looked(cloudwatch, state)
+    then(states)
+    states.stub.add_response(
+        "update_state_machine_alias",
+        {"updateDate": 0},
+        {
+            "stateMachineAliasArn": f"{MACHINE}:live",
+            "routingConfiguration": weights([NEW, OLD], 0),
+        },
+    )
+    waited: list[float] = []
+    bad = watch("prod", 10, states, cloudwatch, waited.append)
+    assert len(bad) == len(ROLLBACK_ALARMS)
+    assert waited == [LOOK_EVERY_S] * 3
+
+
+def test_traffic_stays_where_nothing_fires(stubs: tuple[Any, Any]) -> None:
+    states, cloudwatch = stubs
+    for _ in range(4):
+        looked(cloudwatch, "OK")
+    assert watch("prod", 1, states, cloudwatch, lambda _: None) == []

@@ -14,6 +14,8 @@ PRIVATE_FIELDS = ("query", "snippets", "answer")
 
 METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
     "rag_requests_total": ("counter", ("route", "status"), "requests answered"),
+    "rag_refused_requests_total": ("counter", ("code",), "requests refused before any work"),
+    "rag_cache_hits_total": ("counter", ("hit",), "requests with a cache_key, by what was found"),
     "rag_request_latency_seconds": ("histogram", ("route",), "whole execution"),
     "rag_step_latency_seconds": ("histogram", ("step",), "one step or one external call"),
     "rag_budget_chunks_used": ("histogram", (), "citations returned"),
@@ -63,6 +65,14 @@ def _to_stderr(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
+class Segments(Protocol):
+    """Where the parts of a trace go: X-Ray in AWS."""
+
+    def record(self, name: str, started: float, ended: float, outcome: str) -> None:
+        """Tell of one part; epoch seconds, `outcome` "ok" or the kind of the error."""
+        ...
+
+
 class Telemetry:
     """The one object through which steps and adapters report."""
 
@@ -72,8 +82,10 @@ class Telemetry:
         write: Callable[[str], None] = _to_stderr,
         level: str = "INFO",
         reveal: bool = False,
+        segments: Segments | None = None,
     ) -> None:
         self._sink = sink or Discarded()
+        self._segments = segments
         self._write = write
         self._threshold = LEVELS.index(level)
         self._reveal = reveal
@@ -101,7 +113,7 @@ class Telemetry:
 
     @contextmanager
     def span(self, name: str, **fields: object) -> Iterator[None]:
-        """Time one step or external call: a metric always, a line at DEBUG."""
+        """Time one step or external call: metric and trace always, a line at DEBUG."""
         started = time.perf_counter()
         outcome = "ok"
         try:
@@ -112,6 +124,9 @@ class Telemetry:
             raise
         finally:
             seconds = time.perf_counter() - started
+            if self._segments is not None:
+                now = time.time()
+                self._segments.record(name, now - seconds, now, outcome)
             self.count("rag_step_latency_seconds", seconds, step=name)
             self.log(
                 "DEBUG", "span", span=name, ms=round(seconds * 1000, 2), outcome=outcome, **fields

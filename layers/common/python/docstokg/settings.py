@@ -213,6 +213,9 @@ class OperationSettings(Contract):
     process_dir: str | None = Field(
         None, description="what the processes of one server share; set by `serve --workers`"
     )
+    health_keep_s: float = Field(
+        0.0, ge=0, description="seconds a state of health is told again before it is asked anew"
+    )
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
     secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
     metrics: Literal["off", "emf"] = Field("off", description="emf writes CloudWatch metrics")

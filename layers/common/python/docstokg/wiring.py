@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from docstokg.contracts.language_models import ModelAccess, facts_table
 from docstokg.errors import DocsToKGError, Misconfigured, Refused, cause
-from docstokg.observability import MetricSink, Telemetry
+from docstokg.observability import MetricSink, Segments, Telemetry
 from docstokg.ports import (
     CallCounter,
     Converter,
@@ -41,6 +41,8 @@ from docstokg.settings import SECRETS, UNPREFIXED, Settings
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
 FLAGS_TIME_S = 0.05
+FIRST_FLAGS_TIME_S = 0.5
+"""The agent fetches while the sandbox starts; its first answer may be on its way."""
 WARM_TIME_S = 6.0
 RESTORE_TIME_S = 3.0
 """Lambda gives the hooks after a restore 10 s, of which secrets may take 5."""
@@ -74,7 +76,10 @@ class Wiring:
         """`made`: ports given by a test or another composition, by factory name."""
         self.settings = settings
         self.telemetry = telemetry or Telemetry(
-            _metric_sink(settings), level=settings.log_level, reveal=settings.rag_log_snippets
+            _metric_sink(settings),
+            level=settings.log_level,
+            reveal=settings.rag_log_snippets,
+            segments=_segments(settings),
         )
         self._made: dict[str, object] = dict(made or {})
         self._lock = threading.RLock()
@@ -425,18 +430,23 @@ class Wiring:
         return self.settings.max_timeout_s + CALL_MARGIN_S
 
     def current_settings(self) -> Settings:
-        """Give the settings under the flags in force; the last known ones while they are gone."""
+        """Give the settings under the flags in force; the last known ones while they are gone.
+
+        Until the agent has answered once nobody knows what is switched off, so everything that
+        can be is: a kill switch that waits for an answer is none.
+        """
         if self.settings.appconfig is None:
             return self.settings
         from docstokg.adapters.appconfig_flags import AppConfigFlags
 
         path = self.settings.appconfig
         source = self._once("flags", lambda: AppConfigFlags(path))
+        known_once = self._flagged is not self.settings
         try:
-            flags = source.current(FLAGS_TIME_S)
+            flags = source.current(FLAGS_TIME_S if known_once else FIRST_FLAGS_TIME_S)
             known = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
             with self._lock:
-                if known != self._flags:
+                if known != self._flags or not known_once:
                     self._flagged = Settings.model_validate(self.settings.model_dump() | known)
                     self._flags = known
         except DocsToKGError as exc:
@@ -444,6 +454,10 @@ class Wiring:
         except ValueError as exc:
             # A wrong flag's message holds its value, which may be anything.
             self.telemetry.log("WARNING", "flags_unavailable", kind=type(exc).__name__)
+        if self._flagged is self.settings:
+            switches = [name.lower() for name in UNPREFIXED if name != "RAG_LOG_SNIPPETS"]
+            off = {name: False for name in switches if getattr(self.settings, name) is True}
+            return self.settings.model_copy(update=off)
         return self._flagged
 
     @once
@@ -514,6 +528,14 @@ def _metric_sink(settings: Settings) -> MetricSink | None:
     from docstokg.adapters.emf_metrics import EmfSink
 
     return EmfSink(settings.environment)
+
+
+def _segments(settings: Settings) -> Segments | None:
+    if settings.metrics == "off":
+        return None
+    from docstokg.adapters.xray import XRay
+
+    return XRay() if XRay.present() else None
 
 
 def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:

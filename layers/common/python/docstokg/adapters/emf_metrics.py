@@ -4,16 +4,19 @@ from collections.abc import Mapping
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from docstokg.observability import METRICS
+
 NAMESPACE = "DocsToKG"
-DIMENSIONS = ("reason", "mode", "dependency")
+DIMENSIONS = ("reason", "mode", "dependency", "hit", "step", "template", "code")
 
 
 class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
     Of the labels only those in DIMENSIONS become dimensions too: each combination is a metric
-    that costs money, and nobody alarms on a route's status. What has such a label is counted
-    once more without it, because an alarm cannot sum over all reasons.
+    that costs money, and nobody alarms on a route's status. A counter with such a label is counted
+    once more without it, because an alarm cannot sum over all reasons; a histogram is not, since
+    the mean of an embedding and a model's answer says nothing.
     """
 
     def __init__(self, environment: str) -> None:
@@ -24,7 +27,8 @@ class EmfSink:
         """Keep one value until `flush`."""
         chosen = tuple(sorted((k, v) for k, v in labels.items() if k in DIMENSIONS))
         unit = MetricUnit.Seconds if name.endswith("_seconds") else MetricUnit.Count
-        for dimensions in {(), chosen}:
+        summed = METRICS[name][0] == "counter"
+        for dimensions in {(), chosen} if summed else {chosen}:
             self._metrics(dimensions).add_metric(name=name, unit=unit, value=value)
 
     def _metrics(self, dimensions: tuple[tuple[str, str], ...]) -> EphemeralMetrics:
