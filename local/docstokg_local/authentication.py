@@ -2,15 +2,19 @@
 
 import hmac
 import json
+import threading
+import time
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.model import Contract
-from docstokg.errors import Misconfigured
+from docstokg.errors import Misconfigured, cause
+from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 
+FRESH_S = 1.0
 EVERYBODY = Caller(sub="local", namespaces=("*",), groups=("*",), load=("*",))
 
 
@@ -24,22 +28,64 @@ class KeyHolder(Contract):
 
 
 class Authentication:
-    """Maps an `X-Api-Key` to a caller; the file is read once, at start."""
+    """Maps an `X-Api-Key` to a caller; a changed keys file counts within `FRESH_S`.
 
-    def __init__(self, settings: Settings) -> None:
-        self._keys: dict[str, Caller] | None = None
-        if settings.auth == "keys":
-            self._keys = _read(settings.keys_file)
+    A file that cannot be read any more lets nobody in until it can: a key taken out of it must
+    not live on because of a slip of the pen. At the start it is `Misconfigured`.
+    """
+
+    def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
+        self._file = settings.keys_file if settings.auth == "keys" else None
+        self._open = settings.auth != "keys"
+        self._telemetry = telemetry
+        self._lock = threading.Lock()
+        self._keys: dict[str, Caller] = {}
+        if not self._open:
+            self._mark = _mark(self._file)
+            self._keys = _read(self._file)
+            self._looked = time.monotonic()
 
     def caller(self, key: str | None) -> Caller | None:
         """Give the caller, or None when a key is needed and this one is not known."""
-        if self._keys is None:
+        if self._open:
             return EVERYBODY
         found = None
-        for known, caller in self._keys.items():
+        for known, caller in self._current().items():
             if key is not None and hmac.compare_digest(known.encode(), key.encode()):
                 found = caller
         return found
+
+    def _current(self) -> dict[str, Caller]:
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked >= FRESH_S:
+                self._looked, mark = now, _mark(self._file)
+                if mark != self._mark:
+                    self._mark = mark
+                    self._keys = self._reread()
+            return self._keys
+
+    def _reread(self) -> dict[str, Caller]:
+        try:
+            keys = _read(self._file)
+        except Misconfigured as broken:
+            if self._telemetry is not None:
+                self._telemetry.log("ERROR", "keys_file_not_read", **cause(broken))
+            return {}
+        if self._telemetry is not None:
+            self._telemetry.log("INFO", "keys_file_read", keys=len(keys))
+        return keys
+
+
+def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
+    """Tell one state of the file from another; None when there is none."""
+    if keys_file is None:
+        return None
+    try:
+        found = Path(keys_file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _read(keys_file: str | None) -> dict[str, Caller]:

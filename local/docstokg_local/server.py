@@ -86,7 +86,7 @@ def application(
     wiring = wiring or Wiring(
         settings, Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
     )
-    authentication = Authentication(settings)
+    authentication = Authentication(settings, wiring.telemetry)
     workflow = LocalWorkflow(wiring)
     check_health = health.build(wiring)
     check_draft = check.build(wiring)

@@ -1,0 +1,81 @@
+"""Keys are those of the file as it is now, not as it was at the start."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.errors import Misconfigured
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg_local import authentication
+from docstokg_local.authentication import Authentication
+from docstokg_local.prometheus import PrometheusSink
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Callable[..., Path]:
+    file = tmp_path / "keys.json"
+
+    def written(**holders: Any) -> Path:
+        file.write_text(json.dumps(holders), "utf-8")
+        return file
+
+    return written
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    clock = [1000.0]
+    monkeypatch.setattr(authentication.time, "monotonic", lambda: clock[0])
+
+    def passes(seconds: float) -> None:
+        clock[0] += seconds
+
+    return passes
+
+
+def opened(file: Path, lines: list[str]) -> Authentication:
+    telemetry = Telemetry(PrometheusSink(), lines.append, level="INFO")
+    return Authentication(Settings(auth="keys", keys_file=str(file)), telemetry)
+
+
+def test_a_key_taken_out_of_the_file_is_nobody_a_second_later(
+    keys: Callable[..., Path], now: Callable[[float], None]
+) -> None:
+    found = opened(keys(red={"sub": "r"}, blue={"sub": "b"}), [])
+    assert found.caller("red") is not None
+    keys(blue={"sub": "b", "groups": ["staff"]})
+    now(authentication.FRESH_S)
+    assert found.caller("red") is None
+    blue = found.caller("blue")
+    assert blue is not None
+    assert blue.groups == ("staff",)
+
+
+def test_a_broken_file_lets_nobody_in_until_it_is_mended(
+    keys: Callable[..., Path], now: Callable[[float], None]
+) -> None:
+    lines: list[str] = []
+    file = keys(scarlet={"sub": "r"})
+    found = opened(file, lines)
+    file.write_text("{", "utf-8")
+    now(authentication.FRESH_S)
+    assert found.caller("scarlet") is None
+    now(authentication.FRESH_S)
+    assert found.caller("scarlet") is None
+    assert [json.loads(line)["event"] for line in lines] == ["keys_file_not_read"]
+    assert "scarlet" not in lines[0]
+    keys(scarlet={"sub": "r"})
+    now(authentication.FRESH_S)
+    assert found.caller("scarlet") is not None
+    file.unlink()
+    now(authentication.FRESH_S)
+    assert found.caller("scarlet") is None
+
+
+def test_a_server_does_not_start_without_its_keys(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="KEYS_FILE"):
+        opened(tmp_path / "absent.json", [])
