@@ -9,6 +9,7 @@ from pathlib import Path
 import docx
 import pytest
 from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, NameObject
 
 from docstokg.adapters import conversion_child
 from docstokg.adapters.conversion import ChildConverter
@@ -145,6 +146,32 @@ def test_pdf_pages_are_kept(child, tmp_path):
         (1, "First page.", "Guide"),
         (2, "Second page.", "Guide"),
     ]
+
+
+CMAP = b"""/CIDInit /ProcSet findresource begin begincmap
+1 begincodespacerange <00> <FF> endcodespacerange
+1 beginbfrange <41> <5A> <0061> endbfrange
+1 beginbfchar <21> <03A9> endbfchar
+endcmap end"""
+
+
+def test_a_pdf_as_programs_write_it_is_read(tmp_path):
+    """Packed streams, a font with a table of its own: a fresh process meets them once limited."""
+    writer = PdfWriter(clone_from=io.BytesIO(pdf(["OIL THE PUMP!"])))
+    table = DecodedStreamObject()
+    table.set_data(CMAP)
+    for page in writer.pages:
+        page.compress_content_streams()
+        font = page["/Resources"]["/Font"]["/F1"]
+        font[NameObject("/ToUnicode")] = writer._add_object(table.flate_encode())
+    out = io.BytesIO()
+    writer.write(out)
+    fresh = ChildConverter()
+    try:
+        _, chunks = read(fresh, tmp_path / "a.pdf", out.getvalue())
+    finally:
+        fresh.close()
+    assert [(c.page, c.text) for c in chunks] == [(1, "oil the pumpΩ")]
 
 
 def test_a_csv_row_is_a_passage_with_its_columns_names(child, tmp_path):

@@ -369,8 +369,8 @@ const TYPES = { md: "text/markdown", txt: "text/plain", html: "text/html", htm: 
 async function upload(event) {
   event.preventDefault();
   const say = (text) => { $("upload-status").textContent = text; };
+  const documents = [];
   try {
-    const documents = [];
     for (const file of $("files").files) {
       const bytes = new Uint8Array(await file.arrayBuffer());
       documents.push({ doc_id: file.name, content: base64(bytes), media_type: TYPES[file.name.split(".").pop().toLowerCase()] ?? (file.type || "text/plain") });
@@ -380,15 +380,19 @@ async function upload(event) {
     await follow(job_id);
     await showDocuments();
   } catch (problem) {
-    say(`${problem.title ?? "The files could not be read"}. ${problem.detail ?? ""}`);
+    const named = (problem.errors ?? []).map((one) => documents[Number(/\[(\d+)\]/.exec(one.path)?.[1])]?.doc_id).filter(Boolean);
+    if (problem.status === 409) say(`Loaded already: ${named.join(", ")}. Tick “replace documents of the same name” to put the new ones in their place.`);
+    else say(`${problem.title ?? "The files could not be read"}. ${problem.detail ?? ""}`);
   }
 }
 
 async function follow(job) {
   for (;;) {
-    const { state: now, loaded, rejected } = await call("GET", `v1/jobs/${encodeURIComponent(job)}`);
+    const { state: now, loaded, removed, rejected, reason } = await call("GET", `v1/jobs/${encodeURIComponent(job)}`);
     const losses = rejected.map((one) => `${one.doc_id}: ${one.reason}`).join("; ");
-    $("upload-status").textContent = `${now}${loaded ? `, ${loaded} loaded` : ""}${losses ? `, rejected ${losses}` : ""}`;
+    const words = { queued: "Waiting for its turn…", running: "At work…", done: "Done", failed: "It failed" }[now] ?? now;
+    const counted = [loaded ? `${loaded} loaded` : "", removed ? `${removed} removed` : "", losses ? `not loaded: ${losses}` : "", reason ?? ""].filter(Boolean);
+    $("upload-status").textContent = counted.length ? `${words}: ${counted.join(", ")}` : words;
     if (now === "done" || now === "failed") return;
     await new Promise((resolve) => { setTimeout(resolve, 700); });
   }

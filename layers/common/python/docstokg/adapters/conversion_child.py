@@ -31,7 +31,7 @@ _NAMES = (
     "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp437 cp850 cp932 cp949 cp950"
     " latin_1 iso8859_2 iso8859_5 iso8859_7 iso8859_9 iso8859_15 koi8_r koi8_u mac_roman"
     " mac_cyrillic utf_16 utf_16_le utf_16_be utf_32 utf_32_le utf_32_be shift_jis euc_jp"
-    " gb18030 gb2312 gbk big5 euc_kr ascii"
+    " gb18030 gb2312 gbk big5 euc_kr ascii charmap"
 )
 _ENCODINGS = _NAMES.split()
 
