@@ -3,7 +3,10 @@
 import time
 from typing import Any
 
+from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Envelope
+from docstokg.contracts.state import Validated
+from docstokg.usecases.chat import error_reply
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.validate.validate import Rules, validate
@@ -23,6 +26,8 @@ def build(wiring: Wiring) -> Handler:
         )
         if validated.reply is not None:
             tell_refusal(wiring.telemetry, envelope, validated.reply)
+            if envelope.route in CHAT_ROUTES:
+                validated = Validated(reply=error_reply(validated.reply))
         return validated.model_dump(mode="json")
 
     return handler

@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from typing import Literal
 
-from docstokg.contracts.chat import CHAT_ROUTES, ChatPlan
+from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import KgExpansion, RAGRequest, SearchRequest
@@ -21,7 +21,7 @@ from docstokg.contracts.state import (
 )
 from docstokg.domain import time_budget
 from docstokg.settings import CHANNEL_SIZES, Settings
-from docstokg.usecases.chat import error_reply, models_reply, read_chat
+from docstokg.usecases.chat import models_reply, read_chat
 from docstokg.usecases.intake import decode_body, invalid, parse
 from docstokg.usecases.problems import problem_reply
 
@@ -98,14 +98,14 @@ def validate(
     began = time.perf_counter()
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
-        return _ended(envelope, body)
+        return Validated(reply=body)
     request, chat, errors, warnings = _parse(envelope.route, body, rules.models)
     if errors or request is None:
-        return _ended(envelope, invalid(errors, envelope.request_id))
+        return Validated(reply=invalid(errors, envelope.request_id))
     if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         code = "namespace_not_granted"
-        return _ended(envelope, problem_reply(403, code, detail, envelope.request_id))
+        return Validated(reply=problem_reply(403, code, detail, envelope.request_id))
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     about = {"validation_ms": took_ms, "chat": chat, "warnings": (*plan.warnings, *warnings)}
@@ -113,11 +113,6 @@ def validate(
         plan=plan.model_copy(update=about),
         scope=envelope.caller.scope(request.namespace, request.filter),
     )
-
-
-def _ended(envelope: Envelope, reply: Reply) -> Validated:
-    """End the execution with a problem, in the form the route's clients read."""
-    return Validated(reply=error_reply(reply) if envelope.route in CHAT_ROUTES else reply)
 
 
 def _parse(

@@ -1,11 +1,15 @@
 """The Workflow port on a laptop: one state machine over the handlers Lambda loads."""
 
 import math
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.errors import DocsToKGError
+from docstokg.observability import Telemetry
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.asl_engine import Execution, StateMachine, never
@@ -20,6 +24,7 @@ from functions.synthesize import handler as synthesize
 from functions.traverse import handler as traverse
 from functions.validate import handler as validate
 
+FRAMES_TOLD = 3
 DEFINITION = Path(__file__).resolve().parents[2] / "statemachine" / "answer.asl.json"
 STEPS: Mapping[str, ModuleType] = {
     "ValidateFunction": validate,
@@ -36,6 +41,26 @@ def _always() -> bool:
     return True
 
 
+def told(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
+    """Log a crash as the Lambda runtime would: the machine's Catch leaves no line of its own.
+
+    Where it happened is told, never the message, which may quote what was asked.
+    """
+
+    def call(event: dict[str, Any], context: object) -> dict[str, Any]:
+        try:
+            return handler(event, context)
+        except DocsToKGError:
+            raise
+        except Exception as crash:
+            frames = traceback.extract_tb(crash.__traceback__)[-FRAMES_TOLD:]
+            where = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+            telemetry.log("ERROR", "crash", function=name, error=type(crash).__name__, where=where)
+            raise
+
+    return call
+
+
 class LocalWorkflow:
     """Runs questions through `statemachine/answer.asl.json`, in process."""
 
@@ -46,7 +71,8 @@ class LocalWorkflow:
             queue = LocalTraceQueue(record.build(wiring), wiring.telemetry, is_the_one=alone)
             wiring.give("trace_sink", queue)
         handlers: dict[str, Handler] = {
-            name: module.build(wiring) for name, module in STEPS.items()
+            name: told(name, module.build(wiring), wiring.telemetry)
+            for name, module in STEPS.items()
         }
         timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
         wiring.warm()

@@ -1,0 +1,26 @@
+"""A crash of a step leaves a line an operator can act on, without what was asked."""
+
+import json
+
+import pytest
+
+from docstokg.observability import Telemetry
+from docstokg_local.workflow import told
+
+
+def test_a_crash_is_told_with_its_place_and_without_its_message(capsys) -> None:
+    def broken(event, context):
+        raise ValueError(f"cannot read {event['query']}")
+
+    with pytest.raises(ValueError):
+        told("GroundFunction", broken, Telemetry())({"query": "a private question"}, None)
+    printed = capsys.readouterr()
+    (line,) = (printed.out + printed.err).splitlines()
+    read = json.loads(line)
+    assert (read["event"], read["function"], read["error"]) == (
+        "crash",
+        "GroundFunction",
+        "ValueError",
+    )
+    assert read["where"][-1].startswith("test_crashes.py:")
+    assert "private" not in line
