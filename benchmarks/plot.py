@@ -13,11 +13,13 @@ Series = Mapping[str, Sequence[tuple[float, float]]]
 def svg(title: str, panels: Mapping[str, Series], marks: Mapping[float, str]) -> str:
     """Draw each panel's series; `marks` names moments, drawn through all panels."""
     whole = TOP + len(panels) * (HEIGHT + GAP)
-    last = max((x for panel in panels.values() for line in panel.values() for x, _ in line), default=1)
+    lines = [line for panel in panels.values() for line in panel.values()]
+    last = max((x for line in lines for x, _ in line), default=1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + LEFT + 20} {whole}"'
         ' font-family="sans-serif" font-size="12">',
-        f'<rect width="100%" height="100%" fill="white"/><text x="{LEFT}" y="18">{escape(title)}</text>',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{LEFT}" y="18">{escape(title)}</text>',
     ]
     for place, (name, series) in enumerate(panels.items()):
         parts += _panel(name, series, TOP + 15 + place * (HEIGHT + GAP), last or 1)

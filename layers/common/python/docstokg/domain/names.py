@@ -34,7 +34,7 @@ _LEADING = frozenset(
         "your",
     }
 )
-_PARENTHESIS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
+_PARENTHESIS = re.compile(r"(?:(?<!\s)\s++)?[(\[][^()\[\]]*[)\]]\s*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NUMBERING = re.compile(
     r"^(?:(?:chapter|section|part|appendix|step)\s+)?\d+(?:\.\d+)*[.):]?\s+", re.I
@@ -71,7 +71,7 @@ GENERIC_HEADINGS = frozenset(_HEADINGS.split()) | {
     "table of contents",
 }
 _CODE_SPANS = re.compile(
-    r"^(?: {0,3})(```|~~~).*?(?:^(?: {0,3})\1|\Z)|`[^`\n]*`|\b\w+://\S+|\S+@\S+\.\S+"
+    r"^(?: {0,3})(```|~~~).*?(?:^(?: {0,3})\1|\Z)|`[^`\n]*`|\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+"
     r"|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+",
     re.DOTALL | re.MULTILINE,
 )

@@ -21,7 +21,7 @@ _LONGEST_ITEM: Final = 350
 _LONGEST_TITLE: Final = 10
 _FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _BLANK_LINES: Final = re.compile(r"\n[^\S\n]*\n")
-_BLANK: Final = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+")
+_BLANK: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _HEADING: Final = re.compile(r"#{1,6}[^\S\n]")
 _LIST_ITEM: Final = re.compile(r"(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]")
 # `-x, --extract, --get`, alone on its line or with two spaces before what it does.

@@ -1,0 +1,122 @@
+"""Real servers that a load run may stop, kill, slow down and make lie."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local import services
+from docstokg_local.load_stores import stores_of
+from docstokg_local.services import Endpoint, Which
+from tests.proxy import Mood, Proxy
+
+CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()
+SLOW_S = 0.3
+NAMES = {Which.OPENSEARCH: "INDEX", Which.NEO4J: "GRAPH"}
+
+
+class Real:
+    """Both servers, each with a proxy before it that may be used instead."""
+
+    def __init__(self, home: Path, given: dict[Which, Endpoint]) -> None:
+        self._home, self._given = home, given
+        self._proxies = {
+            which: Proxy(urlsplit(endpoint.url).port or 0) for which, endpoint in given.items()
+        }
+
+    def environment(self, ports: dict[Which, int] | None = None) -> dict[str, str]:
+        """Give the server's variables."""
+        found: dict[str, str] = {}
+        for which, endpoint in self._given.items():
+            at = urlsplit(endpoint.url)
+            port = (ports or {}).get(which, at.port)
+            name = f"DOCSTOKG_{NAMES[which]}"
+            found |= {
+                f"{name}_URL": f"{at.scheme}://{at.hostname}:{port}",
+                f"{name}_USER": endpoint.user,
+                f"{name}_PASSWORD": endpoint.password,
+            }
+        return found
+
+    def through_proxies(self) -> dict[str, str]:
+        """Give the same, by way of the proxies."""
+        return self.environment({which: proxy.port for which, proxy in self._proxies.items()})
+
+    def pids(self) -> list[int]:
+        """List the servers' processes."""
+        return [endpoint.pid for endpoint in self._given.values()]
+
+    def faults(self) -> Iterator[tuple[str, Callable[[], AbstractContextManager[None]]]]:
+        """List what is done to each of them."""
+        for which in self._given:
+            yield f"{which} stopped", partial(self._stopped, which)
+            yield f"{which} killed", partial(self._killed, which)
+            yield f"{which} slow", partial(self._moody, which, "slow")
+            yield f"{which} lying", partial(self._moody, which, "garbage")
+
+    @contextmanager
+    def _stopped(self, which: Which) -> Iterator[None]:
+        os.kill(self._given[which].pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._given[which].pid, signal.SIGCONT)
+
+    @contextmanager
+    def _killed(self, which: Which) -> Iterator[None]:
+        services.stop(which, self._home / which, kill=True)
+        try:
+            yield
+        finally:
+            self._given[which] = services.start(which, self._home / which, cache=CACHE)
+
+    @contextmanager
+    def _moody(self, which: Which, mood: Mood) -> Iterator[None]:
+        proxy = self._proxies[which]
+        proxy.mood, proxy.delay_s = mood, SLOW_S
+        try:
+            yield
+        finally:
+            proxy.mood = "pass"
+
+    def close(self) -> None:
+        """End proxies and servers."""
+        for proxy in self._proxies.values():
+            proxy.close()
+        for which in self._given:
+            services.stop(which, self._home / which, kill=True)
+
+
+@contextmanager
+def real_stores(folder: Path | None, namespace: str) -> Iterator[Real]:
+    """Start both servers in a folder of their own and load `folder` into them."""
+    with ExitStack() as stack:
+        parent = services.services_folder(CACHE) / "sessions"
+        parent.mkdir(parents=True, exist_ok=True)
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=parent, prefix="load-")))
+        given = {
+            which: services.start(which, home / which, cache=CACHE, port=services.free_port())
+            for which in (Which.OPENSEARCH, Which.NEO4J)
+        }
+        real = Real(home, given)
+        stack.callback(real.close)
+        if folder is not None:
+            values = {
+                name.removeprefix("DOCSTOKG_").lower(): value
+                for name, value in real.environment().items()
+            }
+            wiring = Wiring(Settings(**values))
+            options = LoadOptions(namespace=namespace)
+            done = load([folder], options, stores_of(wiring), RejectLog(None))
+            wiring.close()
+            print(f"{done.chunks} chunks loaded", flush=True)
+        yield real

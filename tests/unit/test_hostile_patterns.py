@@ -1,0 +1,117 @@
+"""No expression of the product that reads a stranger's text takes time beyond its length.
+
+Every pattern of every module is found by itself and run the way its module uses it, on 64 kB of
+the inputs that backtracking engines fear: runs of one sign, of a sign and a space, ends that never
+come. A pattern whose text is cut before it is asked is run on that many characters.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import pytest
+
+import docstokg
+import functions
+
+LONG, SHORT = 65_536, 32_768
+PROBE = 4_096
+INSTANT_S, FAST_S = 0.1, 0.004
+GROWTH = 3.0
+CUT = {
+    "domain.consistency._WORDS": 200,
+    "domain.consistency._NO_LABEL": 200,
+    "domain.sentences._WORD_BEFORE": 64,
+}
+"""Characters the pattern ever sees, where its caller cuts the text."""
+
+NEVER_STRANGERS = {"adapters.plan_guard": "plans of our own templates"}
+ONCE = {"match", "fullmatch"}
+UNITS = (
+    *" \t\n\xa0aA1-=*#`~[](){}<>\"'\\|:/?!;.,@\u0301\u2014",
+    *("\n ", "\n\n", " \n", "a ", "A ", "A b ", "a.", "A. ", "1.", "1,", "1 ", "--a ", "a-", "A-"),
+    *("# ", "[1", "[1]", "[1](/", "(a", "(a) ", "<a", "<!--", "-->", '\\"', "a:", "a:1", "a/"),
+    *(
+        "HP:0000118 ",
+        "n't ",
+        "PASSAGE",
+        "<PASSAGE ",
+        "not ",
+        "how to ",
+        "the ",
+        "0.5 %",
+        "a@",
+        "a=1",
+    ),
+)
+ENDS = ("x", "! x\n")
+Work = Callable[[str], object]
+
+
+def modules() -> Iterator[ModuleType]:
+    for package in (docstokg, functions):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield importlib.import_module(found.name)
+
+
+def patterns() -> dict[str, tuple[re.Pattern[str], str]]:
+    """Name each pattern where it is defined, with the way it is asked there."""
+    found = {}
+    for module in modules():
+        name = module.__name__.removeprefix("docstokg.")
+        if name in NEVER_STRANGERS:
+            continue
+        source = inspect.getsource(module)
+        for variable, value in vars(module).items():
+            if not isinstance(value, re.Pattern) or not isinstance(value.pattern, str):
+                continue
+            if re.search(rf"^{variable}\b", source, re.MULTILINE) is None:
+                continue  # imported from where it is defined
+            asked = set(re.findall(rf"\b{variable}\.(\w+)\(", source))
+            found[f"{name}.{variable}"] = (value, "once" if asked and asked <= ONCE else "all")
+    return found
+
+
+PATTERNS = patterns()
+
+
+def work(name: str) -> Work:
+    pattern, asked = PATTERNS[name]
+    if asked == "once":
+        return lambda text: (pattern.match(text), pattern.fullmatch(text))
+    return lambda text: sum(1 for _ in pattern.finditer(text))
+
+
+def seconds(run: Work, text: str) -> float:
+    took = []
+    for _ in range(2):
+        began = time.thread_time()
+        run(text)
+        took.append(time.thread_time() - began)
+    return min(took)
+
+
+def test_the_patterns_are_found() -> None:
+    assert len(PATTERNS) > 60
+    assert set(CUT) <= set(PATTERNS)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
+    run, longest = work(name), CUT.get(name, LONG)
+    for unit in UNITS:
+        for end in ENDS:
+
+            def text(size: int, unit: str = unit, end: str = end) -> str:
+                return ("A" + unit * (size // len(unit)) + end)[-longest:]
+
+            slow = seconds(run, text(PROBE))
+            if slow > FAST_S:  # never run what would take minutes at full length
+                assert slow < GROWTH * seconds(run, text(PROBE // 2)), f"{unit!r} and {end!r}"
+            long = seconds(run, text(LONG))
+            if long > INSTANT_S:
+                assert long < GROWTH * seconds(run, text(SHORT)), f"{unit!r} and {end!r}"
