@@ -1,10 +1,11 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity clean
+.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean
 # The laptop alone needs few packages; another store or a remote model needs its client too.
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 ENV ?= dev
+MINUTES ?= 30
 # The checkout's own store: a .docstokg/ in the folder wins over the user's data folder.
 # A company's own certificate authority is in the system's store, not in the one uv brings.
 export UV_SYSTEM_CERTS := 1
@@ -54,6 +55,12 @@ promote: ## shift traffic of ENV to the newest version (PERCENT=10, 50, 100)
 
 bench-verbosity: ## times and walks of the three verbosity modes, as CSV and Markdown (needs ../shared/data)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity
+
+bench-load: ## the server under 1 to 128 clients and with broken stores (STORE=file or real, QUESTIONS=, MORE="--load FOLDER --seconds 60")
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load bench $(STORE) $(QUESTIONS) --faults $(MORE)
+
+soak: ## half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load soak $(STORE) $(QUESTIONS) --minutes $(MINUTES) $(MORE)
 
 prune: ## remove versions of ENV that no rollback can want
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)

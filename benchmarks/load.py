@@ -8,7 +8,7 @@ STORE is a SQLite file (copied before anything breaks it), or `real` for servers
 started in a folder of their own and loaded from --load FOLDER. The server and the load generator
 (`benchmarks.load_client`) are processes of their own; the processor time of both, and of the
 stores' servers, is in the report. `--faults` breaks each store under 8 clients and mends it again:
-locked, deleted, overwritten (a file); stopped, killed, slow, lying (a server).
+deleted, overwritten (a file); stopped, killed, slow, lying (a server).
 
 Written to --out: NAME.csv (every second), NAME.md (tables), NAME.svg (plot).
 """
@@ -211,15 +211,6 @@ class Bench:
 
 
 @contextmanager
-def locked(store: Path) -> Iterator[None]:
-    """Another process holds the file for itself."""
-    with contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as held_by:
-        held_by.execute("PRAGMA locking_mode = EXCLUSIVE")
-        held_by.execute("BEGIN EXCLUSIVE")
-        yield
-
-
-@contextmanager
 def deleted(store: Path) -> Iterator[None]:
     """The file and what is beside it are gone."""
     apart = store.with_name("apart")
@@ -246,7 +237,6 @@ def overwritten(store: Path) -> Iterator[None]:
 
 
 FILE_FAULTS: dict[str, Callable[[Path], AbstractContextManager[None]]] = {
-    "store locked": locked,
     "store deleted": deleted,
     "store overwritten": overwritten,
 }

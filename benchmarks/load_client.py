@@ -101,6 +101,7 @@ class Generator:
             }
             if route == "answer":
                 body["synthesis"] = {"enabled": True, "model": "extractive"}
+                body["budget"] = {"timeout_s": self._options.timeout, "max_tokens_gen": 300}
             yield route, self._written("POST", f"/v1/{route}", json.dumps(body).encode())
 
     def _written(self, method: str, path: str, body: bytes = b"") -> bytes:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from docstokg.domain import citations, consistency, linking, sentences, words
+from docstokg.domain import citations, consistency, extractive, linking, sentences, words
 
 LONG, SHORT = 65_536, 32_768
 INSTANT_S = 0.1
 TERMS = consistency.Ontology({"HP:0000118": consistency.Term(("phenotype",))})
+QUESTION = 4000
 CASES: dict[str, tuple[Callable[[str], object], str, str]] = {
     "spaces after a line end": (sentences.sentence_spans, "A.\n", " "),
     "tabs after a line end": (sentences.sentence_spans, "A.\n", "\t"),
@@ -36,3 +37,10 @@ def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
     long = seconds(work, before + unit * (LONG // len(unit)) + "x")
     if long > INSTANT_S:
         assert long < 3 * seconds(work, before + unit * (SHORT // len(unit)) + "x")
+
+
+@pytest.mark.parametrize("unit", [" ", "a ", "compare ", "a versus ", "\u00a0"])
+def test_the_longest_question_is_read_at_once(unit: str) -> None:
+    """4,000 spaces once took minutes to be looked through for the two sides of a comparison."""
+    question = ("x" + unit * QUESTION)[: QUESTION - 1] + "y"
+    assert seconds(extractive._sides, question) < INSTANT_S

@@ -50,11 +50,11 @@ _NAME_ASKED: Final = re.compile(
     r"\b(?:(?:an)?other names?|synonyms?|abbreviation|term for|called|known as|stands? for)\b", re.I
 )
 _NAME_GIVEN: Final = re.compile(r"\b(?:called|known as|synonyms?|stands for|abbreviated)\b", re.I)
+# Of a question with one space between words: more would be tried in every way to share them out.
 _BOTH: Final = re.compile(
-    r"\b(?:differences? between|compare)\s+(.+?)\s+(?:and|with|to|versus|vs)\b\.?\s*(.+)"
-    r"|(.+?)\s+(?:versus|vs)\b\.?\s*(.+)",
-    re.I,
+    r"\b(?:differences? between|compare) (.+?) (?:and|with|to|versus|vs)\b\.? ?(.+)", re.I
 )
+_VERSUS: Final = re.compile(r"(.+?) (?:versus|vs)\b\.? ?(.+)", re.I)
 _TERM_ASKED: Final = re.compile(
     r"(?:what(?: is|'s| are| does| do)|define|meaning of|definition of)\s+(?:an?\s+|the\s+)?"
     r"(?:meaning of\s+|definition of\s+)?(.{2,60}?)(?:\s+(?:mean|stand for))?\s*[?.]?\s*",
@@ -241,7 +241,8 @@ def _is_whole(one: Quotation) -> bool:
 
 
 def _sides(query: str) -> tuple[frozenset[str], ...]:
-    asked = _BOTH.search(query)
+    spaced = " ".join(query.split())
+    asked = _BOTH.search(spaced) or _VERSUS.match(spaced)
     if asked is None:
         return ()
     one, other = (_stems(side) for side in asked.groups() if side)
