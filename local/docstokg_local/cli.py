@@ -344,7 +344,7 @@ def evaluate(
             "--ablate",
             metavar="NAME,...",
             help="More runs: graph, bm25, splade, dense, mmr, rrf, down:index, down:graph, "
-            "down:embedder.",
+            "down:embedder, down:sparse.",
         ),
     ] = None,
     answers: Annotated[

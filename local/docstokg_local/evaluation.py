@@ -22,7 +22,8 @@ from docstokg_local.asking import Outcome, ask
 TOP_K = 20
 METRICS = ("ndcg@10", "recall@5", "recall@10", "all@5", "all@10", "mrr")
 CHANNELS: tuple[Channel, ...] = ("bm25", "splade", "dense")
-ABLATIONS = ("graph", *CHANNELS, "mmr", "rrf", "down:index", "down:graph", "down:embedder")
+PARTS = ("index", "graph", "embedder", "sparse")
+ABLATIONS = ("graph", *CHANNELS, "mmr", "rrf", *(f"down:{part}" for part in PARTS))
 WARM_UP = 1
 Report = dict[str, Any]
 
@@ -219,6 +220,8 @@ def _wiring(run: Run, shared: Wiring) -> Wiring:
         made["knowledge_graph"] = Down("graph")
     elif run.down == "embedder" and embedder is not None:
         made["embedder"] = Down("embedder", embedder.model, embedder.dimension)
+    elif run.down == "sparse":
+        made["sparse_encoder"] = Down("sparse encoder", "down")
     return Wiring(shared.settings.model_copy(update=run.settings), shared.telemetry, made)
 
 

@@ -58,7 +58,7 @@ def test_every_request_is_heard_once(port: int, tmp_path: Path, load: list[str])
     kinds = {(heard.route, heard.status, heard.outcome) for heard in generator.heard}
     assert kinds == {("search", 200, WHOLE), ("answer", 503, "overloaded"), ("health", 200, WHOLE)}
     if load[0] == "--rate":
-        assert len([h for h in generator.heard if h.route != "health"]) == 20
+        assert 19 <= len([h for h in generator.heard if h.route != "health"]) <= 21
 
 
 def test_a_server_that_is_not_there_is_an_outcome(tmp_path: Path) -> None:

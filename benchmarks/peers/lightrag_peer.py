@@ -1,0 +1,115 @@
+"""LightRAG without a model: mode naive, and mode mix with the question given as its keywords."""
+
+import asyncio
+import logging
+import tempfile
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import numpy as np
+from common import Ask, Task, encode, main, tokenizer
+from lightrag import LightRAG, QueryParam
+from lightrag.utils import EmbeddingFunc, Tokenizer, normalize_entity_name
+
+logging.disable(logging.WARNING)
+LOOP = asyncio.new_event_loop()
+KNOWN: dict[str, Any] = {}
+"""Vectors of passages while they are loaded, so that they are not encoded again."""
+
+
+class WordPiece:
+    """The library counts tokens by a table it downloads; the encoder's own is used instead."""
+
+    def encode(self, text: str) -> list[int]:
+        """Give piece numbers."""
+        return list(tokenizer().encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: list[int]) -> str:
+        """Give the text of pieces."""
+        return str(tokenizer().decode(ids))
+
+    def __deepcopy__(self, memo: object) -> "WordPiece":
+        return self
+
+
+async def vectors(texts: list[str], **_: object) -> Any:
+    """Encode what is not known."""
+    fresh = [text for text in texts if text not in KNOWN]
+    made = dict(zip(fresh, encode(fresh), strict=True)) if fresh else {}
+    return np.array([KNOWN[text] if text in KNOWN else made[text] for text in texts])
+
+
+async def no_model(*_: object, **__: object) -> str:
+    """Refuse: nothing here may call a language model."""
+    raise RuntimeError("no model here")
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Wait for work on the one loop its stores belong to, from any thread."""
+    return asyncio.run_coroutine_threadsafe(work, LOOP).result()
+
+
+def build(task: Task) -> Iterator[tuple[str, Ask]]:
+    """Load into its own default stores, which are files and memory."""
+    threading.Thread(target=LOOP.run_forever, daemon=True).start()
+    KNOWN.update(zip(task.texts, task.vectors, strict=True))
+    made = run(_loaded(task))
+    KNOWN.clear()
+    yield "LightRAG naive", asked(made, "naive")
+    if task.triples:
+        yield "LightRAG mix, the question as keywords", asked(made, "mix")
+
+
+async def _loaded(task: Task) -> LightRAG:
+    made = LightRAG(
+        working_dir=tempfile.mkdtemp(),
+        llm_model_func=no_model,
+        tokenizer=Tokenizer("wordpiece", WordPiece()),
+        embedding_func=EmbeddingFunc(embedding_dim=384, max_token_size=256, func=vectors),
+    )
+    await made.initialize_storages()
+    relations, entities = [], {}
+    for row in task.triples:
+        # One name that normalises to nothing, or one loop, and it refuses the whole load.
+        ends = [normalize_entity_name(str(row[side])) for side in ("subject", "object")]
+        if all(ends) and ends[0] != ends[1]:
+            doc, kind = str(row["doc_id"]), str(row["relation"]) or "related"
+            entities |= dict.fromkeys(ends, doc)
+            relations.append((*ends, kind, doc))
+    await made.ainsert_custom_kg(
+        {
+            "chunks": [
+                {"content": text, "source_id": doc, "file_path": doc}
+                for doc, text in zip(task.ids, task.texts, strict=True)
+            ],
+            "entities": [
+                {"entity_name": name, "description": name, "source_id": doc, "file_path": doc}
+                for name, doc in entities.items()
+            ],
+            "relationships": [
+                {
+                    "src_id": one, "tgt_id": other, "description": f"{one} {kind} {other}",
+                    "keywords": kind, "source_id": doc, "file_path": doc,
+                }
+                for one, other, kind, doc in relations
+            ],
+        }
+    )  # fmt: skip
+    return made
+
+
+def asked(made: LightRAG, mode: str) -> Ask:
+    """Give what asks in a mode."""
+
+    def ask(question: str) -> list[str]:
+        words = {"ll_keywords": [question], "hl_keywords": [question]} if mode != "naive" else {}
+        wanted = QueryParam(mode=mode, enable_rerank=False, **words)
+        found = run(made.aquery_data(question, wanted))
+        return [chunk["file_path"] for chunk in found["data"].get("chunks", [])]
+
+    return ask
+
+
+if __name__ == "__main__":
+    main(build, "lightrag-hku")
