@@ -3,9 +3,19 @@
 from typing import Any
 
 from docstokg.contracts.envelope import Envelope
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.wiring import Handler, Wiring, entry_point
 from functions.mcp.protocol import answer
 from functions.mcp.tools import offered_tools
+
+
+def writer(wiring: Wiring) -> str | None:
+    """Name who writes answers: the first model that can be asked here, else the built-in one."""
+    models = wiring.settings.models
+    remote = wiring.model_access().remote(models)
+    if remote:
+        return remote[0]
+    return EXTRACTIVE if EXTRACTIVE in models else None
 
 
 def build(wiring: Wiring) -> Handler:
@@ -15,6 +25,8 @@ def build(wiring: Wiring) -> Handler:
         wiring.workflow(),
         wiring.check_function(),
         wiring.traverse_function() if offered else None,
+        wiring.documents_function(),
+        writer(wiring),
     )
 
     cursor_key = wiring.cursor_key()

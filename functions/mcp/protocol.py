@@ -54,8 +54,9 @@ from functions.mcp.tools import Tool, call_tool
 SERVER = Implementation(name="docstokg", title="DocsToKG RAG", version=__version__)
 CAPABILITIES = ServerCapabilities(tools=ToolsCapability(list_changed=False))
 INSTRUCTIONS = (
-    "Evidence from a corpus and its knowledge graph. Search or answer first, cite by rank, and "
-    "check a draft before you rely on it. Set max_response_tokens to get results in pages."
+    "Evidence from a corpus and its knowledge graph. Search or answer first, cite by marker, read "
+    "a passage in its context where a snippet is not enough, and check a draft before you rely on "
+    "it. Results have at most max_response_tokens (2000); next_cursor leads on."
 )
 LIST_FRESH_MS = 300_000
 # What only the later generation knows; strict peers of the earlier one refuse it.
@@ -173,7 +174,10 @@ def _called(asked: Asked, tools: tuple[Tool, ...], telemetry: Telemetry) -> Call
         telemetry=telemetry,
     )
     content = TextContent(type="text", text=outcome.text)
-    return CallToolResult(content=[content], is_error=outcome.failed)
+    if outcome.failed:
+        return CallToolResult(content=[content], is_error=True)
+    # The same twice: for clients that read structure, and for those that only read text.
+    return CallToolResult(content=[content], structured_content=json.loads(outcome.text))
 
 
 def _listed(tool: Tool) -> ListedTool:
@@ -182,6 +186,7 @@ def _listed(tool: Tool) -> ListedTool:
         title=tool.title,
         description=tool.description,
         input_schema=tool.input_schema(),
+        output_schema=tool.output_schema(),
         annotations=ToolAnnotations(
             title=tool.title, read_only_hint=True, idempotent_hint=True, open_world_hint=False
         ),

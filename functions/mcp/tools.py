@@ -2,27 +2,49 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
 from docstokg.contracts.check import CheckRequest
+from docstokg.contracts.documents import DocumentsQuery, PassageRequest
 from docstokg.contracts.envelope import Caller, Envelope, Reply, Route
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import FieldProblem
-from docstokg.contracts.tools import MIN_RESPONSE_TOKENS, Paging
+from docstokg.contracts.tools import (
+    DEFAULT_RESPONSE_TOKENS,
+    MIN_RESPONSE_TOKENS,
+    AnswerResult,
+    CheckResult,
+    DocumentsResult,
+    Paging,
+    PassageResult,
+    SearchResult,
+    WalkResult,
+    output_schema,
+    without_titles,
+)
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import DocsToKGError, InvalidCursor, QuotaExceeded, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.ports import RouteFunction, Workflow
 from docstokg.usecases.intake import invalid, parse
 from docstokg.usecases.problems import problem_reply
+from functions.mcp.compact import (
+    compact_answer,
+    compact_check,
+    compact_documents,
+    compact_passage,
+    compact_search,
+    compact_walk,
+)
 from functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest, run_name
 from functions.mcp.paging import START, NoSuchPosition, PageTooSmall, Position, page_of
 
 BYTES_PER_TOKEN = 4
+SYNTHESIS_TOKENS = 512
 CHANGED = "What was found has changed since the page before; ask again without the cursor."
 
 
@@ -31,6 +53,8 @@ class Tool:
     """One tool: its contract, and the route that answers it (`route` as its envelope says it).
 
     `facts`: the parts of the response that must not have changed when a next page is asked for.
+    `compact`: what an agent reads of a response to these arguments, in the form of `result`.
+    `prepare`: fills in what a call leaves out.
     `stored`: the route can keep its response under a `cache_key`, so that pages are of one run.
     """
 
@@ -41,14 +65,22 @@ class Tool:
     request: type[BaseModel]
     run: Callable[[Envelope], Reply]
     facts: tuple[str, ...]
+    result: type[BaseModel]
+    compact: Callable[[dict[str, Any], Mapping[str, Any]], dict[str, Any]]
     stored: bool = False
+    prepare: Callable[[dict[str, Any]], dict[str, Any]] = dict
 
     def input_schema(self) -> dict[str, Any]:
         """Give the JSON schema of the arguments: the route's own, and how to page."""
         schema = self.request.model_json_schema(mode="validation")
         paging = Paging.model_json_schema(mode="validation")["properties"]
         del schema["title"], schema["description"]
-        return {**schema, "properties": schema["properties"] | paging}
+        whole = {**schema, "properties": schema["properties"] | paging}
+        return cast(dict[str, Any], without_titles(whole))
+
+    def output_schema(self) -> dict[str, Any]:
+        """Give the JSON schema of the structured result, page by page."""
+        return output_schema(self.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +92,41 @@ class Outcome:
 
 
 def offered_tools(
-    workflow: Workflow, check: RouteFunction | None, traverse: RouteFunction | None
+    workflow: Workflow,
+    check: RouteFunction | None,
+    traverse: RouteFunction | None,
+    documents: RouteFunction | None,
+    model: str | None,
 ) -> tuple[Tool, ...]:
-    """List the tools whose route is there."""
+    """List the tools whose route is there; `model` writes answers where a call names none."""
     tools = [
         Tool(
             "search_documentation",
             "Search documentation",
             "Find passages that answer a question: hybrid search widened and re-ranked through "
-            "the knowledge graph. Each citation has the exact span of its source, a score in "
-            "[0, 1] and, when the graph brought it, the path from the question to it.",
+            "the knowledge graph. Each passage comes with its source and why it was found.",
             "search",
             SearchRequest,
             workflow.run,
             ("citations", "graph"),
+            SearchResult,
+            compact_search,
             stored=True,
         ),
         Tool(
             "answer_with_citations",
             "Answer with citations",
-            "Answer a question from the documentation. With synthesis.enabled (it needs "
-            "budget.max_tokens_gen > 0) the answer is written by a model and every claim carries "
-            "a marker [n] that means the citation of rank n; `grounding` says which sentences "
-            "their sources support. Without it, the same evidence and no answer.",
+            "Answer a question from the documentation: every claim carries a marker [n] that "
+            "means the citation marked [n], and sentences their sources do not carry are listed "
+            "as doubtful. With synthesis.enabled false the same evidence and no answer.",
             "answer",
             RAGRequest,
             workflow.run,
             ("answer", "citations", "grounding", "graph"),
+            AnswerResult,
+            compact_answer,
             stored=True,
+            prepare=lambda asked: with_answer(asked, model),
         ),
     ]
     if check is not None:
@@ -102,6 +141,8 @@ def offered_tools(
                 CheckRequest,
                 check.run,
                 ("grounding", "consistency"),
+                CheckResult,
+                compact_check,
             )
         )
     if traverse is not None:
@@ -110,15 +151,59 @@ def offered_tools(
                 "traverse_relationships",
                 "Traverse relationships",
                 "Walk the knowledge graph from given nodes towards a question: only nodes that "
-                "are similar to it and new are expanded, within caps that no request can raise. "
-                "`explain` says what was expanded, gated off and left out.",
+                "are similar to it and new are expanded, within caps that no request can raise.",
                 "traverse",
                 TraverseRequest,
                 traverse.run,
                 ("nodes", "edges"),
+                WalkResult,
+                compact_walk,
             )
         )
+    if documents is not None:
+        tools += _reading(documents)
     return tuple(tools)
+
+
+def _reading(documents: RouteFunction) -> list[Tool]:
+    return [
+        Tool(
+            "list_documents",
+            "List documents",
+            "List what is loaded, by id, as far as the caller may read it.",
+            "documents",
+            DocumentsQuery,
+            documents.run,
+            ("documents",),
+            DocumentsResult,
+            compact_documents,
+        ),
+        Tool(
+            "read_passage",
+            "Read a passage",
+            "Read a citation in its surrounding text: what stands before and after it.",
+            "passage",
+            PassageRequest,
+            documents.run,
+            ("text",),
+            PassageResult,
+            compact_passage,
+        ),
+    ]
+
+
+def with_answer(asked: dict[str, Any], model: str | None) -> dict[str, Any]:
+    """Ask for an answer unless the call says that it wants none; what is wrong stays wrong."""
+    synthesis, budget = asked.get("synthesis", {}), asked.get("budget", {})
+    if not isinstance(synthesis, dict) or not isinstance(budget, dict):
+        return asked
+    if model is None and "model" not in synthesis:
+        return asked
+    made = {"enabled": True, **({} if "model" in synthesis else {"model": model}), **synthesis}
+    if made["enabled"] is not True:
+        return asked
+    budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **budget}
+    return {**asked, "synthesis": made, "budget": budget}
 
 
 def call_tool(
@@ -135,13 +220,14 @@ def call_tool(
     `cursor_key` seals cursors. The text never has more than `max_response_tokens` tokens of four
     bytes, problems included.
     """
-    paged, asked = _split(arguments)
-    max_bytes = _max_bytes(paged.get("max_response_tokens"))
+    paged, given = _split(arguments)
+    asked = tool.prepare(given)
+    max_bytes = _max_bytes(paged.get("max_response_tokens", DEFAULT_RESPONSE_TOKENS))
     paging, errors = parse(_bytes(paged), Paging)
     if paging is None:
         errors += parse(_bytes(asked), tool.request)[1]
         return _failed(invalid(errors, request_id), max_bytes)
-    request = request_digest(tool.name, asked, caller)
+    request = request_digest(tool.name, {**asked, "numbers": paging.numbers}, caller)
     try:
         text = paging.response_cursor
         cursor = cursor_from(text, request, cursor_key) if text is not None else None
@@ -161,7 +247,7 @@ def call_tool(
         return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
     try:
         page = page_of(
-            document,
+            document if paging.numbers else tool.compact(document, asked),
             START if cursor is None else cursor.position,
             max_bytes,
             lambda position: Cursor(facts, run, position).sealed(request, cursor_key),

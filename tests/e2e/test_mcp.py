@@ -30,7 +30,11 @@ TOOLS = {
     "answer_with_citations",
     "check_grounding",
     "traverse_relationships",
+    "list_documents",
+    "read_passage",
 }
+WHOLE = {"numbers": True, "max_response_tokens": None}
+"""The route's own response on one page."""
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
 
@@ -78,7 +82,8 @@ def url(serving) -> Iterator[str]:
 def text_of(result) -> str:
     (block,) = result.content
     assert block.type == "text"
-    assert result.structured_content is None
+    shown = None if result.is_error else json.loads(block.text)
+    assert result.structured_content == shown
     return block.text
 
 
@@ -109,6 +114,11 @@ async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
         assert schema["additionalProperties"] is False
         assert {"max_response_tokens", "response_cursor"} <= set(schema["properties"])
         assert tool.annotations is not None and tool.annotations.read_only_hint is True
+        Draft202012Validator.check_schema(tool.output_schema)
+        for described in (schema, tool.output_schema):
+            for parts in (described, *described.get("$defs", {}).values()):
+                for name, part in parts.get("properties", {}).items():
+                    assert part.get("description"), (tool.name, name)
     search = Draft202012Validator(tools["search_documentation"].input_schema)
     assert search.is_valid({"query": "abc", "top_k": 3, "max_response_tokens": 500})
     for wrong in (
@@ -127,7 +137,7 @@ async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_tool_answers_as_its_route_does(url, mode) -> None:
     async with Client(url, mode=mode) as client:
-        body = await good(client, "search_documentation", query=QUESTION)
+        body = await good(client, "search_documentation", query=QUESTION, **WHOLE)
     async with httpx2.AsyncClient() as http:
         route = url.replace("/mcp", "/v1/search")
         same = (await http.post(route, json={"query": QUESTION})).json()
@@ -147,21 +157,83 @@ async def test_an_answer_and_its_check(url) -> None:
             query="What are seizures?",
             budget={"max_tokens_gen": 200},
             synthesis={"enabled": True, "model": "extractive"},
+            **WHOLE,
         )
         checked = await good(
             client,
             "check_grounding",
             text=body["answer"],
             citations=[{"rank": c["rank"], "uuid": c["uuid"]} for c in body["citations"]],
+            **WHOLE,
         )
     assert re.search(r"\[\d\]", body["answer"])
     assert checked["grounding"]["grounded"] is True
 
 
+async def test_an_answer_comes_by_default_compact_and_in_structure(url) -> None:
+    async with Client(url) as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("answer_with_citations", {"query": "What are seizures?"})
+        body = json.loads(text_of(result))
+        whole = await good(
+            client, "answer_with_citations", query="What are seizures?", numbers=True
+        )
+        none = await good(
+            client,
+            "answer_with_citations",
+            query="What are seizures?",
+            synthesis={"enabled": False},
+        )
+        wrong = await bad(
+            client, "answer_with_citations", query="What?", synthesis={"model": "gpt-9"}
+        )
+    Draft202012Validator(schemas["answer_with_citations"]).validate(body)
+    assert body["answer"] == whole["answer"] != ""
+    assert body["grounded"] is whole["grounding"]["grounded"] is True
+    cited = [citation for citation in body["citations"] if citation.get("cited")]
+    assert cited
+    for citation in cited:
+        assert citation["marker"] in body["answer"]
+        (same,) = [c for c in whole["citations"] if c["uuid"] == citation["uuid"]]
+        assert citation["passage"] == same["snippet"]
+        assert citation["why"].startswith("by ") or citation["why"].startswith("graph")
+    for number in ("score", "text_sha256", "char_start", "timings_ms"):
+        assert number not in text_of(result)
+    assert "answer" not in none
+    assert none["citations"]
+    assert wrong["errors"][0]["path"] == "$.synthesis.model"
+
+
+async def test_results_have_two_thousand_tokens_unless_more_is_asked_for(url) -> None:
+    asked = {"query": QUESTION, "verbosity": "graph", "numbers": True}
+    async with Client(url) as client:
+        page = await client.call_tool("search_documentation", asked)
+        whole = await client.call_tool(
+            "search_documentation", {**asked, "max_response_tokens": None}
+        )
+    assert tokens(text_of(whole)) > 2000 >= tokens(text_of(page))
+    assert json.loads(text_of(page))["next_cursor"]
+
+
+async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -> None:
+    async with Client(url) as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        listed = await good(client, "list_documents")
+        found = await good(client, "search_documentation", query=QUESTION)
+        first = found["citations"][0]
+        read = await good(client, "read_passage", uuid=first["uuid"])
+        gone = await bad(client, "read_passage", uuid="no-such-passage")
+    Draft202012Validator(schemas["list_documents"]).validate(listed)
+    Draft202012Validator(schemas["read_passage"]).validate(read)
+    assert "d-seizure" in {document["doc_id"] for document in listed["documents"]}
+    assert first["passage"] in read["text"]
+    assert (read["doc_id"], gone["status"]) == (first["doc_id"], 404)
+
+
 async def test_a_walk_and_its_flag(url, serving) -> None:
     asked = {"seed_ids": ["MONDO:0100135"], "query": "febrile seizures"}
     async with Client(url) as client:
-        whole = await good(client, "traverse_relationships", **asked)
+        whole = await good(client, "traverse_relationships", **asked, max_response_tokens=None)
         first = await good(client, "traverse_relationships", **asked, max_response_tokens=150)
         rest = await good(
             client,
@@ -181,9 +253,9 @@ async def test_a_walk_and_its_flag(url, serving) -> None:
 
 
 async def test_pages_have_the_asked_size_and_join_to_the_whole(url) -> None:
-    asked = {"query": QUESTION, "top_k": 7}
+    asked = {"query": QUESTION, "top_k": 7, "numbers": True}
     async with Client(url) as client:
-        whole = await good(client, "search_documentation", **asked)
+        whole = await good(client, "search_documentation", **asked, max_response_tokens=None)
         seen, cursor, pages = [], None, 0
         while True:
             more = {} if cursor is None else {"response_cursor": cursor}
@@ -348,14 +420,15 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
     )
     async with Client(server, mode=mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
-        whole = await good(client, "search_documentation", query=QUESTION)
-        first = await good(client, "search_documentation", query=QUESTION, max_response_tokens=300)
+        asked = {"query": QUESTION, "numbers": True}
+        whole = await good(client, "search_documentation", **{**asked, **WHOLE})
+        first = await good(client, "search_documentation", **asked, max_response_tokens=300)
         assert first["truncated"] is True
         assert "seizure" in {citation["chunk_id"] for citation in whole["citations"]}
         rest = await good(
             client,
             "search_documentation",
-            query=QUESTION,
+            **asked,
             max_response_tokens=60_000,
             response_cursor=first["next_cursor"],
         )

@@ -193,7 +193,8 @@ def test_only_deployed_routes_are_tools(deployed) -> None:
 def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None:
     amazon.execution = succeeded(GOOD)
     arguments = {"query": "it's \U0001f600", "namespace": "a"}
-    result = call(deployed, "tools/call", {"name": "search_documentation", "arguments": arguments})
+    whole = {**arguments, "numbers": True, "max_response_tokens": None}
+    result = call(deployed, "tools/call", {"name": "search_documentation", "arguments": whole})
     assert json.loads(result["content"][0]["text"])["citations"] == [1, 2]
     ((_, body),) = amazon.asked
     envelope = Envelope.model_validate_json(body["input"])

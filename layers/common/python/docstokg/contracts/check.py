@@ -28,19 +28,25 @@ Draft = Annotated[
 class CheckCitation(StrictContract):
     """A source that a marker in the draft means; a span in its offset base narrows it."""
 
-    rank: int = Field(ge=1, le=10_000)
-    uuid: str = Field(min_length=1, max_length=128)
-    char_start: int | None = Field(None, ge=0)
-    char_end: int | None = Field(None, ge=0)
+    rank: int = Field(ge=1, le=10_000, description="n of the marker [n] in the text")
+    uuid: str = Field(min_length=1, max_length=128, description="the passage it means")
+    char_start: int | None = Field(
+        None, ge=0, description="where the cited part begins, counted as in citations"
+    )
+    char_end: int | None = Field(None, ge=0, description="where it ends")
 
 
 class CheckRequest(StrictContract):
     """A draft and, when known, what it cites; `query` helps to find sources for each sentence."""
 
-    text: Draft
-    namespace: Namespace = "default"
-    query: Query | None = None
-    citations: Annotated[Many[CheckCitation], Field(max_length=100)] | None = None
+    text: Draft = Field(
+        description="the draft, 1 to 32000 characters; [n] in it means the citation of rank n"
+    )
+    namespace: Namespace = Field("default", description="where its sources are")
+    query: Query | None = Field(None, description="what the draft answers, to find sources by")
+    citations: Annotated[Many[CheckCitation], Field(max_length=100)] | None = Field(
+        None, description="what its markers mean; null: sources are looked for, by sentence"
+    )
 
     @model_validator(mode="wrap")
     @classmethod

@@ -93,91 +93,150 @@ Filter = Annotated[
 class SearchBudget(StrictContract):
     """What one search may spend; as many chunks as `top_k` unless `max_chunks` is given."""
 
-    max_chunks: int = Field(48, ge=1, le=100)
-    max_tokens_context: int = Field(8000, ge=256, le=32000)
-    timeout_s: float = Field(12.0, ge=1, le=60)
+    max_chunks: int = Field(48, ge=1, le=100, description="citations returned at most")
+    max_tokens_context: int = Field(
+        8000,
+        ge=256,
+        le=32000,
+        description="passages handed to a model at most, in tokens of four UTF-8 bytes",
+    )
+    timeout_s: float = Field(
+        12.0, ge=1, le=60, description="seconds for everything; the server may lower it"
+    )
 
 
 class Budget(SearchBudget):
     """What one answer may spend."""
 
-    max_tokens_gen: int = Field(0, ge=0, le=4096)
+    max_tokens_gen: int = Field(
+        0, ge=0, le=4096, description="tokens the model may write; needed when it answers"
+    )
 
 
 class KgExpansion(StrictContract):
     """How far the knowledge graph may widen the result."""
 
-    enabled: bool = True
-    hops: int | None = Field(None, ge=1, le=3)
-    limit: int = Field(32, ge=0, le=100)
-    concept_types: Annotated[Many[Name], Field(max_length=50)] | None = None
-    relations: Annotated[Many[Name], Field(max_length=50)] | None = None
-    seeds: Annotated[Many[NodeId], Field(max_length=50)] = ()
-    route: bool = False
+    enabled: bool = Field(True, description="false: search alone")
+    hops: int | None = Field(
+        None, ge=1, le=3, description="at most so many; null: one, or two for several entities"
+    )
+    limit: int = Field(32, ge=0, le=100, description="passages the graph may add")
+    concept_types: Annotated[Many[Name], Field(max_length=50)] | None = Field(
+        None,
+        description="only entities of these types or id prefixes, e.g. hp",
+        examples=[["hp", "mondo"]],
+    )
+    relations: Annotated[Many[Name], Field(max_length=50)] | None = Field(
+        None, description="only relations of these types", examples=[["has_phenotype"]]
+    )
+    seeds: Annotated[Many[NodeId], Field(max_length=50)] = Field(
+        (), description="node ids to start from, beside what the question names"
+    )
+    route: bool = Field(
+        False, description="search only the documents around `seeds`, not only after them"
+    )
 
 
 class SynthesisRequest(StrictContract):
     """Whether and how to write an answer."""
 
-    enabled: bool = False
-    model: str = Field("gpt-4o-mini", min_length=1, max_length=128)
-    temperature: float = Field(0.0, ge=0, le=2)
-    system_prompt: str | None = Field(None, max_length=2000)
+    enabled: bool = Field(False, description="write an answer from the citations")
+    model: str = Field(
+        "gpt-4o-mini",
+        min_length=1,
+        max_length=128,
+        description="one the server lists; `extractive` quotes and needs no network",
+    )
+    temperature: float = Field(0.0, ge=0, le=2, description="handed to the model")
+    system_prompt: str | None = Field(
+        None, max_length=2000, description="a hint at style, below the server's own rules"
+    )
 
 
 class Providers(StrictContract):
     """Which embedder and reranker to use; `auto` is what the index was built with."""
 
-    embedding: EmbeddingProvider = "auto"
-    reranker: RerankProvider = "auto"
+    embedding: EmbeddingProvider = Field("auto", description="who makes the question's vector")
+    reranker: RerankProvider = Field("auto", description="who reorders what is found")
 
 
 class GraphLimits(StrictContract):
     """Caps for verbosity graph; the server's caps always win."""
 
-    max_depth_soft: int | None = Field(None, ge=1)
-    max_depth_hard: int | None = Field(None, ge=1)
-    max_nodes_hard: int | None = Field(None, ge=1)
-    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = None
+    max_depth_soft: int | None = Field(None, ge=1, description="depth beyond which scores fall")
+    max_depth_hard: int | None = Field(None, ge=1, description="depth that is never passed")
+    max_nodes_hard: int | None = Field(None, ge=1, description="nodes at most")
+    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
+        None, description="only relations of these types"
+    )
 
 
 class Limits(StrictContract):
     """Optional caps by part."""
 
-    graph: GraphLimits | None = None
+    graph: GraphLimits | None = Field(None, description="caps of the graph view")
+
+
+def _query(example: str) -> Any:
+    return Field(description="the question, 3 to 4096 characters", examples=[example])
+
+
+_TOP_K = "passages search selects, before the graph adds some"
+_NAMESPACE = Field("default", description="which corpus is asked")
+_FILTER = Field(
+    None,
+    description="only passages that fit: keys doc_id, document_name, section, topic or one of the "
+    "metadata; values of one key are alternatives, all keys must fit",
+    examples=[{"doc_id": ["handbook.md"], "year": 2026}],
+)
+_VERBOSITY: Any = Field(
+    "snippet", description="full adds whole passages, graph the graph around the citations"
+)
+_CACHE_KEY = Field(
+    None,
+    min_length=1,
+    max_length=128,
+    description="under it the same request of the same caller gives the stored response",
+)
+_KG_EXPANSION = Field(KgExpansion(), description="how far the graph may widen the result")
+_PROVIDERS = Field(Providers(), description="which embedder and reranker to use")
+_LIMITS = Field(Limits(), description="caps by part")
+_DIAGNOSTICS = Field(True, description="say what it took, step by step")
 
 
 class SearchRequest(StrictContract):
     """`POST /v1/search`: evidence without an answer."""
 
-    query: Query
-    top_k: int = Field(8, ge=1, le=100)
-    namespace: Namespace = "default"
-    filter: Filter | None = None
-    budget: SearchBudget = SearchBudget()
-    kg_expansion: KgExpansion = KgExpansion()
-    verbosity: Verbosity = "snippet"
-    providers: Providers = Providers()
-    limits: Limits = Limits()
-    diagnostics: bool = True
-    cache_key: str | None = Field(None, min_length=1, max_length=128)
+    query: Query = _query("What is a febrile seizure?")
+    top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
+    namespace: Namespace = _NAMESPACE
+    filter: Filter | None = _FILTER
+    budget: SearchBudget = Field(SearchBudget(), description="what it may spend")
+    kg_expansion: KgExpansion = _KG_EXPANSION
+    verbosity: Verbosity = _VERBOSITY
+    providers: Providers = _PROVIDERS
+    limits: Limits = _LIMITS
+    diagnostics: bool = _DIAGNOSTICS
+    cache_key: str | None = _CACHE_KEY
 
 
 class RAGRequest(StrictContract):
     """`POST /v1/answer`: evidence and, when asked, an answer made of it."""
 
-    query: Query
-    top_k: int = Field(10, ge=1, le=100)
-    namespace: Namespace = "default"
-    filter: Filter | None = None
-    budget: Budget = Budget()
-    kg_expansion: KgExpansion = KgExpansion()
-    synthesis: SynthesisRequest = SynthesisRequest()
-    verbosity: Verbosity = "snippet"
-    providers: Providers = Providers()
-    limits: Limits = Limits()
-    diagnostics: bool = True
-    cache_key: str | None = Field(None, min_length=1, max_length=128)
+    query: Query = _query("What is a febrile seizure?")
+    top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
+    namespace: Namespace = _NAMESPACE
+    filter: Filter | None = _FILTER
+    budget: Budget = Field(Budget(), description="what it may spend")
+    kg_expansion: KgExpansion = _KG_EXPANSION
+    synthesis: SynthesisRequest = Field(
+        SynthesisRequest(), description="whether and how an answer is written"
+    )
+    verbosity: Verbosity = _VERBOSITY
+    providers: Providers = _PROVIDERS
+    limits: Limits = _LIMITS
+    diagnostics: bool = _DIAGNOSTICS
+    cache_key: str | None = _CACHE_KEY
 
     @model_validator(mode="wrap")
     @classmethod

@@ -17,16 +17,24 @@ class Frontier(StrictContract):
     `novelty_penalty` x similarity to what is collected is taken off every score.
     """
 
-    top_k: int = Field(20, ge=1, le=100)
-    delta_threshold: float = Field(0.05, ge=0, le=2)
-    novelty_penalty: float = Field(0.2, ge=0, le=1)
+    top_k: int = Field(20, ge=1, le=100, description="nodes of a layer that are expanded")
+    delta_threshold: float = Field(
+        0.05, ge=0, le=2, description="how far below the layer before a score may fall"
+    )
+    novelty_penalty: float = Field(
+        0.2, ge=0, le=1, description="what similarity to nodes already collected costs"
+    )
 
 
 class TraverseFilters(StrictContract):
     """`topic`: a chunk must have one of these. `entity`: ids, CURIE prefixes or types allowed."""
 
-    topic: Annotated[Many[Name], Field(max_length=100)] | None = None
-    entity: Annotated[Many[NodeId], Field(max_length=100)] | None = None
+    topic: Annotated[Many[Name], Field(max_length=100)] | None = Field(
+        None, description="a passage must have one of these"
+    )
+    entity: Annotated[Many[NodeId], Field(max_length=100)] | None = Field(
+        None, description="ids, id prefixes or types an entity may have"
+    )
 
 
 class TraverseRequest(StrictContract):
@@ -37,17 +45,29 @@ class TraverseRequest(StrictContract):
     carries seeds, query and limits itself and is sent with `namespace` alone.
     """
 
-    seed_ids: Annotated[Many[NodeId], Field(max_length=50)] = ()
-    query: Query | None = None
-    namespace: Namespace = "default"
-    direction: Direction = "both"
-    max_depth: int = Field(3, ge=1)
-    max_nodes: int = Field(150, ge=1)
-    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = None
-    label_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = None
-    frontier: Frontier = Frontier()
-    filters: TraverseFilters = TraverseFilters()
-    cursor: str | None = Field(None, max_length=16384)
+    seed_ids: Annotated[Many[NodeId], Field(max_length=50)] = Field(
+        (),
+        description="where to start: entity ids, passage uuids, doc:ID or topic:NAME",
+        examples=[["HP:0001250"]],
+    )
+    query: Query | None = Field(
+        None, description="what to walk towards; null: the weights of edges decide"
+    )
+    namespace: Namespace = Field("default", description="which graph is walked")
+    direction: Direction = Field("both", description="along edges, against them, or either way")
+    max_depth: int = Field(3, ge=1, description="edges from a seed at most")
+    max_nodes: int = Field(150, ge=1, description="nodes at most")
+    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
+        None, description="only relations of these types"
+    )
+    label_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
+        None, description="only nodes of these labels: Chunk, Entity, Topic, Document"
+    )
+    frontier: Frontier = Field(Frontier(), description="which nodes are expanded")
+    filters: TraverseFilters = Field(TraverseFilters(), description="which nodes may be met")
+    cursor: str | None = Field(
+        None, max_length=16384, description="`cursor` of the page before: the walk goes on there"
+    )
 
 
 class Scoring(Contract):
