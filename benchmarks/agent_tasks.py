@@ -153,7 +153,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store.sqlite"
         environment = {key: v for key, v in os.environ.items() if not key.startswith("DOCSTOKG_")}
-        load = [*given.server, "load", *map(str, sorted(given.folder.glob("*.md")))]
+        load = [*given.server, "load", *map(str, sorted(given.folder.resolve().glob("*.md")))]
         done = subprocess.run(
             [*load, "--index", f"sqlite:///{store}"],
             env=environment, check=False, capture_output=True, text=True,

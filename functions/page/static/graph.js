@@ -1,6 +1,6 @@
 // A small force layout in plain SVG: deterministic (no random start), so the same graph looks the same.
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 900, HEIGHT = 520, MOST = 60, ROUNDS = 220;
+const WIDTH = 900, HEIGHT = 520, MOST = 36, ROUNDS = 220;
 
 function make(tag, attributes, text) {
   const made = document.createElementNS(SVG, tag);

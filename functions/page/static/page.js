@@ -156,19 +156,20 @@ function showDegraded(response) {
     ? `This is the best answer that was possible: ${reasons.map((one) => REASONS[one] ?? one).join("; ")}.` : "";
 }
 
-function markerButton(rank) {
+function markerButton(rank, support) {
   return element("button", {
-    type: "button", class: "marker", "aria-label": `Read passage ${rank}`, onclick: () => choose(rank, true),
+    type: "button", class: "marker", "aria-label": `Read passage ${rank}`, onclick: () => choose(rank, true, support),
   }, `[${rank}]`);
 }
 
-// Append `text` with its markers as buttons; a marker means the passage of that rank.
-function appendMarked(target, text) {
+// Append `text` with its markers as buttons; a marker means the passage of that rank, and in it
+// the words that support the sentence, where the check named them.
+function appendMarked(target, text, support = null) {
   let last = 0;
   for (const match of text.matchAll(/\[(\d{1,3})\]/g)) {
     target.append(text.slice(last, match.index));
     const known = state.response.citations.some((one) => one.rank === Number(match[1]));
-    target.append(known ? markerButton(Number(match[1])) : match[0]);
+    target.append(known ? markerButton(Number(match[1]), support) : match[0]);
     last = match.index + match[0].length;
   }
   target.append(text.slice(last));
@@ -185,7 +186,7 @@ function showAnswer(response) {
   for (const sentence of sentences) {
     appendMarked(box, slice(response.answer, at, sentence.start));
     const span = element("span", { class: `sentence ${sentence.verdict}` });
-    appendMarked(span, slice(response.answer, sentence.start, sentence.end));
+    appendMarked(span, slice(response.answer, sentence.start, sentence.end), sentence.span);
     box.append(span);
     at = sentence.end;
   }
@@ -234,7 +235,7 @@ function showPassages(response, count) {
     element("button", { type: "button", "data-rank": citation.rank, "aria-pressed": "false", onclick: () => choose(citation.rank, true) },
       element("span", { class: "name" }, `[${citation.rank}] ${place(citation)}`), citation.cited ? " ★ cited" : "",
       element("span", { class: "why" }, `${whyFound(citation)} · relevance ${citation.score.toFixed(2)}`),
-      slice(citation.snippet, 0, 220)))));
+      length(citation.snippet) > 220 ? `${slice(citation.snippet, 0, 220)}…` : citation.snippet))));
   const left = response.citations.length - count;
   $("more").hidden = left <= 0;
   $("more").textContent = `Show ${left} more`;

@@ -1,0 +1,180 @@
+"""The page in a real browser: asked, read, drawn, refused, by keyboard, with axe looking on."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from tests.e2e.browser import LOOKS, ask, draw, fail, launched, light_a_span, upload
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
+QUESTION = "What are seizures?"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(server_for) -> str:
+    return server_for()
+
+
+@pytest.fixture
+def page(browser: Browser, url: str) -> Iterator[Page]:
+    """A page that may speak to its own server only and has nothing to complain of."""
+    context = browser.new_context(viewport={"width": 1000, "height": 800})
+    page = context.new_page()
+    complaints, foreign = [], []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "request",
+        lambda one: None if one.url.startswith((url, "data:")) else foreign.append(one.url),
+    )
+    page.goto(url)
+    yield page
+    assert not foreign
+    # A status of 400 or more is told by the browser itself; the page shows it in words.
+    assert [said for said in complaints if "Failed to load resource" not in said] == []
+    context.close()
+
+
+def judged(page: Page) -> list[str]:
+    """Give what axe finds that would keep somebody out."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:120]}"
+        for one in found
+        if one["impact"] in ("critical", "serious")
+        for node in one["nodes"]
+    ]
+
+
+def test_an_answer_leads_to_its_span_its_graph_and_its_command(page: Page, tmp_path: Path) -> None:
+    ask(page, QUESTION)
+    answer = page.locator("#answer").inner_text()
+    assert "[1]" in answer
+    assert "grounded" in page.locator("#confidence").inner_text()
+    light_a_span(page)
+    lit = page.locator("#passage mark").first.inner_text()
+    assert lit and lit in page.locator("#passage .text").inner_text()
+    assert page.evaluate("document.activeElement.id") == "reader"
+    draw(page)
+    assert page.locator("#graph svg").locator("text").count() > 1
+    assert "ms" in page.locator("#steps").inner_text()
+    assert page.locator("#degraded").is_hidden()
+    assert "v1/answer" in page.locator("#curl").inner_text()
+
+
+@pytest.mark.parametrize(
+    "question",
+    ['What\'s a "seizure"?', "What is `id` and $(id) and $HOME?", "a \\ b ' ' \\' c; echo no"],
+)
+def test_the_command_runs_as_pasted(page: Page, question: str) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("no curl is installed")
+    ask(page, question)
+    pasted = page.locator("#curl").inner_text()
+    done = subprocess.run(["sh", "-c", pasted], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["query"] == question.strip()
+
+
+def test_a_refusal_is_said_in_words(page: Page) -> None:
+    fail(page)
+    assert "must be one of" in page.locator("#problem").inner_text()
+    assert page.locator("#result").is_hidden()
+
+
+def test_what_did_not_answer_is_said_in_words(browser: Browser, server_for, tmp_path: Path) -> None:
+    url = server_for(graph_url=f"sqlite:///{tmp_path}/missing.sqlite")
+    page = browser.new_page()
+    page.goto(url)
+    ask(page, QUESTION)
+    said = page.locator("#degraded").inner_text()
+    assert "the knowledge graph could not be used" in said
+    assert "kg_unavailable" not in page.locator("main").inner_text()
+    page.close()
+
+
+def test_a_key_is_asked_for_and_kept_in_memory_only(
+    browser: Browser, server_for, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"SECRET-K": {"sub": "k", "namespaces": ["*"], "groups": ["*"]}}))
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(server_for(auth="keys", keys_file=str(keys)))
+    ask(page, QUESTION)
+    assert "X-Api-Key" in page.locator("#problem").inner_text()
+    page.get_by_label("API key or token").fill("SECRET-K")
+    ask(page, QUESTION)
+    assert "[1]" in page.locator("#answer").inner_text()
+    kept = page.evaluate(
+        "[location.href, JSON.stringify(localStorage), JSON.stringify(sessionStorage)]"
+    )
+    assert not any("SECRET-K" in one for one in kept)
+    assert context.cookies() == []
+    assert "SECRET-K" not in page.locator("#curl").inner_text()
+    context.close()
+
+
+def test_the_keyboard_alone_is_enough(page: Page) -> None:
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "question"
+    page.keyboard.type(QUESTION)
+    page.keyboard.press("Enter")
+    page.locator("#answer .marker").first.wait_for()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.className") == "marker":
+            break
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "reader"
+
+
+def test_documents_are_loaded_and_removed(browser: Browser, server_for, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/own.sqlite"
+    page = browser.new_page()
+    page.goto(server_for(index_url=store, graph_url=store))
+    note = tmp_path / "leave.md"
+    note.write_text("# Leave\n\nEverybody has 30 days of leave a year.\n")
+    upload(page, note)
+    assert judged(page) == []
+    page.get_by_role("tab", name="Ask").click()
+    ask(page, "How many days of leave does everybody have?")
+    assert "30 days" in page.locator("#answer").inner_text()
+    page.get_by_role("tab", name="Documents").click()
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Really remove").click()
+    page.get_by_text("Nothing is loaded").wait_for()
+    page.close()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_nobody_is_kept_out(browser: Browser, url: str, look: str) -> None:
+    context = browser.new_context(**LOOKS[look])
+    page = context.new_page()
+    page.goto(url)
+    assert judged(page) == []
+    ask(page, QUESTION)
+    assert judged(page) == []
+    light_a_span(page)
+    draw(page)
+    assert judged(page) == []
+    wide = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    assert wide <= 0, f"{wide} pixels wider than the window"
+    fail(page)
+    assert judged(page) == []
+    context.close()
