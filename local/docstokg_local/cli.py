@@ -291,6 +291,8 @@ def ask(
     from docstokg.contracts.language_models import EXTRACTIVE
     from docstokg_local.asking import Shown, Wanted, ask_and_show, request_of, with_answer
 
+    if namespace is not None and not as_json:
+        _check_namespace(namespace)
     fields = _json_file(request) if request is not None else {}
     wanted = Wanted(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
     body = request_of(wanted, fields)
@@ -546,7 +548,8 @@ def _check_namespace(namespace: str) -> None:
     from docstokg.contracts.request import NAMESPACE_PATTERN
 
     if not re.match(NAMESPACE_PATTERN, namespace):
-        raise typer.BadParameter(f"namespace {namespace!r} does not match {NAMESPACE_PATTERN}")
+        rule = "small letters, digits, - and _, at most 63, the first no sign"
+        raise typer.BadParameter(f"namespace {namespace!r}: {rule}", param_hint="--namespace")
 
 
 def _json_file(path: Path) -> dict[str, Any]:

@@ -369,7 +369,10 @@ async def _http_error(request: Request, exc: Exception) -> Response:
         404: ("not_found", "There is no such route; see /openapi.json."),
         405: ("method_not_allowed", "This route does not take that method."),
     }.get(exc.status_code, ("http_error", str(exc.detail)))
-    return _problem(request, exc.status_code, code, detail, dict(exc.headers or {}))
+    headers = dict(exc.headers or {})
+    if allowed := headers.get("Allow"):
+        detail = f"{detail[:-1]}; it takes {allowed}."
+    return _problem(request, exc.status_code, code, detail, headers)
 
 
 async def _crashed(request: Request, exc: Exception) -> Response:
