@@ -103,6 +103,7 @@ def real_stores(folder: Path | None, namespace: str) -> Iterator[Real]:
         parent = services.services_folder(CACHE) / "sessions"
         parent.mkdir(parents=True, exist_ok=True)
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=parent, prefix="load-")))
+        home.chmod(0o755)  # OpenSearch runs as an account of its own
         given = {
             which: services.start(which, home / which, cache=CACHE, port=services.free_port())
             for which in (Which.OPENSEARCH, Which.NEO4J)

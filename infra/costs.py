@@ -41,7 +41,6 @@ class Price:
         return f"{self.usd:.10f}".rstrip("0").rstrip(".") + f" USD a {self.unit}"
 
 
-CHECKED = "2026-11-22"
 REST = Price("REST API, calls", 3.50, "million", "aws.amazon.com/api-gateway/pricing")
 CALL = Price("Lambda, calls", 0.20, "million", "aws.amazon.com/lambda/pricing")
 COMPUTE = Price("Lambda on arm64, time", 0.0000133334, "GB-second", "aws.amazon.com/lambda/pricing")

@@ -112,6 +112,7 @@ def main() -> None:
     parent.mkdir(parents=True, exist_ok=True)
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(dir=parent, prefix="peers-") as home:
+        Path(home).chmod(0o755)  # OpenSearch runs as an account of its own
         for name in options.sets:
             folder = options.data / name
             kinds = (False, True) if (folder / "triples.jsonl").exists() else (False,)

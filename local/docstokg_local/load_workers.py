@@ -49,11 +49,13 @@ class Workers:
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
-            wiring.give("embedder", CachedEmbedder(_Embedder(self, dense.inner), folder))
+            wiring.override("embedder", CachedEmbedder(_Embedder(self, dense.inner), folder))
         if isinstance(sparse, CachedSparseEncoder):
-            wiring.give("sparse_encoder", CachedSparseEncoder(_Sparse(self, sparse.inner), folder))
+            wiring.override(
+                "sparse_encoder", CachedSparseEncoder(_Sparse(self, sparse.inner), folder)
+            )
         if isinstance(names, CachedNames):
-            wiring.give("names", CachedNames(_Names(self, names.inner), folder))
+            wiring.override("names", CachedNames(_Names(self, names.inner), folder))
 
     def ask(self, task: str, *arguments: object) -> Future[Any]:
         """Do a task in a process that is free; the future raises what it raised."""

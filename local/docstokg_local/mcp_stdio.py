@@ -35,10 +35,10 @@ def local_mcp(
     wiring: Wiring, workflow: Workflow, check: Handler, traverse: Handler, documents: Handler
 ) -> Handler:
     """Make the MCP handler over the routes of this process."""
-    wiring.give("workflow", workflow)
-    wiring.give("check_function", LocalRouteFunction(check))
-    wiring.give("traverse_function", LocalRouteFunction(traverse))
-    wiring.give("documents_function", LocalRouteFunction(documents))
+    wiring.override("workflow", workflow)
+    wiring.override("check_function", LocalRouteFunction(check))
+    wiring.override("traverse_function", LocalRouteFunction(traverse))
+    wiring.override("documents_function", LocalRouteFunction(documents))
     return mcp.build(wiring)
 
 

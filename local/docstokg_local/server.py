@@ -96,7 +96,7 @@ def application(
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
     keeper = Keeper(settings, queue, wiring.telemetry)
-    wiring.give("job_keeper", keeper)  # closed with the stores
+    wiring.override("job_keeper", keeper)  # closed with the stores
     keeper.wake()
     document = openapi.document()
     telemetry = wiring.telemetry

@@ -69,7 +69,7 @@ class LocalWorkflow:
             shared = wiring.settings.process_dir
             alone = Lease(Path(shared) / "background.lock").held if shared else _always
             queue = LocalTraceQueue(record.build(wiring), wiring.telemetry, is_the_one=alone)
-            wiring.give("trace_sink", queue)
+            wiring.override("trace_sink", queue)
         handlers: dict[str, Handler] = {
             name: told(name, module.build(wiring), wiring.telemetry)
             for name, module in STEPS.items()

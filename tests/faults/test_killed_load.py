@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from docstokg.settings import Settings
-from tests.faults.nursery import Nursery, write_corpus
+from tests.faults.load_processes import LoadProcesses, write_corpus
 
 STORES, KILLS_EACH = 10, 2
 
@@ -43,17 +43,17 @@ def copy(source: Path, target: Path) -> Path:
 
 
 @pytest.fixture
-def nursery() -> Iterator[Nursery]:
-    made = Nursery()
+def processes() -> Iterator[LoadProcesses]:
+    made = LoadProcesses()
     yield made
     made.close()
 
 
-def test_twenty_kills_leave_no_trace(nursery: Nursery, tmp_path: Path):
+def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
     old, new = write_corpus(tmp_path / "v1", 1), write_corpus(tmp_path / "v2", 2)
     (tmp_path / "base").mkdir()
     base = tmp_path / "base" / "store.sqlite"
-    assert nursery.load(at(base), old) == 0
+    assert processes.load(at(base), old) == 0
     (tmp_path / "fresh").mkdir()
     clean = {
         "fresh": tmp_path / "fresh" / "store.sqlite",
@@ -62,7 +62,7 @@ def test_twenty_kills_leave_no_trace(nursery: Nursery, tmp_path: Path):
     wanted, seconds = {}, {}
     for kind, store in clean.items():
         begun = time.monotonic()
-        assert nursery.load(at(store), new) == 0
+        assert processes.load(at(store), new) == 0
         seconds[kind] = time.monotonic() - begun
         wanted[kind] = digest(store)
     assert wanted["fresh"] != digest(base)
@@ -77,10 +77,10 @@ def test_twenty_kills_leave_no_trace(nursery: Nursery, tmp_path: Path):
         else:
             folder.mkdir()
         for _ in range(KILLS_EACH):
-            status = nursery.load(at(store), new, chance.uniform(0, seconds[kind]))
+            status = processes.load(at(store), new, chance.uniform(0, seconds[kind]))
             killed += os.WIFSIGNALED(status)
             check_only_whole_chunks(store)
-        assert nursery.load(at(store), new) == 0
+        assert processes.load(at(store), new) == 0
         assert digest(store) == wanted[kind], f"store {number} ({kind}) shows that it was killed"
     assert killed >= STORES * KILLS_EACH // 2
 

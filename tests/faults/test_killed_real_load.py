@@ -15,7 +15,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.services import Which
 from tests.contract.real import remove_indices, wipe
-from tests.faults.nursery import Nursery, write_corpus
+from tests.faults.load_processes import LoadProcesses, write_corpus
 from tests.services import SERVICES, alone, server
 
 pytestmark = [*SERVICES]
@@ -79,14 +79,14 @@ def place() -> Iterator[Place]:
 
 
 @pytest.fixture
-def nursery() -> Iterator[Nursery]:
-    made = Nursery()
+def processes() -> Iterator[LoadProcesses]:
+    made = LoadProcesses()
     yield made
     made.close()
 
 
 def test_kills_leave_no_duplicate_and_no_orphan(
-    nursery: Nursery, place: Place, tmp_path: Path
+    processes: LoadProcesses, place: Place, tmp_path: Path
 ) -> None:
     old = write_corpus(tmp_path / "v1", 1, CHUNKS)
     new = write_corpus(tmp_path / "v2", 2, CHUNKS)
@@ -97,12 +97,12 @@ def test_kills_leave_no_duplicate_and_no_orphan(
         for attempt in range(1 + ROUNDS):
             place.empty()
             for folder in before:
-                assert nursery.load(place.settings, folder) == 0
+                assert processes.load(place.settings, folder) == 0
             for _ in range(KILLS_EACH if attempt else 0):
-                status = nursery.load(place.settings, new, chance.uniform(0, seconds))
+                status = processes.load(place.settings, new, chance.uniform(0, seconds))
                 killed += os.WIFSIGNALED(status)
             begun = time.monotonic()
-            assert nursery.load(place.settings, new) == 0
+            assert processes.load(place.settings, new) == 0
             content = place.content()
             if wanted is None:
                 wanted, seconds = content, time.monotonic() - begun

@@ -24,6 +24,7 @@ from docstokg.adapters.sqs_trace import SqsTrace
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain.circuit import Circuit
+from docstokg.entry import Entry
 from docstokg.errors import (
     CircuitOpen,
     DocsToKGError,
@@ -33,7 +34,7 @@ from docstokg.errors import (
     WrongAnswer,
 )
 from docstokg.settings import Settings
-from docstokg.wiring import Entry, Wiring, with_secrets
+from docstokg.wiring import Wiring, with_secrets
 from functions.authorize.authorize import authorize
 from functions.record.record import record, remove_expired
 
@@ -211,7 +212,7 @@ def test_a_rotated_secret_is_used_without_a_deploy(
     embedder = object()
 
     def build(wiring: Wiring) -> Any:
-        wiring.give("embedder", embedder) if not wiring.models() else None
+        wiring.override("embedder", embedder) if not wiring.models() else None
         return lambda event, _: {
             "password": wiring.settings.graph_password,
             "model": wiring.models()["embedder"] is embedder,
@@ -221,7 +222,7 @@ def test_a_rotated_secret_is_used_without_a_deploy(
     assert entry({}, None) == {"password": "old", "model": True}
     client.put_secret_value(SecretId="graph", SecretString='{"graph_password": "new"}')
     assert entry({}, None)["password"] == "old", "not asked before each event"
-    monkeypatch.setattr("docstokg.wiring.SECRETS_TIME_S", 0.0)
+    monkeypatch.setattr("docstokg.entry.SECRETS_TIME_S", 0.0)
     assert entry({}, None) == {"password": "new", "model": True}
     # What cannot be read is no reason to forget what was.
     client.delete_secret(SecretId="graph", ForceDeleteWithoutRecovery=True)

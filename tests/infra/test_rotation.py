@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from docstokg.entry import Entry
 from docstokg.errors import DocsToKGError, Refused
 from docstokg.settings import Settings
-from docstokg.wiring import Entry, Handler, Wiring
+from docstokg.wiring import Handler, Wiring
 from functions.synthesize.handler import build
 from tests.faults.test_language_model import BLOCKS, plan_for
 from tests.model_server import ModelServer, serving
@@ -66,7 +67,7 @@ def test_a_key_that_is_still_wrong_is_not_read_with_every_event(
     assert ask(function)["degraded"] == ["llm_unavailable"]
     secret("today")
     assert ask(function)["degraded"] == ["llm_unavailable"], "asked again before its time"
-    monkeypatch.setattr("docstokg.wiring.REFUSED_TIME_S", 0.0)
+    monkeypatch.setattr("docstokg.entry.REFUSED_TIME_S", 0.0)
     assert ask(function)["outcome"] == "answered"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docstokg.adapters import cypher
 from docstokg.adapters import neo4j as adapter
-from docstokg.adapters.plan_guard import Verdict
+from docstokg.adapters.plan_guard import PlanVerdict
 from docstokg_local.services import Which
 from tests.contract.real import neo4j_sides
 from tests.services import own_home, start_own
@@ -24,7 +24,7 @@ def main() -> int:
     with own_home(Which.NEO4J) as home:
         graph, writer = neo4j_sides(start_own(Which.NEO4J, home))
         writer.close_load()
-        verdicts: tuple[Verdict, ...] = graph.warm(180)
+        verdicts: tuple[PlanVerdict, ...] = graph.warm(180)
         graph.close()
         writer.close()
     refused = [verdict for verdict in verdicts if verdict.reasons]

@@ -9,7 +9,7 @@ import pytest
 from docstokg.adapters import cypher
 from docstokg.adapters.cypher import Template
 from docstokg.adapters.neo4j import Neo4jGraph, committed_digests
-from docstokg.adapters.plan_guard import Verdict, judge, operators
+from docstokg.adapters.plan_guard import PlanVerdict, judge, operators
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, RelationRecord, Scope
 from docstokg.errors import PlanRejected, WrongAnswer
@@ -86,7 +86,7 @@ def graph() -> Iterator[Neo4jGraph]:
         yield graph
 
 
-def verdict_of(graph: Neo4jGraph, template: Template) -> Verdict:
+def verdict_of(graph: Neo4jGraph, template: Template) -> PlanVerdict:
     from docstokg.adapters.neo4j import _explained
 
     return graph._server.run(_explained(graph._server, template), 30.0)

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import math
 import os
 import threading
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from docstokg.contracts.language_models import ModelAccess, facts_table
-from docstokg.errors import DocsToKGError, Misconfigured, Refused, cause
+from docstokg.errors import DocsToKGError, Misconfigured, cause
 from docstokg.observability import MetricSink, Segments, Telemetry
 from docstokg.ports import (
     CallCounter,
@@ -44,13 +43,6 @@ FLAGS_TIME_S = 0.05
 FIRST_FLAGS_TIME_S = 0.5
 """The agent fetches while the sandbox starts; its first answer may be on its way."""
 WARM_TIME_S = 6.0
-RESTORE_TIME_S = 3.0
-"""Lambda gives the hooks after a restore 10 s, of which secrets may take 5."""
-SECRETS_TIME_S = 300.0
-REFUSED_TIME_S = 10.0
-"""A secret that is still the refused one is not read again before."""
-READ_AGAIN_S = 1.0
-"""For each secret, inside a request whose credential was refused."""
 CALL_MARGIN_S = 2.0
 
 
@@ -93,7 +85,7 @@ class Wiring:
                 self._made[name] = make()
             return cast(Port, self._made[name])
 
-    def give(self, name: str, port: object) -> None:
+    def override(self, name: str, port: object) -> None:
         """Use a port made elsewhere, by factory name: a laptop's own workflow and functions."""
         with self._lock:
             self._made[name] = port
@@ -558,94 +550,6 @@ def sqlite_path(url: str) -> Path | None:
     return Path(path).expanduser() if scheme == "sqlite" and path else None
 
 
-class Entry:
-    """A handler that outlives its credentials and its connections.
-
-    A snapshot is taken when a version is published and restored hours or weeks later: its
-    connections are dead, what it knew is old, and its secrets may have been filled in or changed
-    since. Models stay, everything else is made anew. Every SECRETS_TIME_S, and at once when a
-    credential was refused, a running process looks whether a secret has another value: a rotation
-    needs no deploy, and the event that met it is answered again with the new one.
-    """
-
-    def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
-        self._build, self._bare = build, settings
-        self._settings = with_secrets(settings)
-        self._wiring = Wiring(self._settings)
-        self._handler = build(self._wiring)
-        self._read_at = time.monotonic()
-        self._refused_at = -math.inf
-        self._refusal = False
-        self._wiring.telemetry.heed = self._heed
-        self._prepare(WARM_TIME_S)
-
-    def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
-        """Answer one event; `Handler`."""
-        if self._bare.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
-            self._look()
-        self._refusal = False
-        try:
-            try:
-                answer = self._handler(event, context)
-            except Refused:
-                if not self._refreshed():
-                    raise
-            else:
-                if not (self._refusal and self._refreshed()):
-                    return answer
-            return self._handler(event, context)
-        finally:
-            self._wiring.telemetry.flush()
-
-    def before_snapshot(self) -> None:
-        """Close what a restored copy could not use."""
-        self._wiring.close()
-
-    def after_restore(self) -> None:
-        """Start from the models: secrets as they are now, new connections, nothing remembered."""
-        self._renew(self._current())
-        self._prepare(RESTORE_TIME_S)
-
-    def _heed(self, error: Exception) -> None:
-        self._refusal = self._refusal or isinstance(error, Refused)
-
-    def _refreshed(self) -> bool:
-        """Read the secrets after a refusal; whether there is a new one to try."""
-        if not self._bare.secrets or time.monotonic() - self._refused_at < REFUSED_TIME_S:
-            return False
-        self._refused_at = time.monotonic()
-        return self._look(READ_AGAIN_S)
-
-    def _look(self, time_s: float | None = None) -> bool:
-        """Take over what the secrets say now; whether that was anything new."""
-        found = self._current(time_s)
-        if found == self._settings:
-            return False
-        self._wiring.telemetry.log("INFO", "secrets_changed")
-        self._wiring.close()
-        self._renew(found)
-        return True
-
-    def _current(self, time_s: float | None = None) -> Settings:
-        """Give the settings with secrets as they are now, or as they were while unreadable."""
-        self._read_at = time.monotonic()
-        try:
-            return with_secrets(self._bare, time_s)
-        except DocsToKGError as exc:
-            self._wiring.telemetry.log("WARNING", "secrets_unreadable", error=str(exc))
-            return self._settings
-
-    def _renew(self, settings: Settings) -> None:
-        self._settings = settings
-        self._wiring = Wiring(settings, self._wiring.telemetry, self._wiring.models())
-        self._handler = self._build(self._wiring)
-
-    def _prepare(self, time_s: float) -> None:
-        if self._settings.cache_table:
-            self._wiring.response_cache()  # its client takes longer to make than a call may take
-        self._wiring.warm(time_s)
-
-
 def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str, Any]) -> Handler:
     """Make a module's `handler` when the runtime first asks for it: at INIT, never at import.
 
@@ -653,8 +557,10 @@ def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str,
     """
     if name != "handler":
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
-    entry = Entry(build, Settings.from_environment(os.environ))
     from docstokg.adapters.snapshots import around_snapshot
+    from docstokg.entry import Entry
+
+    entry = Entry(build, Settings.from_environment(os.environ))
 
     around_snapshot(entry.before_snapshot, entry.after_restore)
 

@@ -19,7 +19,7 @@ from docstokg.adapters import cypher
 from docstokg.adapters.breaker import Breaker, SharedCircuit
 from docstokg.adapters.cypher import STORE, Template
 from docstokg.adapters.neo4j_server import Server
-from docstokg.adapters.plan_guard import Verdict, judge, refused
+from docstokg.adapters.plan_guard import PlanVerdict, judge, refused
 from docstokg.contracts.graph import (
     AliasMatch,
     GraphSlice,
@@ -83,7 +83,7 @@ class Neo4jGraph:
         )
         self._lock = threading.Lock()
         self._admitted = committed_digests()
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, PlanVerdict] = {}
         self._checking = False
         self._checked = threading.Event()
         self._warm = False
@@ -95,7 +95,7 @@ class Neo4jGraph:
             self._shared.is_open()
         self._check_behind()
 
-    def warm(self, timeout_s: float = WARM_UP_S) -> tuple[Verdict, ...]:
+    def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
         """Look at every plan and run each query until it is quick, when the process starts.
 
         A graph without a schema has no plans yet: nothing to look at, nothing found. What is not
@@ -350,7 +350,7 @@ class Neo4jGraph:
             if time.monotonic() - begun <= QUICK_S:
                 return
 
-    def _note(self, verdict: Verdict) -> None:
+    def _note(self, verdict: PlanVerdict) -> None:
         self._verdicts[verdict.digest] = verdict
         if verdict.reasons:
             self._telemetry.count("cypher_explain_reject_total", template=verdict.template)
@@ -450,7 +450,7 @@ def _sorted(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
     return tuple(sorted(relations, key=attrgetter("identity")))
 
 
-async def _explained(server: Server, template: Template) -> Verdict:
+async def _explained(server: Server, template: Template) -> PlanVerdict:
     """Ask for the plan with the example parameters, and judge it."""
     try:
         plan, kind = await server.explain(template.text, template.checked(template.examples))

@@ -86,18 +86,18 @@ class Server:
         """Make one request and give the JSON object; `{}` for a 404 when that is an answer."""
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
-        line = _Line()
+        sockets = _CallSockets()
         asked_for: Json = dict(params or {})
         if absent_is_none:
             asked_for["ignore"] = 404
         asked: Future[Any] = self._workers.submit(
-            self._perform, line, method, path, body, asked_for, timeout_s
+            self._perform, sockets, method, path, body, asked_for, timeout_s
         )
         try:
             answer = asked.result(timeout_s)
         except FutureTimeout:
             asked.cancel()
-            line.cut()
+            sockets.cut()
             raise Timeout(f"OpenSearch did not answer in {timeout_s:.3f} s") from None
         except vendor.TransportError as exc:
             raise _translated(exc) from exc
@@ -109,14 +109,14 @@ class Server:
 
     def _perform(
         self,
-        line: "_Line",
+        sockets: "_CallSockets",
         method: str,
         path: str,
         body: str | None,
         params: Json,
         timeout_s: float,
     ) -> object:
-        _current.line = line
+        _current.sockets = sockets
         try:
             found: object = self._client.transport.perform_request(
                 method,
@@ -126,7 +126,7 @@ class Server:
             )
             return found
         finally:
-            _current.line = None
+            _current.sockets = None
 
     def close(self) -> None:
         """Give the connections back; calls under way end at their limits."""
@@ -158,7 +158,7 @@ def schema_checked(what: str) -> Iterator[None]:
         raise WrongAnswer(f"OpenSearch answered {what} in an unknown shape: {exc!r}") from exc
 
 
-class _Line:
+class _CallSockets:
     """The socket one call uses, so that another thread can cut it."""
 
     def __init__(self) -> None:
@@ -183,13 +183,13 @@ class _Line:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-_current = threading.local()  # the `_Line` of the call that runs in this worker
+_current = threading.local()  # the `_CallSockets` of the call that runs in this worker
 
 
 def _announce(sock: socket.socket | None) -> None:
-    line: _Line | None = getattr(_current, "line", None)
-    if line is not None:
-        line.uses(sock)
+    sockets: _CallSockets | None = getattr(_current, "sockets", None)
+    if sockets is not None:
+        sockets.uses(sock)
 
 
 class _PlainConnection(urllib3.connection.HTTPConnection):

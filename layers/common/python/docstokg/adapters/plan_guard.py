@@ -44,7 +44,7 @@ _RANGE = re.compile(r"\*(\d*)(\.\.)?(\d*)[^\w`]|\{(\d*)(,)?\s*(\d*)\}|([+*])\s*(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PlanVerdict:
     """What the guard says of one template; no reasons = admitted."""
 
     template: str
@@ -52,7 +52,7 @@ class Verdict:
     reasons: tuple[str, ...]
 
 
-def judge(template: Template, plan: Mapping[str, Any] | None, kind: str | None) -> Verdict:
+def judge(template: Template, plan: Mapping[str, Any] | None, kind: str | None) -> PlanVerdict:
     """Judge the plan of `template`; `kind` is the query type the server reports."""
     reasons = []
     if kind != "r":
@@ -62,12 +62,12 @@ def judge(template: Template, plan: Mapping[str, Any] | None, kind: str | None) 
     else:
         for operator in operators(plan):
             reasons += list(_objections(operator))
-    return Verdict(template.name, template.digest, tuple(dict.fromkeys(reasons)))
+    return PlanVerdict(template.name, template.digest, tuple(dict.fromkeys(reasons)))
 
 
-def refused(template: Template, reason: str) -> Verdict:
+def refused(template: Template, reason: str) -> PlanVerdict:
     """Refuse a template that has no plan."""
-    return Verdict(template.name, template.digest, (reason,))
+    return PlanVerdict(template.name, template.digest, (reason,))
 
 
 def operators(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -70,8 +70,8 @@ class SqliteIndex:
         times each token's rarity in the namespace, cosine of the vectors.
         """
         deadline = time.monotonic() + timeout_s
-        trip = self._wait(self._submit(self._set_out, scope, deadline), deadline)
-        running = [self._submit(self._channel, query, trip) for query in queries]
+        context = self._wait(self._submit(self._context_of, scope, deadline), deadline)
+        running = [self._submit(self._channel, query, context) for query in queries]
         results = []
         for query, future in zip(queries, running, strict=True):
             try:
@@ -145,12 +145,12 @@ class SqliteIndex:
 
     # --- one channel ----------------------------------------------------------------------------
 
-    def _set_out(self, scope: Scope, deadline: float) -> "_Trip":
+    def _context_of(self, scope: Scope, deadline: float) -> "_SearchContext":
         with self._sessions.use(deadline) as db:
             found = db.execute(
                 "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
             ).fetchone()
-            return _Trip(
+            return _SearchContext(
                 scope=scope,
                 deadline=deadline,
                 ns=None if found is None else int(found[0]),
@@ -164,39 +164,39 @@ class SqliteIndex:
                 embedded=_noted(db, "embedding_model") is not None,
             )
 
-    def _channel(self, query: ChannelQuery, trip: "_Trip") -> ChannelResult:
+    def _channel(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
         started = time.perf_counter()
         try:
-            result = self._answer(query, trip)
+            result = self._answer(query, context)
         except DocsToKGError as exc:
             return _failed(query, exc, (time.perf_counter() - started) * 1000)
         return result.model_copy(update={"took_ms": (time.perf_counter() - started) * 1000})
 
-    def _answer(self, query: ChannelQuery, trip: "_Trip") -> ChannelResult:
-        if query.channel == "dense" and not trip.embedded:
+    def _answer(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
+        if query.channel == "dense" and not context.embedded:
             raise Unavailable(f"{self._path} was loaded without vectors")
-        if trip.ns is None or query.size <= 0:
+        if context.ns is None or query.size <= 0:
             return ChannelResult(channel=query.channel)
         if query.channel == "facts":
-            facts = self._facts(query, trip.ns, trip)
+            facts = self._facts(query, context.ns, context)
             return ChannelResult(channel="facts", facts=facts)
         if query.channel == "bm25":
-            hits = self._words(query, trip.ns, trip)
+            hits = self._words(query, context.ns, context)
         elif query.channel == "splade":
-            hits = self._sparse(query, trip.ns, trip)
+            hits = self._sparse(query, context.ns, context)
         else:
-            hits = self._dense(query, trip.ns, trip)
+            hits = self._dense(query, context.ns, context)
         return ChannelResult(channel=query.channel, hits=hits)
 
-    def _words(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
+    def _words(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
         expression = match_expression(query.text)
         if expression is None:
             return ()
         table = words_table(ns)
-        condition, values = visible(trip.scope, ns)
+        condition, values = visible(context.scope, ns)
         values |= {"words": expression}
-        with self._sessions.use(trip.deadline) as db:
-            if trip.sees_everything:
+        with self._sessions.use(context.deadline) as db:
+            if context.sees_everything:
                 # A fifth less time: no look at a row per match, unless a tie crosses the cut.
                 best = db.execute(
                     f"SELECT rowid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
@@ -207,7 +207,7 @@ class SqliteIndex:
                     best = best[: query.size]
                     ids = np.array([row[0] for row in best], dtype=np.int64)
                     scores = np.array([row[1] for row in best], dtype=np.float64)
-                    hits = self._hits(ids, scores, range(len(best)), ns, trip)
+                    hits = self._hits(ids, scores, range(len(best)), ns, context)
                     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.uuid)))
             rows = db.execute(
                 f"SELECT r.uuid, found.score, v.compact FROM ("
@@ -222,12 +222,12 @@ class SqliteIndex:
             ).fetchall()
         return tuple(Hit(uuid=row[0], score=row[1], vector=row[2]) for row in rows)
 
-    def _sparse(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
-        section = self._section("sparse", trip)
-        rows = self._rows(section, ns, trip)
+    def _sparse(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
+        section = self._section("sparse", context)
+        rows = self._rows(section, ns, context)
         if rows is None or not query.weights:
             return ()
-        with self._sessions.use(trip.deadline) as db:
+        with self._sessions.use(context.deadline) as db:
             tokens = db.execute(
                 "SELECT id, token FROM index_tokens "
                 "WHERE token IN (SELECT value FROM json_each(?)) ORDER BY id",
@@ -238,39 +238,41 @@ class SqliteIndex:
         wanted = np.array([ns << 32 | row[0] for row in tokens], dtype=np.int64)
         places = np.searchsorted(keys, wanted)
         for (_, token), key, place in zip(tokens, wanted, places, strict=True):
-            if time.monotonic() > trip.deadline:
+            if time.monotonic() > context.deadline:
                 raise Timeout("the sparse index did not answer in the time it was given")
             if place < len(keys) and keys[place] == key:
                 posting = slice(starts[place], starts[place + 1])
                 found = section.arrays["rows"][posting] - np.int32(rows.start)
                 weight = query.weights[token] * rarity(len(found), len(scores))
                 scores[found] += np.float32(weight) * section.arrays["weights"][posting]
-        mask = self._mask(section, rows, ns, trip)
+        mask = self._mask(section, rows, ns, context)
         if mask is not None:
             scores[~mask] = 0
         best = best_rows(scores, query.size, floor=0.0)
-        return self._hits(rows.ids, scores, best, ns, trip)
+        return self._hits(rows.ids, scores, best, ns, context)
 
-    def _dense(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[Hit, ...]:
-        section = self._section("dense", trip)
-        rows = self._rows(section, ns, trip)
+    def _dense(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
+        section = self._section("dense", context)
+        rows = self._rows(section, ns, context)
         if rows is None or query.vector is None:
             return ()
-        mask = self._mask(section, rows, ns, trip)
+        mask = self._mask(section, rows, ns, context)
         scores = _cosines(
-            section.arrays["matrix"][rows.start : rows.stop], query.vector, mask, trip.deadline
+            section.arrays["matrix"][rows.start : rows.stop], query.vector, mask, context.deadline
         )
         best = best_rows(scores, query.size, floor=-2.0)
-        return self._hits(rows.ids, scores, best, ns, trip)
+        return self._hits(rows.ids, scores, best, ns, context)
 
-    def _facts(self, query: ChannelQuery, ns: int, trip: "_Trip") -> tuple[FactHit, ...]:
-        condition, values = visible_fact(trip.scope, ns)
+    def _facts(
+        self, query: ChannelQuery, ns: int, context: "_SearchContext"
+    ) -> tuple[FactHit, ...]:
+        condition, values = visible_fact(context.scope, ns)
         wanted = "f.fact, f.source, f.type, f.target, f.evidence"
         expression = match_expression(query.text)
         if expression is None:
             return ()
         table = fact_words_table(ns)
-        with self._sessions.use(trip.deadline) as db:
+        with self._sessions.use(context.deadline) as db:
             matched = db.execute(
                 f"SELECT -bm25({table}) AS score, {wanted} FROM {table} "
                 f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
@@ -280,12 +282,12 @@ class SqliteIndex:
             ).fetchall()
         return tuple(_fact_hit(row, row["score"]) for row in matched)
 
-    def _section(self, name: str, trip: "_Trip") -> Section:
-        if trip.generation is None:
+    def _section(self, name: str, context: "_SearchContext") -> Section:
+        if context.generation is None:
             raise Unavailable(f"no load into {self._path} was ever finished: run it again")
-        return self._sidecars.section(name, trip.generation, trip.deadline - time.monotonic())
+        return self._sidecars.section(name, context.generation, context.deadline - time.monotonic())
 
-    def _rows(self, section: Section, ns: int, trip: "_Trip") -> Rows | None:
+    def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
         """Give the namespace's rows, None when it is empty; chunks without any are a lost channel.
 
         They were loaded without this encoder, or their load was never finished.
@@ -293,8 +295,8 @@ class SqliteIndex:
         rows = section.rows(ns)
         if rows.start < rows.stop:
             return rows
-        if trip.filled:
-            raise Unavailable(f"no chunk of namespace {trip.scope.namespace!r} can be found so")
+        if context.filled:
+            raise Unavailable(f"no chunk of namespace {context.scope.namespace!r} can be found so")
         return None
 
     def _mask(
@@ -302,18 +304,18 @@ class SqliteIndex:
         section: Section,
         rows: Rows,
         ns: int,
-        trip: "_Trip",
+        context: "_SearchContext",
     ) -> Mask | None:
         """Tell which rows the scope shows; None when it hides nothing of the namespace."""
-        if trip.scope.filter or trip.scope.doc_ids is not None:
-            condition, values = visible(trip.scope, ns)
-            with self._sessions.use(trip.deadline) as db:
+        if context.scope.filter or context.scope.doc_ids is not None:
+            condition, values = visible(context.scope, ns)
+            with self._sessions.use(context.deadline) as db:
                 shown = db.execute(
                     f"SELECT r.id FROM index_rows r WHERE {condition}", values
                 ).fetchall()
             return np.isin(rows.ids, np.array([row[0] for row in shown], dtype=np.int64))
-        if trip.scope.groups is not None:
-            seen = np.array([may_see(list_, trip.scope.groups) for list_ in section.acls])
+        if context.scope.groups is not None:
+            seen = np.array([may_see(list_, context.scope.groups) for list_ in section.acls])
             return np.asarray(seen[rows.acl], dtype=np.bool_)
         return None
 
@@ -323,17 +325,17 @@ class SqliteIndex:
         scores: NDArray[np.floating[Any]],
         best: Sequence[int],
         ns: int,
-        trip: "_Trip",
+        context: "_SearchContext",
     ) -> tuple[Hit, ...]:
         """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
-        condition, values = visible(trip.scope, ns)
+        condition, values = visible(context.scope, ns)
         # A row at a time: given a list, SQLite prefers to walk the whole namespace.
         text = (
             f"SELECT r.uuid, v.compact FROM index_rows r "
             f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE r.id = :row AND {condition}"
         )
         hits = []
-        with self._sessions.use(trip.deadline) as db:
+        with self._sessions.use(context.deadline) as db:
             for place in best:
                 row = db.execute(text, {**values, "row": int(ids[place])}).fetchone()
                 if row is not None:
@@ -409,7 +411,7 @@ class SqliteIndex:
 
 
 @dataclass(frozen=True)
-class _Trip:
+class _SearchContext:
     """What every channel of one search has to know.
 
     `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.

@@ -9,7 +9,7 @@ from docstokg.domain.vectors import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Gated:
+class GatedLayer:
     """A layer after the gate: ids to expand, best first; those pruned; the best score."""
 
     expand: tuple[str, ...]
@@ -37,7 +37,7 @@ def score_layer(
 
 def gate_layer(
     scores: Mapping[str, float], best_before: float | None, top_k: int, delta_threshold: float
-) -> Gated:
+) -> GatedLayer:
     """Choose what to expand: the layer's `top_k` that score >= best_before - delta_threshold.
 
     `best_before`: the best score of the layer before, None for the first. Ties by id.
@@ -47,7 +47,7 @@ def gate_layer(
     expand = tuple(name for name in ranked[:top_k] if scores[name] >= floor)
     kept = set(expand)
     pruned = tuple(name for name in ranked if name not in kept)
-    return Gated(expand, pruned, scores[ranked[0]] if ranked else float("-inf"))
+    return GatedLayer(expand, pruned, scores[ranked[0]] if ranked else float("-inf"))
 
 
 def share_of(remaining: int, layers_left: int) -> int:

@@ -16,7 +16,7 @@ CHUNKS = 150
 
 # One process imports the product and forks a fresh child for each load: the kills then fall into
 # loads, not into imports.
-NURSERY = """
+FORKING = """
 import json, os, sys
 from pathlib import Path
 from docstokg.settings import Settings
@@ -41,12 +41,12 @@ for line in sys.stdin:
 """
 
 
-class Nursery:
+class LoadProcesses:
     """Starts loads and tells how they ended."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
+            [sys.executable, "-c", FORKING],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

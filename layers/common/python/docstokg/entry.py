@@ -1,0 +1,106 @@
+"""A Lambda handler that outlives its credentials and its connections."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from docstokg.errors import DocsToKGError, Refused
+from docstokg.settings import Settings
+from docstokg.wiring import WARM_TIME_S, Handler, Wiring, with_secrets
+
+RESTORE_TIME_S = 3.0
+"""Lambda gives the hooks after a restore 10 s, of which secrets may take 5."""
+SECRETS_TIME_S = 300.0
+REFUSED_TIME_S = 10.0
+"""A secret that is still the refused one is not read again before."""
+READ_AGAIN_S = 1.0
+"""For each secret, inside a request whose credential was refused."""
+
+
+class Entry:
+    """A handler that outlives its credentials and its connections.
+
+    A snapshot is taken when a version is published and restored hours or weeks later: its
+    connections are dead, what it knew is old, and its secrets may have been filled in or changed
+    since. Models stay, everything else is made anew. Every SECRETS_TIME_S, and at once when a
+    credential was refused, a running process looks whether a secret has another value: a rotation
+    needs no deploy, and the event that met it is answered again with the new one.
+    """
+
+    def __init__(self, build: Callable[[Wiring], Handler], settings: Settings) -> None:
+        self._build, self._bare = build, settings
+        self._settings = with_secrets(settings)
+        self._wiring = Wiring(self._settings)
+        self._handler = build(self._wiring)
+        self._read_at = time.monotonic()
+        self._refused_at = -math.inf
+        self._refusal = False
+        self._wiring.telemetry.heed = self._heed
+        self._prepare(WARM_TIME_S)
+
+    def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
+        """Answer one event; `Handler`."""
+        if self._bare.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
+            self._look()
+        self._refusal = False
+        try:
+            try:
+                answer = self._handler(event, context)
+            except Refused:
+                if not self._refreshed():
+                    raise
+            else:
+                if not (self._refusal and self._refreshed()):
+                    return answer
+            return self._handler(event, context)
+        finally:
+            self._wiring.telemetry.flush()
+
+    def before_snapshot(self) -> None:
+        """Close what a restored copy could not use."""
+        self._wiring.close()
+
+    def after_restore(self) -> None:
+        """Start from the models: secrets as they are now, new connections, nothing remembered."""
+        self._renew(self._current())
+        self._prepare(RESTORE_TIME_S)
+
+    def _heed(self, error: Exception) -> None:
+        self._refusal = self._refusal or isinstance(error, Refused)
+
+    def _refreshed(self) -> bool:
+        """Read the secrets after a refusal; whether there is a new one to try."""
+        if not self._bare.secrets or time.monotonic() - self._refused_at < REFUSED_TIME_S:
+            return False
+        self._refused_at = time.monotonic()
+        return self._look(READ_AGAIN_S)
+
+    def _look(self, time_s: float | None = None) -> bool:
+        """Take over what the secrets say now; whether that was anything new."""
+        found = self._current(time_s)
+        if found == self._settings:
+            return False
+        self._wiring.telemetry.log("INFO", "secrets_changed")
+        self._wiring.close()
+        self._renew(found)
+        return True
+
+    def _current(self, time_s: float | None = None) -> Settings:
+        """Give the settings with secrets as they are now, or as they were while unreadable."""
+        self._read_at = time.monotonic()
+        try:
+            return with_secrets(self._bare, time_s)
+        except DocsToKGError as exc:
+            self._wiring.telemetry.log("WARNING", "secrets_unreadable", error=str(exc))
+            return self._settings
+
+    def _renew(self, settings: Settings) -> None:
+        self._settings = settings
+        self._wiring = Wiring(settings, self._wiring.telemetry, self._wiring.models())
+        self._handler = self._build(self._wiring)
+
+    def _prepare(self, time_s: float) -> None:
+        if self._settings.cache_table:
+            self._wiring.response_cache()  # its client takes longer to make than a call may take
+        self._wiring.warm(time_s)
