@@ -152,7 +152,7 @@ class Api(Construct):
         super().__init__(scope, construct_id)
         self._environment, self._workflow = environment, workflow
         self._functions = functions
-        access_logs = logs.LogGroup(
+        self.access_logs = logs.LogGroup(
             self,
             "AccessLogs",
             retention=retention(environment.log_days),
@@ -177,7 +177,7 @@ class Api(Construct):
                 logging_level=apigateway.MethodLoggingLevel.ERROR,
                 # Full request and response data would put questions into the log.
                 data_trace_enabled=False,
-                access_log_destination=apigateway.LogGroupLogDestination(access_logs),
+                access_log_destination=apigateway.LogGroupLogDestination(self.access_logs),
                 access_log_format=_access_log_format(),
                 throttling_rate_limit=environment.metering.rate * 2
                 if environment.metering
@@ -185,6 +185,12 @@ class Api(Construct):
                 throttling_burst_limit=environment.metering.burst * 2
                 if environment.metering
                 else 200,
+                # Anybody may ask for it: it must not take what questions need.
+                method_options={
+                    "/v1/health/GET": apigateway.MethodDeploymentOptions(
+                        throttling_rate_limit=5, throttling_burst_limit=5
+                    )
+                },
             ),
         )
         acknowledge(self.api, {"AwsSolutions-APIG2": VALIDATED_BY_VALIDATE})

@@ -16,7 +16,7 @@ from infra.settings import Environment
 
 # The version the tests run for real (tests/services.py).
 ENGINE = "OpenSearch_3.5"
-# What the service calls on the aliases of chunks and facts; what writes is missing on purpose.
+# What the service calls on the aliases of chunks, facts and documents; nothing of it writes.
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
 
 
@@ -25,7 +25,7 @@ class SearchData(Construct):
 
     url: str
     auth: str
-    domain_name: str | None
+    domain_name: str
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class SearchData(Construct):
         super().__init__(scope, construct_id)
         self._environment = environment
         self._arn_as_reported = environment.index.arn
-        self.domain_name = None
+        self.domain_name = environment.index.arn.rpartition("/")[2]
         self.auth = "sigv4-es"
         index = environment.index
         match index.kind:
@@ -58,7 +58,8 @@ class SearchData(Construct):
         """Let `role` search and read by id, nothing else."""
         name = self._environment.index_name
         paths = ["_msearch", "_mget"]
-        paths += [f"{index}/{read}" for index in (name, f"{name}-facts") for read in READS]
+        kinds = (name, f"{name}-facts", f"{name}-documents")
+        paths += [f"{index}/{read}" for index in kinds for read in READS]
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["es:ESHttpGet", "es:ESHttpPost"],

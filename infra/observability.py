@@ -25,6 +25,9 @@ FIVE_MINUTES = cdk.Duration.minutes(5)
 REASONS: tuple[str, ...] = get_args(DegradedReason)
 MODES = ("snippet", "full", "graph")
 OVER = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
+UNDER = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+FEW, SEVERAL = 20, 3
+"""Of fewer calls a share says nothing; several failures do, however few were made."""
 
 
 class Alerts(Construct):
@@ -75,7 +78,7 @@ class Observability(Construct):
         topic: sns.ITopic,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._environment, self._topic = environment, topic
+        self.environment, self._topic = environment, topic
         self._api, self._workflow, self._functions = api, workflow, functions
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self._edge_alarms()
@@ -83,7 +86,7 @@ class Observability(Construct):
         self._function_alarms()
         self._service_alarms()
         for queue in dead_letters:
-            self._alarm(
+            self.alarm(
                 f"DeadLetters{queue.node.path.split('/')[-2]}",
                 queue.metric_approximate_number_of_messages_visible(
                     period=FIVE_MINUTES, statistic="Maximum"
@@ -94,37 +97,46 @@ class Observability(Construct):
             )
         self._dashboard()
 
-    def _service(
-        self, name: str, statistic: str = "Sum", dimensions: dict[str, str] | None = None
+    def service(
+        self,
+        name: str,
+        statistic: str = "Sum",
+        dimensions: dict[str, str] | None = None,
+        period_minutes: int = 5,
     ) -> cloudwatch.Metric:
+        """A metric the functions write, of this environment."""
         return cloudwatch.Metric(
             namespace=METRICS_NAMESPACE,
             metric_name=name,
             statistic=statistic,
-            period=FIVE_MINUTES,
-            dimensions_map={"environment": self._environment, **(dimensions or {})},
+            period=cdk.Duration.minutes(period_minutes),
+            dimensions_map={"environment": self.environment, **(dimensions or {})},
         )
 
-    def _alarm(
+    def alarm(
         self,
         construct_id: str,
         metric: cloudwatch.IMetric,
         threshold: float,
         *,
         periods: int = 2,
+        under: bool = False,
+        silence_is_bad: bool = False,
         say: str,
     ) -> cloudwatch.Alarm:
+        """An alarm that tells the topic when a metric is over `threshold`, or `under` it."""
+        missing = cloudwatch.TreatMissingData
         alarm = cloudwatch.Alarm(
             self,
             construct_id,
-            alarm_name=f"docstokg-{self._environment}-{_dashed(construct_id)}",
+            alarm_name=f"docstokg-{self.environment}-{_dashed(construct_id)}",
             alarm_description=say,
             metric=metric,
             threshold=threshold,
-            comparison_operator=OVER,
+            comparison_operator=UNDER if under else OVER,
             evaluation_periods=periods,
             datapoints_to_alarm=periods,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            treat_missing_data=missing.BREACHING if silence_is_bad else missing.NOT_BREACHING,
         )
         alarm.add_alarm_action(actions.SnsAction(self._topic))
         alarm.add_ok_action(actions.SnsAction(self._topic))
@@ -134,7 +146,7 @@ class Observability(Construct):
     def _edge_alarms(self) -> None:
         api = self._api.api
         ratio = cloudwatch.MathExpression(
-            expression="100 * errors / MAX([requests, 1])",
+            expression=share("errors", "requests"),
             using_metrics={
                 "errors": api.metric_server_error(period=FIVE_MINUTES, statistic="Sum"),
                 "requests": api.metric_count(period=FIVE_MINUTES),
@@ -142,8 +154,8 @@ class Observability(Construct):
             period=FIVE_MINUTES,
             label="5xx %",
         )
-        self._alarm("Api5xx", ratio, 1, say="More than 1 % of answers are 5xx.")
-        self._alarm(
+        self.alarm("Api5xx", ratio, 1, say="More than 1 % of answers are 5xx.")
+        self.alarm(
             "ApiLatency",
             api.metric_latency(period=FIVE_MINUTES, statistic="p95"),
             3000,
@@ -153,21 +165,21 @@ class Observability(Construct):
 
     def _workflow_alarms(self) -> None:
         machine = self._workflow.machine
-        self._alarm(
+        self.alarm(
             "WorkflowFailed",
             machine.metric_failed(period=FIVE_MINUTES),
             0,
             periods=1,
             say="An execution failed: no branch caught it, the caller got a 500.",
         )
-        self._alarm(
+        self.alarm(
             "WorkflowTimedOut",
             machine.metric_timed_out(period=FIVE_MINUTES),
             0,
             periods=1,
             say="An execution hit the machine's own limit, so a step's deadline did not hold.",
         )
-        self._alarm(
+        self.alarm(
             "WorkflowThrottled",
             machine.metric_throttled(period=FIVE_MINUTES),
             0,
@@ -179,7 +191,7 @@ class Observability(Construct):
             limit = function.function.timeout
             assert limit is not None
             errors = cloudwatch.MathExpression(
-                expression="100 * errors / MAX([calls, 1])",
+                expression=share("errors", "calls"),
                 using_metrics={
                     "errors": function.function.metric_errors(period=FIVE_MINUTES),
                     "calls": function.function.metric_invocations(period=FIVE_MINUTES),
@@ -187,16 +199,16 @@ class Observability(Construct):
                 period=FIVE_MINUTES,
                 label=f"{name} errors %",
             )
-            self._alarm(
+            self.alarm(
                 f"Errors{name.title()}", errors, 1, say=f"{name}: more than 1 % of calls fail."
             )
-            self._alarm(
+            self.alarm(
                 f"Throttles{name.title()}",
                 function.function.metric_throttles(period=FIVE_MINUTES),
                 0,
                 say=f"{name}: calls are refused; reserved concurrency or account limit.",
             )
-            self._alarm(
+            self.alarm(
                 f"Slow{name.title()}",
                 function.function.metric_duration(period=FIVE_MINUTES, statistic="p99"),
                 limit.to_milliseconds() * 0.8,
@@ -205,34 +217,34 @@ class Observability(Construct):
 
     def _service_alarms(self) -> None:
         degraded = cloudwatch.MathExpression(
-            expression="100 * degraded / MAX([requests, 1])",
+            expression=share("degraded", "requests"),
             using_metrics={
-                "degraded": self._service("rag_degraded_requests_total"),
-                "requests": self._service("rag_requests_total"),
+                "degraded": self.service("rag_degraded_requests_total"),
+                "requests": self.service("rag_requests_total"),
             },
             period=FIVE_MINUTES,
             label="degraded %",
         )
-        self._alarm(
+        self.alarm(
             "Degraded", degraded, 5, say="More than 5 % of answers are degraded; see the reasons."
         )
-        self._alarm(
+        self.alarm(
             "CircuitOpen",
-            self._service("circuit_open_total"),
+            self.service("circuit_open_total"),
             0,
             periods=1,
             say="A dependency failed repeatedly and is not called for now.",
         )
-        self._alarm(
+        self.alarm(
             "PlansRejected",
-            self._service("cypher_explain_reject_total"),
+            self.service("cypher_explain_reject_total"),
             0,
             periods=1,
             say="The plan guard refused a query template.",
         )
-        self._alarm(
+        self.alarm(
             "ModelCost",
-            self._service("rag_estimated_cost_usd"),
+            self.service("rag_estimated_cost_usd"),
             20,
             periods=1,
             say="The model cost more than 20 USD in five minutes.",
@@ -243,7 +255,7 @@ class Observability(Construct):
         board = cloudwatch.Dashboard(
             self,
             "Dashboard",
-            dashboard_name=f"docstokg-{self._environment}",
+            dashboard_name=f"docstokg-{self.environment}",
             default_interval=cdk.Duration.hours(6),
             period_override=cloudwatch.PeriodOverride.AUTO,
         )
@@ -256,7 +268,9 @@ class Observability(Construct):
             self._graph(
                 "Requests and outcomes",
                 [
-                    self._service("rag_requests_total"),
+                    self.service("rag_requests_total"),
+                    self.service("rag_refused_requests_total"),
+                    self.service("rag_cache_hits_total", dimensions={"hit": "true"}),
                     api.metric_client_error(period=FIVE_MINUTES),
                     api.metric_server_error(period=FIVE_MINUTES),
                     machine.metric_failed(period=FIVE_MINUTES),
@@ -266,12 +280,12 @@ class Observability(Construct):
             self._graph(
                 "Latency",
                 [api.metric_latency(period=FIVE_MINUTES, statistic=s) for s in ("p50", "p95")]
-                + [self._service("rag_request_latency_seconds", s) for s in ("p50", "p95")],
+                + [self.service("rag_request_latency_seconds", s) for s in ("p50", "p95")],
             ),
             self._graph(
                 "Degraded by reason",
                 [
-                    self._service("rag_degraded_requests_total", dimensions={"reason": reason})
+                    self.service("rag_degraded_requests_total", dimensions={"reason": reason})
                     for reason in REASONS
                 ],
             ),
@@ -280,29 +294,30 @@ class Observability(Construct):
             self._graph(
                 "Budgets used",
                 [
-                    self._service("rag_budget_chunks_used", "Average"),
-                    self._service("rag_budget_tokens_gen_used", "Average"),
-                    self._service("rag_estimated_cost_usd"),
+                    self.service("rag_budget_chunks_used", "Average"),
+                    self.service("rag_budget_tokens_gen_used", "Average"),
+                    self.service("rag_estimated_cost_usd"),
                 ],
             ),
             self._graph(
                 "Graph gain",
                 [
-                    self._service("rag_kg_concepts_expanded", "Average"),
-                    self._service("rag_kg_chunks_added", "Average"),
-                    self._service("rag_kg_hits_total"),
-                    self._service("rag_kg_boost_impact", "Average"),
-                    self._service("rag_kg_2hop_total"),
+                    self.service("rag_kg_concepts_expanded", "Average"),
+                    self.service("rag_kg_chunks_added", "Average"),
+                    self.service("rag_kg_hits_total", dimensions={"hit": "true"}),
+                    self.service("rag_kg_hits_total", dimensions={"hit": "false"}),
+                    self.service("rag_kg_boost_impact", "Average"),
+                    self.service("rag_kg_2hop_total"),
                 ],
             ),
             self._graph(
                 "Traversal and plan guard",
                 [
-                    self._service("graph_expand_nodes_total"),
-                    self._service("graph_pruned_nodes_total"),
-                    self._service("graph_depth_histogram", "Maximum"),
-                    self._service("cypher_explain_reject_total"),
-                    self._service("cypher_timeout_total"),
+                    self.service("graph_expand_nodes_total"),
+                    self.service("graph_pruned_nodes_total"),
+                    self.service("graph_depth_histogram", "Maximum"),
+                    self.service("cypher_explain_reject_total"),
+                    self.service("cypher_timeout_total"),
                 ],
             ),
         )
@@ -310,15 +325,15 @@ class Observability(Construct):
             self._graph(
                 "Answer quality",
                 [
-                    self._service("rag_citation_errors_total"),
-                    self._service("rag_confidence", "p50"),
-                    self._service("rag_confidence", "p10"),
+                    self.service("rag_citation_errors_total"),
+                    self.service("rag_confidence", "p50"),
+                    self.service("rag_confidence", "p10"),
                 ],
             ),
             self._graph(
                 "Verbosity",
                 [
-                    self._service("query_verbosity_total", dimensions={"mode": mode})
+                    self.service("query_verbosity_total", dimensions={"mode": mode})
                     for mode in MODES
                 ],
             ),
@@ -334,6 +349,11 @@ class Observability(Construct):
     @staticmethod
     def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
         return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8, height=6)
+
+
+def share(bad: str, of: str) -> str:
+    """Per cent as a metric expression: 0 while there are few, 100 when several of few are bad."""
+    return f"IF({of} >= {FEW}, 100 * {bad} / {of}, IF({bad} >= {SEVERAL}, 100, 0))"
 
 
 def _dashed(construct_id: str) -> str:

@@ -74,6 +74,18 @@ class Gradual:
 
 
 @dataclass(frozen=True, slots=True)
+class Canary:
+    """A question asked every few minutes of one namespace; an alarm hears when nothing is found.
+
+    Any question finds something in a namespace that holds a passage everybody may see.
+    """
+
+    question: str = "What is this about?"
+    namespace: str = "default"
+    minutes: int = 5
+
+
+@dataclass(frozen=True, slots=True)
 class Environment:
     """One deployment; nothing here is a secret, secrets are filled in after the first deploy.
 
@@ -95,6 +107,7 @@ class Environment:
     network: Network | None = None
     waf_requests_per_5_minutes: int | None = None
     alarm_email: str = ""
+    canary: Canary | None = None
     monthly_budget_usd: int = 100
     max_timeout_s: int = 25
     log_days: int = 30
@@ -190,6 +203,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ),
         waf_requests_per_5_minutes=2_000,
         alarm_email="docstokg-staging@example.com",
+        canary=Canary(),
         monthly_budget_usd=600,
         snap_start=_SLOW_TO_START,
         cold_start_s=2,
@@ -227,6 +241,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ),
         waf_requests_per_5_minutes=10_000,
         alarm_email="docstokg@example.com",
+        canary=Canary(),
         monthly_budget_usd=3_000,
         log_days=365,
         retain_data=True,

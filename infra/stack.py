@@ -14,8 +14,10 @@ from constructs import Construct
 
 from infra.api import Api
 from infra.budget import Budget
+from infra.canary import Asking
 from infra.credentials import Secrets
 from infra.data import SearchData
+from infra.dependencies import Dependencies
 from infra.encryption import DataKey
 from infra.firewall import Firewall
 from infra.flags import Flags
@@ -157,6 +159,24 @@ class RunStack(cdk.Stack):
             dead_letters=dead_letters,
             topic=topic,
         )
+        Dependencies(
+            self,
+            "Dependencies",
+            observability=observability,
+            index=environment.index,
+            domain_name=data.search.domain_name,
+            tables=[data.state.cache, data.state.circuit],
+            traces=traces.queue,
+            access_logs=api.access_logs,
+        )
+        if environment.canary is not None:
+            Asking(
+                self,
+                "Canary",
+                canary=environment.canary,
+                workflow=workflow,
+                observability=observability,
+            )
         workflow.shift_traffic([observability.alarms[name] for name in ROLLBACK_ALARMS])
         flags.roll_back_on(observability.alarms["degraded"])
         api.api.deployment_stage.node.add_dependency(workflow.alias)

@@ -127,14 +127,14 @@ class Workflow(Construct):
         function.function.add_environment("DOCSTOKG_WORKFLOW_ARN", self.alias_arn)
         function.role.add_to_policy(self.starting())
 
-    def starting(self) -> iam.PolicyStatement:
+    def starting(self, action: str = "states:StartSyncExecution") -> iam.PolicyStatement:
         """The right to run executions through the alias.
 
         Step Functions looks the right up at the machine's own ARN whatever qualifier is called
         (its guide: auth-version-alias); the condition narrows it to the alias again.
         """
         return iam.PolicyStatement(
-            actions=["states:StartSyncExecution"],
+            actions=[action],
             resources=[self.machine.state_machine_arn],
             conditions={"ForAnyValue:StringEquals": {"states:StateMachineQualifier": [ALIAS]}},
         )

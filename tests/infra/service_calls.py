@@ -171,7 +171,13 @@ def _background(deployed: Deployed) -> Iterator[Right]:
         yield _one(page, record, action, source["EventSourceArn"])
     page = "SQS guide: sqs-key-management, permissions of a consumer"
     yield _one(page, record, "kms:Decrypt", key, via("sqs"))
-    schedule = deployed.properties(deployed.only("AWS::Scheduler::Schedule"))["Target"]
+    schedules = [
+        deployed.properties(name)["Target"] for name in deployed.all("AWS::Scheduler::Schedule")
+    ]
+    (schedule,) = (target for target in schedules if "lambda" in target["Arn"])
+    for asking in schedules:
+        if asking["Arn"].endswith(":sfn:startExecution"):
+            yield from _canary(deployed, asking["RoleArn"])
     page = "EventBridge Scheduler guide: setting-up, execution role"
     yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", schedule["RoleArn"], OURS)
     yield _one(page, schedule["RoleArn"], "lambda:InvokeFunction", schedule["Arn"])
@@ -185,6 +191,15 @@ def _background(deployed: Deployed) -> Iterator[Right]:
     page = "Lambda guide: invocation-async-retain-records"
     yield _one(page, record, "sqs:SendMessage", failed)
     yield _one(page, record, "kms:GenerateDataKey", key, via("sqs"))
+
+
+def _canary(deployed: Deployed, role: str) -> Iterator[Right]:
+    page = "EventBridge Scheduler guide: managing-targets-universal"
+    yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", role, OURS)
+    machine = deployed.arn(deployed.only("AWS::StepFunctions::StateMachine"))
+    qualified = {"states:StateMachineQualifier": "live"}
+    page = "Step Functions guide: auth-version-alias"
+    yield _one(page, role, "states:StartExecution", machine, qualified)
 
 
 def _data(deployed: Deployed) -> Iterator[Right]:
