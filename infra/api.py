@@ -51,6 +51,7 @@ ROUTES: tuple[Route, ...] = (
     Route("/v1/health", "GET", "health", "function", open=True),
 )
 
+ORIGIN = "Access-Control-Allow-Origin"
 OPENAPI = ROOT / "docs" / "openapi.json"
 CONTRACT = "/openapi.json"
 OPEN = (
@@ -170,6 +171,7 @@ class Api(Construct):
             # The log role is the account's: it must outlive the environment that set it last.
             cloud_watch_role=True,
             cloud_watch_role_removal_policy=KEPT,
+            default_cors_preflight_options=_preflight(environment.cors_origin),
             deploy_options=apigateway.StageOptions(
                 stage_name=environment.stage,
                 tracing_enabled=True,
@@ -296,7 +298,7 @@ class Api(Construct):
             authorizer=None if route.open else self._authorizer,
             authorization_type=self._authorization(route),
             api_key_required=self._environment.metering is not None and not route.open,
-            method_responses=[apigateway.MethodResponse(status_code=code) for code in STATUSES],
+            method_responses=[self._method_response(code) for code in STATUSES],
         )
         if route.open:
             acknowledge(method, {"AwsSolutions-APIG4": OPEN})
@@ -323,9 +325,9 @@ class Api(Construct):
                     )
                 },
                 integration_responses=[
-                    _mapped("200", None, templates.response_workflow(route.name)),
+                    self._mapped("200", None, templates.response_workflow(route.name)),
                     # For an AWS service the pattern is matched against its HTTP status.
-                    _mapped("500", r"[45]\d{2}", templates.response_refused(route.name)),
+                    self._mapped("500", r"[45]\d{2}", templates.response_refused(route.name)),
                 ],
             ),
         )
@@ -338,11 +340,30 @@ class Api(Construct):
             timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
             request_templates={"application/json": templates.request_function(route.name, caller)},
             integration_responses=[
-                _mapped("200", None, templates.response_function()),
+                self._mapped("200", None, templates.response_function()),
                 # For a function the pattern is matched against its error message.
-                _mapped("500", r"(\n|.)+", templates.response_function()),
+                self._mapped("500", r"(\n|.)+", templates.response_function()),
             ],
         )
+
+    def _mapped(
+        self, status: str, pattern: str | None, template: str
+    ) -> apigateway.IntegrationResponse:
+        origin = self._environment.cors_origin
+        return apigateway.IntegrationResponse(
+            status_code=status,
+            selection_pattern=pattern,
+            response_templates={"application/json": template},
+            response_parameters={f"method.response.header.{ORIGIN}": f"'{origin}'"}
+            if origin
+            else None,
+        )
+
+    def _method_response(self, status: str) -> apigateway.MethodResponse:
+        named = (
+            {f"method.response.header.{ORIGIN}": True} if self._environment.cors_origin else None
+        )
+        return apigateway.MethodResponse(status_code=status, response_parameters=named)
 
     def _resource(self, path: str) -> apigateway.Resource:
         return self.api.root.resource_for_path(path)
@@ -362,10 +383,10 @@ class Api(Construct):
                 # Another content type is a 415: passed on, its body would break the mock, a 5xx.
                 passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
                 request_templates={"application/json": '{"statusCode": 200}'},
-                integration_responses=[_mapped("200", None, templates.static_json(document))],
+                integration_responses=[self._mapped("200", None, templates.static_json(document))],
             ),
             authorization_type=apigateway.AuthorizationType.NONE,
-            method_responses=[apigateway.MethodResponse(status_code="200")],
+            method_responses=[self._method_response("200")],
         )
         acknowledge(method, {"AwsSolutions-APIG4": OPEN})
         self._answer_nothing(resource, 405, "Method Not Allowed", "method_not_allowed", "GET")
@@ -432,6 +453,8 @@ class Api(Construct):
     def _problems(self) -> None:
         for kind, status, title, code, detail, retry in self._told():
             headers = {"Content-Type": "'application/problem+json'"}
+            if self._environment.cors_origin:
+                headers[ORIGIN] = f"'{self._environment.cors_origin}'"
             if retry:
                 headers["Retry-After"] = f"'{retry}'"
             self.api.add_gateway_response(
@@ -484,11 +507,16 @@ def _passthrough(route: Route) -> apigateway.PassthroughBehavior:
     return apigateway.PassthroughBehavior.WHEN_NO_TEMPLATES
 
 
-def _mapped(status: str, pattern: str | None, template: str) -> apigateway.IntegrationResponse:
-    return apigateway.IntegrationResponse(
-        status_code=status,
-        selection_pattern=pattern,
-        response_templates={"application/json": template},
+def _preflight(origin: str) -> apigateway.CorsOptions | None:
+    """What a browser is told before it lets scripts of `origin` call; it sends no cookies."""
+    if not origin:
+        return None
+    return apigateway.CorsOptions(
+        allow_origins=[origin],
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["Authorization", "Content-Type", "X-Api-Key"],
+        expose_headers=["Retry-After"],
+        max_age=cdk.Duration.minutes(10),
     )
 
 

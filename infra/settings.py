@@ -92,6 +92,7 @@ class Environment:
     `account` is where it may go and nowhere else; `tags` are for the bill and the owner.
     `function_quota` is the account's limit of concurrent executions in the region. A state's time
     counts its function's INIT: `cold_start_s` is what each state may wait longer for it.
+    `cors_origin` is the one foreign page whose scripts may call, as `https://HOST`.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Environment:
     detailed_metrics: bool = True
     tags: Mapping[str, str] = field(default_factory=dict)
     stage: str = "live"
+    cors_origin: str = ""
     domain_name: str = ""
     certificate_arn: str = ""
     embed_provider: Literal["local", "jina", "openai", "hf"] = "local"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from infra import package
+from infra.app import missing
 from infra.readiness import cautions, obstacles
 from infra.settings import ENVIRONMENTS, Index, Network, Tokens
 from tests.infra.conftest import ROOT, Template
@@ -106,6 +107,61 @@ def test_code_that_is_missing_or_old_is_named(
     assert package.unbuilt("aarch64", (spec,)) == ["validate"]
     (sources / "own" / "wiring.py").write_text("A = 2\n")
     assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
+
+
+def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) -> None:
+    """Another name is another environment beside dev; a named origin may call from a browser."""
+    program = (
+        "from dataclasses import replace; from pathlib import Path; from infra.app import build;"
+        "from infra.settings import environment;"
+        "ours = replace(environment('dev'), name='anna', cors_origin='https://app.acme.dev');"
+        f"build(ours, out=Path({str(tmp_path / 'anna')!r})).synth()"
+    )
+    done = run(["-c", program], {})
+    assert done.returncode == 0, done.stderr
+    anna = Template(tmp_path, "anna")
+    assert not named(anna) & named(dev)
+    methods = anna.all("AWS::ApiGateway::Method").values()
+    asked = {m["ResourceId"]["Ref"] for m in methods if m["HttpMethod"] == "POST"}
+    allowed = {
+        m["ResourceId"]["Ref"]: m["Integration"]["IntegrationResponses"][0]["ResponseParameters"]
+        for m in methods
+        if m["HttpMethod"] == "OPTIONS" and "Ref" in m["ResourceId"]
+    }
+    assert asked <= allowed.keys()
+    header = "method.response.header.Access-Control-Allow-Origin"
+    for path in asked:
+        assert allowed[path][header] == "'https://app.acme.dev'"
+    for method in methods:
+        if method["HttpMethod"] == "POST":
+            for answer in method["Integration"]["IntegrationResponses"]:
+                assert answer["ResponseParameters"][header] == "'https://app.acme.dev'"
+            assert all(header in m["ResponseParameters"] for m in method["MethodResponses"])
+    for problem in anna.all("AWS::ApiGateway::GatewayResponse").values():
+        told = problem["ResponseParameters"]
+        assert (
+            told["gatewayresponse.header.Access-Control-Allow-Origin"] == "'https://app.acme.dev'"
+        )
+    assert not any(
+        m["HttpMethod"] == "OPTIONS" for m in dev.all("AWS::ApiGateway::Method").values()
+    )
+
+
+def named(template: Template) -> set[str]:
+    """Every name that an account may hold once."""
+    return {
+        value
+        for resource in template.resources.values()
+        for key, value in resource.get("Properties", {}).items()
+        if key.endswith("Name") and isinstance(value, str) and "docstokg" in value
+    }
+
+
+def test_bundles_that_are_not_built_keep_an_environment_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package, "BUILD", tmp_path)
+    assert any("make package" in told for told in missing(FILLED_IN))
 
 
 def test_what_is_tested_is_what_the_command_line_deploys(dev: Template, tmp_path: Path) -> None:
