@@ -1,9 +1,11 @@
 """What is said of a request that was refused before any work was done for it."""
 
 import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
 
 from docstokg.contracts.envelope import Envelope, Reply
-from docstokg.contracts.response import Problem
 from docstokg.observability import Telemetry
 
 FORBIDDEN = 403
@@ -24,18 +26,25 @@ def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None
     """
     if reply.statusCode not in REFUSED:
         return
-    problem = Problem.model_validate_json(reply.body)
-    status = str(problem.status)
+    code, errors = _codes(json.loads(reply.body))
+    status = str(reply.statusCode)
     telemetry.count("rag_requests_total", route=envelope.route, status=status)
-    telemetry.count("rag_refused_requests_total", code=problem.code)
-    refused = problem.status == FORBIDDEN
+    telemetry.count("rag_refused_requests_total", code=code)
+    refused = reply.statusCode == FORBIDDEN
     telemetry.log(
         "WARNING" if refused else "INFO",
         "audit" if refused else "refused",
         request_id=envelope.request_id,
         route=envelope.route,
-        status=problem.status,
-        code=problem.code,
+        status=reply.statusCode,
+        code=code,
         caller=caller_hash(envelope.caller.sub),
-        errors=[error.code for error in problem.errors[:CODES_TOLD]],
+        errors=errors[:CODES_TOLD],
     )
+
+
+def _codes(body: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Read the code of a problem and of each thing that is wrong; chat's clients have one error."""
+    if "error" in body:
+        return str(body["error"].get("code")), []
+    return str(body["code"]), [str(error["code"]) for error in body["errors"]]
