@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean
+.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate
 # The laptop alone needs few packages; another store or a remote model needs its client too.
 LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
@@ -52,6 +52,10 @@ package: ## each function's bundle, for aarch64 and for this machine, into build
 
 promote: ## shift traffic of ENV to the newest version (PERCENT=10, 50, 100)
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.promote $(ENV) $(PERCENT)
+
+bench-load-rate: ## chunks a second of a load here and at commit BASE, alternating, as Markdown
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.bench_load_rate $(BASE) \
+		--report benchmarks/load_rate.md
 
 bench-verbosity: ## times and walks of the three verbosity modes, as CSV and Markdown (needs ../shared/data)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity

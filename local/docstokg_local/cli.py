@@ -75,6 +75,7 @@ def _root(
 
 @app.command()
 def load(
+    context: typer.Context,
     sources: Annotated[
         list[Path], typer.Argument(metavar="SOURCE...", help="Files or folders, folders whole.")
     ],
@@ -135,10 +136,11 @@ def load(
 
     Read by name: chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl,
     triples*.jsonl, *.obo; documents: *.md, *.txt, *.html, *.rst, *.docx, *.pdf with a text layer,
-    *.csv, *.ipynb, *.json. Loading again changes nothing; a killed load is simply run again.
-    Every file that is not read is named with its reason, and the exit code is 1 (the good ones
-    are loaded). --extract sends the passages to the model of DOCSTOKG_LLM_BASE_URL and adds the
-    relations it reads in each; what was paid for is kept.
+    *.csv, *.ipynb, *.json; alone, a file that `docstokg export` wrote. Loading again changes
+    nothing; a killed load is simply run again. Every file that is not read is named with its
+    reason, and the exit code is 1 (the good ones are loaded). --extract sends the passages to the
+    model of DOCSTOKG_LLM_BASE_URL and adds the relations it reads in each; what was paid for is
+    kept.
     """
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load as run_load
@@ -147,9 +149,15 @@ def load(
     from docstokg_local.documents import agree_to_remove
     from docstokg_local.extracting import extractor_of
     from docstokg_local.load_stores import stores_with_workers
+    from docstokg_local.moving import is_export, read_export
 
     _check_namespace(namespace)
     wiring = _wiring(index, graph)
+    if is_export(sources):
+        chosen = context.get_parameter_source("namespace")
+        name = None if chosen is None or chosen.name == "DEFAULT" else namespace
+        good = read_export(wiring, sources[0], name, replace_docs, rejects)
+        raise typer.Exit(DONE if good else NOT_GOOD)
     options = LoadOptions(
         namespace,
         embed=not no_embed,
@@ -169,6 +177,23 @@ def load(
         raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
     show_load(report, log)
     raise typer.Exit(NOT_GOOD if log.count or report.kept_back else DONE)
+
+
+@app.command()
+def export(
+    namespace: Annotated[str, typer.Argument(metavar="NS", help="The namespace.")],
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, best named .zip.")],
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Write a namespace to one file: texts, vectors, graph. `docstokg load FILE` reads it.
+
+    Loading it encodes nothing again, into whatever stores, and ends in the same content digest.
+    """
+    from docstokg_local.moving import write_export
+
+    _check_namespace(namespace)
+    write_export(_wiring(index, graph), namespace, target)
 
 
 @app.command(name="list")

@@ -1,6 +1,5 @@
 """`docstokg doctor`: what is configured, reachable and loaded, and how to get what is missing."""
 
-import hashlib
 import os
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.errors import DocsToKGError
-from docstokg.loading.origins import document_rows
+from docstokg.loading.contents import digests
 from docstokg.settings import PARTS, SECRETS, Settings, variable
 from docstokg.wiring import Wiring, sqlite_path
 from docstokg_local.printing import say
@@ -245,19 +244,10 @@ def show_settings(settings: Settings) -> None:
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
     """Print one digest per store over all namespaces, then one of both."""
     chosen = sorted(set(namespaces)) or _namespaces(wiring)
-    register, rows = wiring.register(), wiring.index_writer().digest_rows
-    index = _digest(lambda name: (*rows(name), *document_rows(register, name)), chosen)
-    graph = _digest(wiring.graph_writer().digest_rows, chosen)
-    both = hashlib.sha256(f"{index}\n{graph}\n".encode()).hexdigest()
+    index, graph, both = digests(
+        wiring.index_writer(), wiring.graph_writer(), wiring.register(), chosen
+    )
     say(f"index {index}\ngraph {graph}\ndigest {both}")
-
-
-def _digest(rows: Callable[[str], Iterable[str]], namespaces: Iterable[str]) -> str:
-    found = hashlib.sha256()
-    for namespace in namespaces:
-        for row in rows(namespace):
-            found.update(f"{namespace}\x1f{row}\n".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
 
 
 def _namespaces(wiring: Wiring) -> list[str]:

@@ -93,13 +93,15 @@ class MemoryIndex:
         self._info = self._info.model_copy(update={"unfinished_load": False})
         self._finished = uuid4().hex
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        for uuid, (chunk, _) in sorted(self._chunks.items()):
+    def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
+        for _, (chunk, mark) in sorted(self._chunks.items()):
             if chunk.namespace == namespace:
-                yield f"chunk {uuid} {_digest(chunk.model_copy(update={'run_id': ''}))}"
-        for (space, name), fact in sorted(self._facts.items()):
+                yield chunk, mark
+
+    def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
+        for (space, _), fact in sorted(self._facts.items()):
             if space == namespace:
-                yield f"fact {name} {_digest(fact)}"
+                yield fact.model_copy(update={"acl": tuple(sorted(fact.acl))})
 
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float

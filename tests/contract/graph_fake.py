@@ -1,7 +1,6 @@
 """A graph in memory: the shortest thing that keeps the contract, to test the others against."""
 
 import hashlib
-import json
 import uuid as uuids
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -423,12 +422,26 @@ class MemoryGraph:
     def close_load(self) -> None:
         """Everything is readable at once here."""
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        rows = [f"chunk {c.model_dump_json()}" for c in self._chunks.values()]
-        rows += [f"entity {e.model_dump()}" for e in self._entities.values()]
-        rows += [f"relation {r.model_dump_json()}" for r in self._relations.values()]
-        rows += [f"mention {json.dumps(k)} {m.start} {m.end}" for k, m in self._mentions.items()]
-        yield from sorted(row for row in rows if f'"{namespace}"' in row)
+    def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
+        for _, node in sorted(self._chunks.items()):
+            if node.namespace == namespace:
+                lists = {"acl": tuple(sorted(set(node.acl)))}
+                yield node.model_copy(update=lists | {"topics": tuple(sorted(set(node.topics)))})
+
+    def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
+        for key, entity in sorted(self._entities.items()):
+            if key[0] == namespace and key not in self._bare:
+                yield entity
+
+    def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
+        for key, relation in sorted(self._relations.items()):
+            if key[0] == namespace:
+                yield relation
+
+    def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
+        for key, mention in sorted(self._mentions.items()):
+            if key[0] == namespace:
+                yield mention
 
 
 def _number(entity: str) -> int:

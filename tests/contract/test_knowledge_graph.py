@@ -24,6 +24,7 @@ from docstokg.domain.identity import entity_id
 from docstokg.domain.linking import Linker
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets
+from docstokg.loading.contents import graph_rows
 from docstokg.ports import GraphWriter, KnowledgeGraph
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.real import neo4j_store
@@ -449,10 +450,10 @@ def test_the_linker_finds_what_the_alias_index_finds(store: Store) -> None:
 
 
 def test_loading_twice_changes_nothing(store: Store) -> None:
-    before = list(store.writer.digest_rows(SPACE))
+    before = list(graph_rows(store.writer, SPACE))
     assert before
     fill(store.writer)
-    assert list(store.writer.digest_rows(SPACE)) == before
+    assert list(graph_rows(store.writer, SPACE)) == before
     assert set(store.writer.chunk_uuids(SPACE)) == {number(name) for name in "abcd"}
 
 
@@ -465,7 +466,7 @@ def test_deleting_takes_what_nothing_supports(store: Store) -> None:
     assert store.writer.delete(SPACE, None) == 3
     store.writer.close_load()
     assert ask(store, entity_ids=("MONDO:1",), alias_keys=("seizures",)) == GraphSlice()
-    assert list(store.writer.digest_rows(SPACE)) == []
+    assert list(graph_rows(store.writer, SPACE)) == []
     assert chunk_ids(ask(store, Scope(namespace="other"), entity_ids=("HP:0001250",))) == {"z"}
 
 

@@ -18,6 +18,7 @@ from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack, packed, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
+from docstokg.loading.contents import index_rows
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.fakes import MemoryIndex
 from tests.contract.real import opensearch_store
@@ -257,11 +258,11 @@ def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store
     fill(store, seizure("a"), run="run-2")
     assert read([uid("a")], Scope(namespace="ns"), PATIENT_S) == {}
     with_other = seizure("a", sentence_vectors=packed([axis(3)]))
-    before = list(store.writer.digest_rows("ns"))
+    before = list(index_rows(store.writer, "ns"))
     store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
     store.writer.put([(with_other, "other print")])
     store.writer.close_load()
-    assert list(store.writer.digest_rows("ns")) != before
+    assert list(index_rows(store.writer, "ns")) != before
 
 
 def test_an_unknown_namespace_is_empty_and_nothing_failed(store: Store) -> None:
@@ -521,10 +522,10 @@ def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> No
     chunks = [seizure(f"c{i}", acl=("x", "y"), metadata={"b": 1, "a": [2]}) for i in range(5)]
     facts = [fact(f"f{i}", f"fact {i}", "c1") for i in range(3)]
     fill(store, *chunks, facts=tuple(facts))
-    first = list(store.writer.digest_rows("ns"))
+    first = list(index_rows(store.writer, "ns"))
     assert len(first) == 8
     assert first == sorted(first)
-    assert list(store.writer.digest_rows("other")) == []
+    assert list(index_rows(store.writer, "other")) == []
     store.writer.delete("ns", None)
     store.writer.open_load("run-9", "model-a", DIMENSION, "sparse-a")
     for item in reversed(chunks):
@@ -532,9 +533,9 @@ def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> No
     store.writer.put_facts(facts[::-1])
     store.writer.put_facts(facts[:1])
     store.writer.close_load()
-    assert list(store.writer.digest_rows("ns")) == first
+    assert list(index_rows(store.writer, "ns")) == first
     fill(store, seizure("c0", text="Other words."))
-    assert list(store.writer.digest_rows("ns")) != first
+    assert list(index_rows(store.writer, "ns")) != first
 
 
 @pytest.mark.parametrize(

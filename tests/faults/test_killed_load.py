@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from tests.faults.load_processes import LoadProcesses, write_corpus
 
@@ -29,9 +30,9 @@ def digest(store: Path) -> str:
     from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
 
     found = hashlib.sha256()
-    for writer in (SqliteIndexWriter(store), SqliteGraphWriter(store)):
-        for row in writer.digest_rows("default"):
-            found.update(row.encode() + b"\n")
+    rows = index_rows(SqliteIndexWriter(store), "default")
+    for row in (*rows, *graph_rows(SqliteGraphWriter(store), "default")):
+        found.update(row.encode() + b"\n")
     return found.hexdigest()
 
 
@@ -91,12 +92,12 @@ def check_only_whole_chunks(store: Path) -> None:
 
     if not store.exists():
         return
-    for row in SqliteIndexWriter(store).digest_rows("default"):
+    for row in index_rows(SqliteIndexWriter(store), "default"):
         kind, _, value = row.split(" ", 2)
         if kind == "chunk":
             chunk = json.loads(value)
             text = chunk["text"].encode()
-            assert hashlib.sha256(text).hexdigest() == chunk["rest"]["text_sha256"]
+            assert hashlib.sha256(text).hexdigest() == chunk["text_sha256"]
             assert chunk["rest"]["sentences"]
     connection = sqlite3.connect(store)
     try:

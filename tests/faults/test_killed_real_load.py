@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.services import Which
@@ -49,9 +50,10 @@ class Place:
         wiring = Wiring(self.settings)
         found = hashlib.sha256()
         try:
-            for writer in (wiring.index_writer(), wiring.graph_writer()):
-                for row in writer.digest_rows(SPACE):
-                    found.update(row.encode() + b"\n")
+            for row in index_rows(wiring.index_writer(), SPACE):
+                found.update(row.encode() + b"\n")
+            for row in graph_rows(wiring.graph_writer(), SPACE):
+                found.update(row.encode() + b"\n")
             ask = wiring.graph_writer()._server.read  # type: ignore[attr-defined]
             counts = {row["kind"]: row["many"] for row in ask(GRAPH_COUNTS, {}, 60.0)}
             return found.hexdigest(), counts, ask(WRONG_COUNTS, {}, 60.0)[0]["many"]

@@ -11,6 +11,7 @@ from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
 from docstokg.errors import Misconfigured, Timeout, Unavailable
+from docstokg.loading.contents import graph_rows
 
 SCOPE = Scope(namespace="default")
 ASKED = SliceRequest(alias_keys=("name 1",))
@@ -130,14 +131,14 @@ def test_every_thread_reads_on_its_own_while_a_load_goes_on(path: Path) -> None:
 
 def test_a_batch_is_whole_or_absent(path: Path) -> None:
     writer = SqliteGraphWriter(path)
-    before = list(writer.digest_rows("default"))
+    before = list(graph_rows(writer, "default"))
     good = EntityRecord(id="X:900", namespace="default", name="good")
     bad = good.model_copy(update={"id": "X:901", "name": {"not": "text"}})
     with pytest.raises(Exception, match=r".+"):
         writer.put_entities([good, bad])
-    assert list(writer.digest_rows("default")) == before
+    assert list(graph_rows(writer, "default")) == before
     writer.put_entities([good])
-    assert len(list(writer.digest_rows("default"))) > len(before)
+    assert len(list(graph_rows(writer, "default"))) > len(before)
 
 
 OLD_LAYOUT = """

@@ -22,6 +22,7 @@ from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout, Unavailable
+from docstokg.loading.contents import index_rows
 
 DIMENSION = 16
 CHUNKS = 60
@@ -139,7 +140,7 @@ def test_asking_the_writer_makes_no_file_either(tmp_path: Path) -> None:
         lambda: writer.known("ns", ["x"]),
         lambda: writer.doc_uuids("ns", "d"),
         lambda: writer.delete("ns", None),
-        lambda: list(writer.digest_rows("ns")),
+        lambda: list(index_rows(writer, "ns")),
     ):
         with pytest.raises(Unavailable, match="docstokg load"):
             call()
@@ -343,7 +344,7 @@ def test_a_load_that_changes_nothing_keeps_the_arrays(path: Path) -> None:
 def digest(path: Path) -> list[str]:
     writer = SqliteIndexWriter(path)
     try:
-        return list(writer.digest_rows("ns"))
+        return list(index_rows(writer, "ns"))
     finally:
         writer.close()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from docstokg.errors import Unavailable
+from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
@@ -28,8 +29,8 @@ def contents(folder: Path, store: Path, workers: int) -> tuple[list[str], Reject
     wiring, rejects = Wiring(settings), RejectLog()
     with stores_with_workers(wiring, True, workers) as stores:
         report = load([folder], LoadOptions(), stores, rejects)
-    writers = (wiring.index_writer(), wiring.graph_writer())
-    found = [row for writer in writers for row in writer.digest_rows("default")]
+    found = [*index_rows(wiring.index_writer(), "default")]
+    found += graph_rows(wiring.graph_writer(), "default")
     wiring.close()
     assert report.chunks > len(CORPUS["chunks.jsonl"])
     assert {"reading", "names", "chunks"} <= report.stages.keys()

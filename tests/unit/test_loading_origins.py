@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.records import DocumentRecord
+from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.origins import KEY, document_rows, every_document
 from docstokg.loading.pipeline import load
@@ -39,12 +40,12 @@ class Store:
         return {r.doc_id: r for r in every_document(self.stores.register, NS)}
 
     def texts(self) -> set[str]:
-        rows = self.stores.index_writer.digest_rows(NS)
+        rows = index_rows(self.stores.index_writer, NS)
         return {json.loads(r.split(" ", 2)[2])["text"] for r in rows if r.startswith("chunk ")}
 
     def rows(self) -> list[str]:
-        rows = list(self.stores.index_writer.digest_rows(NS))
-        rows += self.stores.graph_writer.digest_rows(NS)
+        rows = list(index_rows(self.stores.index_writer, NS))
+        rows += graph_rows(self.stores.graph_writer, NS)
         return rows + list(document_rows(self.stores.register, NS))
 
 

@@ -12,6 +12,7 @@ import pytest
 from docstokg.contracts.records import FoundName, Scope
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
+from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.edges import stating_sentence
 from docstokg.loading.pipeline import load
@@ -68,8 +69,8 @@ class Store:
         return load([folder], LoadOptions(embed=False, **options), stores, self.rejects)
 
     def rows(self, namespace: str = NS) -> list[str]:
-        graph = list(self.wiring.graph_writer().digest_rows(namespace))
-        return list(self.wiring.index_writer().digest_rows(namespace)) + graph
+        graph = list(graph_rows(self.wiring.graph_writer(), namespace))
+        return list(index_rows(self.wiring.index_writer(), namespace)) + graph
 
     def digest(self) -> str:
         return hashlib.sha256("\n".join(self.rows()).encode()).hexdigest()
@@ -171,8 +172,8 @@ def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path, at
         store.load(write(tmp_path / "later", relations=rows))
     facts = [json.loads(row.split(" ", 2)[2]) for row in store.rows() if row.startswith("fact ")]
     texts = {fact["text"]: (fact["doc_id"], fact["acl"]) for fact in facts}
-    assert texts["Dravet syndrome has phenotype Seizure"] == ("d3", None)
-    assert texts["Seizure is a HP:0000118"] == (None, None)
+    assert texts["Dravet syndrome has phenotype Seizure"] == ("d3", [])
+    assert texts["Seizure is a HP:0000118"] == (None, [])
     assert "staff" in str(texts["Dravet syndrome risks Seizure"][1])
 
 

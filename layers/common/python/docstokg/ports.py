@@ -103,8 +103,12 @@ class IndexWriter(Protocol):
         """Make everything put so far searchable on all channels, durably."""
         ...
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        """Yield one canonical line per chunk and fact, sorted, without run ids and times."""
+    def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
+        """Yield every chunk as it was put, with its fingerprint, by uuid."""
+        ...
+
+    def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
+        """Yield every fact, by id."""
         ...
 
 
@@ -246,8 +250,20 @@ class GraphWriter(Protocol):
         """Make everything put so far readable, durably, with fresh counts."""
         ...
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        """Yield one canonical line per node and edge, sorted, without run ids and times."""
+    def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
+        """Yield every chunk, by uuid."""
+        ...
+
+    def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
+        """Yield every entity that was put, by id; bare ends follow from relations and mentions."""
+        ...
+
+    def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
+        """Yield every relation, by source, type, target and evidence."""
+        ...
+
+    def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
+        """Yield every mention, by chunk and entity."""
         ...
 
 

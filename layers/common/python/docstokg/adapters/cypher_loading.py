@@ -332,38 +332,42 @@ RETURN a.name AS key, coalesce(n.id, e.id) AS id, named.preferred AND n IS NULL 
     {"namespace": "default"},
 )
 
-DIGESTS: tuple[Template, ...] = (
-    Template(
-        "chunk",
-        """MATCH (c:Chunk {namespace: $p.namespace})
-RETURN [c.uuid, c.chunk_id, c.doc_id, c.title, coalesce(c.section, ''), c.acl, c.topics,
-  c.facets] AS row""",
-        {"namespace": "default"},
-    ),
-    Template(
-        "entity",
-        """MATCH (e:Entity {namespace: $p.namespace})
-RETURN [e.id, e.name, e.type, e.synonyms, e.definition, e.obsolete, e.replaced_by, e.listed,
-  e.bare, e.vector] AS row""",
-        {"namespace": "default"},
-    ),
-    Template(
-        "alias",
-        """MATCH (a:Alias {namespace: $p.namespace})-[n:NAMES]->(e:Entity)
-RETURN [a.name, e.id, n.preferred] AS row""",
-        {"namespace": "default"},
-    ),
-    Template(
-        "mention",
-        """MATCH (c:Chunk {namespace: $p.namespace})-[m:MENTIONS]->(e:Entity)
-RETURN [c.uuid, e.id, m.start, m.stop, m.about] AS row""",
-        {"namespace": "default"},
-    ),
-    Template(
-        "relation",
-        """MATCH (s:Entity {namespace: $p.namespace})-[r:RELATED_TO]->(t:Entity)
-RETURN [s.id, r.type, t.id, r.weight, r.evidence_uuid, r.evidence_start, r.evidence_end,
-  r.properties] AS row""",
-        {"namespace": "default"},
-    ),
+_FIRST_PAGE = {"namespace": "default", "after": "", "batch": 1000}
+
+NODES = Template(
+    "nodes",
+    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
+RETURN c.uuid AS uuid, c.chunk_id AS chunk_id, c.doc_id AS doc_id, c.title AS title,
+  coalesce(c.section, '') AS section, c.acl AS acl, c.topics AS topics, c.facets AS facets
+ORDER BY uuid LIMIT $p.batch""",
+    _FIRST_PAGE,
+)
+
+ENTITIES = Template(
+    "entities",
+    """MATCH (e:Entity {namespace: $p.namespace}) WHERE NOT e.bare AND e.id > $p.after
+RETURN e.id AS id, e.name AS name, e.type AS type, e.synonyms AS synonyms,
+  e.definition AS definition, e.obsolete AS obsolete, e.replaced_by AS replaced_by,
+  e.listed AS listed, e.vector AS vector
+ORDER BY id LIMIT $p.batch""",
+    _FIRST_PAGE,
+)
+
+MENTIONS = Template(
+    "mentions",
+    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
+WITH c ORDER BY c.uuid LIMIT $p.batch
+RETURN c.uuid AS uuid,
+  [(c)-[m:MENTIONS]->(e:Entity) | [e.id, m.start, m.stop, m.about]] AS rows
+ORDER BY uuid""",
+    _FIRST_PAGE,
+)
+
+RELATIONS = Template(
+    "relations",
+    """MATCH (s:Entity {namespace: $p.namespace})-[r:RELATED_TO]->(t:Entity)
+RETURN s.id AS source, r.type AS type, t.id AS target, r.weight AS weight,
+  r.evidence_uuid AS evidence_uuid, r.evidence_start AS evidence_start,
+  r.evidence_end AS evidence_end, r.properties AS properties""",
+    {"namespace": "default"},
 )

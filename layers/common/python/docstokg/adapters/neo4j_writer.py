@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from typing import Any
 
 from neo4j import Record
 
@@ -233,14 +234,43 @@ class Neo4jGraphWriter:
         self._tidy()
         self._write(cypher.NOTE_COUNTS, {"name": STORE, "schema": SCHEMA_VERSION})
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        """Yield one canonical line per node and edge, sorted, without run ids and times."""
-        lines = []
-        for template in cypher.DIGESTS:
-            for found in self._read(template, {"namespace": namespace}):
-                row = [item.hex() if isinstance(item, bytes) else item for item in found["row"]]
-                lines.append(f"{template.name} {json.dumps(row, ensure_ascii=False)}")
-        yield from sorted(lines)
+    def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
+        """Yield every chunk, by uuid."""
+        for found in self._pages(cypher.NODES, namespace):
+            yield ChunkNode(namespace=namespace, **found)
+
+    def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
+        """Yield every entity that was put, by id."""
+        for found in self._pages(cypher.ENTITIES, namespace):
+            yield EntityRecord(namespace=namespace, **found)
+
+    def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
+        """Yield every relation, by source, type, target and evidence."""
+        rows = [
+            RelationRecord(
+                namespace=namespace, **row.data() | {"properties": json.loads(row["properties"])}
+            )
+            for row in self._read(cypher.RELATIONS, {"namespace": namespace})
+        ]
+        yield from sorted(rows, key=_relation_order)
+
+    def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
+        """Yield every mention, by chunk and entity."""
+        for found in self._pages(cypher.MENTIONS, namespace):
+            uuid = str(found["uuid"])
+            for entity, start, end, about in sorted(found["rows"], key=lambda row: row[0]):
+                yield MentionRecord(uuid=uuid, entity=entity, start=start, end=end, about=about)
+
+    def _pages(self, template: Template, namespace: str) -> Iterator[dict[str, Any]]:
+        """Yield rows in the order of their first column, a page at a time."""
+        after = ""
+        while True:
+            page = {"namespace": namespace, "after": after, "batch": PAGE}
+            rows = [row.data() for row in self._read(template, page)]
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            after = str(next(iter(rows[-1].values())))
 
     def close(self) -> None:
         """Give the connections back and end the background loop."""
@@ -359,3 +389,7 @@ def _alias(namespace: str, key: str) -> dict[str, object]:
 
 def _place(record: MentionRecord) -> tuple[bool, int, int]:
     return (record.start is None, record.start or 0, -(record.end or 0))
+
+
+def _relation_order(row: RelationRecord) -> tuple[str, str, str, str]:
+    return row.source, row.type, row.target, row.evidence_uuid or ""

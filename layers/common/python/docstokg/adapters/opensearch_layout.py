@@ -43,6 +43,11 @@ def feature_name(token: str) -> str:
     return token.replace("%", "%25").replace(".", "%2E") or "%00"
 
 
+def token_of(name: str) -> str:
+    """Read a feature name back."""
+    return "" if name == "%00" else name.replace("%2E", ".").replace("%25", "%")
+
+
 def numbers(vector: bytes) -> list[float]:
-    """Give the components with 7 digits, all that a float32 holds."""
-    return [float(f"{value:.7g}") for value in unpack(vector).tolist()]
+    """Give the components with 9 digits: read back, they are the same float32."""
+    return [float(f"{value:.9g}") for value in unpack(vector).tolist()]

@@ -19,6 +19,7 @@ from docstokg.adapters.opensearch_layout import (
     index_name,
     numbers,
     template,
+    token_of,
 )
 from docstokg.adapters.opensearch_server import (
     Connection,
@@ -152,18 +153,24 @@ class OpenSearchWriter:
         if noted is not None:
             self._note(noted | {"unfinished_load": None, "finished": secrets.token_hex(8)})
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        """Yield one canonical line per chunk and fact, sorted."""
-        yield from sorted(self._digest_lines(namespace))
+    def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
+        """Yield every chunk as it was put, with its fingerprint, by uuid."""
+        fields = ["shown", "vector", "sparse", "sentence_vectors", "fingerprint", "metadata"]
+        for hit in self._scan(self._name, {"namespace": namespace}, "uuid", fields):
+            with schema_checked("_search"):
+                found = hit["_source"]
+                chunk = _chunk_record(hit["_id"], found), str(found["fingerprint"])
+            yield chunk
 
-    def _digest_lines(self, namespace: str) -> Iterator[str]:
-        terms = {"namespace": namespace}
-        for hit in self._scan(self._name, terms, "uuid", ["fingerprint"]):
-            yield json.dumps(["chunk", hit["_id"], hit["_source"]["fingerprint"]])
-        fields = ["id", "text", "acl", "doc_id", "evidence_uuid", "rest"]
-        for hit in self._scan(facts_alias(self._name), terms, "id", fields):
-            row = [hit["_source"].get(field) for field in fields]
-            yield json.dumps(["fact", *row], sort_keys=True, ensure_ascii=False)
+    def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
+        """Yield every fact, by id."""
+        fields = ["id", "namespace", "text", "acl", "doc_id", "evidence_uuid", "rest"]
+        for hit in self._scan(facts_alias(self._name), {"namespace": namespace}, "id", fields):
+            with schema_checked("_search"):
+                found = hit["_source"]
+                rest = found.pop("rest")
+                fact = FactRecord(**found | rest | {"acl": tuple(sorted(found["acl"]))})
+            yield fact
 
     def rebuild(self) -> tuple[str, str]:
         """Copy both indices into fresh ones of the current template and swap the aliases.
@@ -408,6 +415,20 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
     if chunk.sentence_vectors:
         searched["sentence_vectors"] = base64.b64encode(chunk.sentence_vectors).decode("ascii")
     return json.dumps(searched, allow_nan=False)
+
+
+def _chunk_record(uuid: str, found: Json) -> ChunkRecord:
+    shown = json.loads(found["shown"])
+    del shown["compact"], shown["facets"]
+    vector = found.get("vector")
+    return ChunkRecord(
+        uuid=uuid,
+        vector=None if vector is None else np.array(vector, dtype="<f4").tobytes(),
+        sparse={token_of(name): weight for name, weight in found["sparse"].items()},
+        sentence_vectors=base64.b64decode(found.get("sentence_vectors", "")),
+        metadata=found["metadata"],
+        **shown,
+    )
 
 
 def _fact_document(fact: FactRecord) -> str:

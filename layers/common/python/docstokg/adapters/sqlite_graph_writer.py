@@ -391,14 +391,53 @@ class SqliteGraphWriter:
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        """Yield one canonical line per node and edge, sorted, without run ids and times."""
-        lines: list[str] = []
-        run = self._connection().execute
-        for kind, sql in _DIGESTS.items():
-            for row in run(sql, (namespace,)):
-                lines.append(f"{kind} {json.dumps(list(row), ensure_ascii=False)}")
-        yield from sorted(lines)
+    def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
+        """Yield every chunk, by uuid."""
+        names = ("uuid", "chunk_id", "doc_id", "title", "section")
+        for row in self._connection().execute(_NODES, (namespace,)):
+            lists = {
+                key: tuple(json.loads(value))
+                for key, value in zip(("acl", "topics", "facets"), row[5:], strict=True)
+            }
+            yield ChunkNode(namespace=namespace, **dict(zip(names, row[:5], strict=True)), **lists)
+
+    def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
+        """Yield every entity that was put, by id."""
+        for row in self._connection().execute(_ENTITIES, (namespace,)):
+            identity, name, kind, synonyms, definition, obsolete, replaced_by, listed, vector = row
+            yield EntityRecord(
+                id=identity,
+                namespace=namespace,
+                name=name,
+                type=kind,
+                synonyms=tuple(json.loads(synonyms)),
+                definition=definition,
+                obsolete=bool(obsolete),
+                replaced_by=replaced_by,
+                listed=bool(listed),
+                vector=vector,
+            )
+
+    def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
+        """Yield every relation, by source, type, target and evidence."""
+        for row in self._connection().execute(_RELATIONS, (namespace,)):
+            source, kind, target, weight, evidence, start, stop, properties = row
+            yield RelationRecord(
+                namespace=namespace,
+                source=source,
+                type=kind,
+                target=target,
+                weight=weight,
+                evidence_uuid=evidence,
+                evidence_start=start,
+                evidence_end=stop,
+                properties=json.loads(properties),
+            )
+
+    def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
+        """Yield every mention, by chunk and entity."""
+        for uuid, entity, start, stop, about in self._connection().execute(_MENTIONS, (namespace,)):
+            yield MentionRecord(uuid=uuid, entity=entity, start=start, end=stop, about=bool(about))
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -471,21 +510,27 @@ def _prepared(connection: sqlite3.Connection) -> str:
 
 _Run = Any
 
-_DIGESTS = {
-    "chunk": "SELECT uuid, chunk_id, doc_id, title, section, acl, topics, facets FROM graph_chunks"
-    " WHERE namespace = ?",
-    "entity": "SELECT id, name, type, synonyms, definition, obsolete, replaced_by, listed, bare,"
-    " hex(vector) FROM graph_entities WHERE namespace = ?",
-    "alias": "SELECT a.key, e.id, a.preferred FROM graph_aliases a CROSS JOIN graph_entities e"
-    " ON e.entity = a.entity WHERE a.namespace = ?",
-    "mention": "SELECT c.uuid, e.id, m.start, m.stop, m.about FROM graph_entities e"
-    " CROSS JOIN graph_mentions m ON m.entity = e.entity"
-    " LEFT JOIN graph_chunks c ON c.chunk = m.chunk WHERE e.namespace = ?",
-    "relation": "SELECT s.id, r.type, t.id, r.weight, c.uuid, r.start, r.stop, r.properties"
+_NODES = (
+    "SELECT uuid, chunk_id, doc_id, title, section, acl, topics, facets FROM graph_chunks"
+    " WHERE namespace = ? ORDER BY uuid"
+)
+_ENTITIES = (
+    "SELECT id, name, type, synonyms, definition, obsolete, replaced_by, listed, vector"
+    " FROM graph_entities WHERE namespace = ? AND NOT bare ORDER BY id"
+)
+_MENTIONS = (
+    "SELECT c.uuid, e.id, m.start, m.stop, m.about FROM graph_chunks c"
+    " CROSS JOIN graph_mentions m ON m.chunk = c.chunk"
+    " CROSS JOIN graph_entities e ON e.entity = m.entity"
+    " WHERE c.namespace = ? ORDER BY c.uuid, e.id"
+)
+_RELATIONS = (
+    "SELECT s.id, r.type, t.id, r.weight, c.uuid AS evidence, r.start, r.stop, r.properties"
     " FROM graph_relations r CROSS JOIN graph_entities s ON s.entity = r.source"
     " CROSS JOIN graph_entities t ON t.entity = r.target"
-    " LEFT JOIN graph_chunks c ON c.chunk = r.evidence WHERE r.namespace = ?",
-}
+    " LEFT JOIN graph_chunks c ON c.chunk = r.evidence WHERE r.namespace = ?"
+    " ORDER BY s.id, r.type, t.id, coalesce(evidence, '')"
+)
 
 
 def _recogniser(namespace: str) -> str:

@@ -188,39 +188,46 @@ class SqliteIndexWriter:
         remove_other_generations(self._path, keep)
         self._load_lock.release()
 
-    def digest_rows(self, namespace: str) -> Iterator[str]:
-        """Yield `chunk UUID JSON` lines, then `fact ID JSON` lines, sorted."""
+    def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
+        """Yield every chunk as it was put, with its fingerprint, by uuid."""
         with self._reading() as db:
             tokens = dict(db.execute("SELECT id, token FROM index_tokens").fetchall())
-            chunks = db.execute(
-                "SELECT r.uuid, c.*, v.compact, s.tokens, s.weights, p.vectors FROM index_rows r "
+            rows = db.execute(
+                "SELECT r.uuid, c.*, v.vector, s.tokens, s.weights, p.vectors FROM index_rows r "
                 "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
                 "JOIN index_chunks c ON c.id = r.id LEFT JOIN index_vectors v ON v.chunk = r.id "
                 "LEFT JOIN index_sparse s ON s.chunk = r.id "
                 "LEFT JOIN index_sentences p ON p.chunk = r.id ORDER BY r.uuid",
                 (namespace,),
             )
-            for row in chunks:
-                weights = {
-                    tokens[token]: round(float(weight), 6)
-                    for token, weight in zip(*_sparse_arrays(row), strict=True)
-                }
-                line = {key: row[key] for key in ("chunk_id", "doc_id", "title", "text")}
-                line |= {"rest": json.loads(row["rest"]), "sparse": weights}
-                line["vector"] = None if row["compact"] is None else row["compact"].hex()
-                line["sentences"] = None if row["vectors"] is None else row["vectors"].hex()
-                yield f"chunk {row['uuid']} {_canonical(line)}"
-            facts = db.execute(
+            for row in rows:
+                weights = zip(*_sparse_arrays(row), strict=True)
+                chunk = ChunkRecord(
+                    **{key: row[key] for key in _CHUNK_COLUMNS},
+                    namespace=namespace,
+                    vector=row["vector"],
+                    sentence_vectors=row["vectors"] or b"",
+                    sparse={tokens[token]: round(float(weight), 6) for token, weight in weights},
+                    **json.loads(row["rest"]),
+                )
+                yield chunk, row["fingerprint"]
+
+    def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
+        """Yield every fact, by id."""
+        with self._reading() as db:
+            rows = db.execute(
                 "SELECT f.* FROM index_facts f "
                 "JOIN index_namespaces n ON n.id = f.ns AND n.name = ? ORDER BY f.fact",
                 (namespace,),
             )
-            for row in facts:
-                line = {
-                    key: row[key]
-                    for key in ("acl", "doc_id", "evidence", "source", "type", "target", "text")
-                }
-                yield f"fact {row['fact']} {_canonical(line)}"
+            for row in rows:
+                yield FactRecord(
+                    id=row["fact"],
+                    namespace=namespace,
+                    evidence_uuid=row["evidence"],
+                    acl=tuple(json.loads(row["acl"] or "[]")),
+                    **{key: row[key] for key in ("text", "source", "type", "target", "doc_id")},
+                )
 
     def close(self) -> None:
         """Give the connection back."""
@@ -388,6 +395,7 @@ class SqliteIndexWriter:
         return removed
 
 
+_CHUNK_COLUMNS = ("uuid", "chunk_id", "doc_id", "title", "text", "run_id")
 _CHUNK_TABLES = (
     ("index_sentences", "chunk"),
     ("index_vectors", "chunk"),
@@ -514,10 +522,6 @@ def _merge_words(db: sqlite3.Connection) -> None:
         for table in (words_table(row[0]), fact_words_table(row[0])):
             db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
     _note(db, "unmerged", None)
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def _sparse_arrays(row: sqlite3.Row) -> tuple[list[int], list[float]]:

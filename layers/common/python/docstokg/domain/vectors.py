@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
+ROUNDED = 0.01
+"""How far the length of a unit vector may lie from 1."""
+
 
 def pack(vector: Sequence[float] | Floats) -> bytes:
     """Normalise to unit length and give float32 bytes; a zero vector stays zero."""
@@ -23,6 +26,12 @@ def pack(vector: Sequence[float] | Floats) -> bytes:
 def unpack(vector: bytes) -> Floats:
     """Read float32 bytes, shape (dimension,)."""
     return np.frombuffer(vector, dtype="<f4")
+
+
+def is_unit(vector: bytes) -> bool:
+    """Tell whether float32 bytes are a unit vector, or zeros; encoders round a little."""
+    length = float(np.linalg.norm(unpack(vector)))
+    return length == 0.0 or abs(length - 1) <= ROUNDED
 
 
 def quantise(vector: bytes) -> bytes:

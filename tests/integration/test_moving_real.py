@@ -1,0 +1,82 @@
+"""A namespace moves from the embedded store into OpenSearch and Neo4j, back, and stays itself."""
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docstokg.loading.context import LoadOptions, Stores
+from docstokg.loading.exporting import content_digest, export
+from docstokg.loading.importing import load_export
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_of
+from docstokg_local.services import Which
+from tests.conftest import CORPUS, write_corpus
+from tests.contract.real import remove_indices, wipe
+from tests.services import SERVICES, alone, server
+
+pytestmark = [*SERVICES]
+NS = "default"
+
+
+@pytest.fixture
+def real(cache_dir: Path) -> Iterator[Stores]:
+    """Both servers: an index of this test's own, and the graph to itself."""
+    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    settings = Settings(
+        index_url=index.url,
+        index_name=f"t{secrets.token_hex(6)}",
+        graph_url=graph.url,
+        graph_user=graph.user,
+        graph_password=graph.password,
+        cache_dir=str(cache_dir),
+    )
+    with alone(Which.NEO4J):
+        wiring = Wiring(settings)
+        wiring.graph_writer().close_load()
+        wipe(wiring.graph_writer())  # type: ignore[arg-type]
+        yield stores_of(wiring)
+        wipe(wiring.graph_writer())  # type: ignore[arg-type]
+        wiring.close()
+        remove_indices(settings.index_url, settings.index_name)
+
+
+def embedded(store: Path, cache_dir: Path) -> Stores:
+    url = f"sqlite:///{store}"
+    return stores_of(Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir))))
+
+
+def test_there_and_back(real: Stores, tmp_path: Path, cache_dir: Path) -> None:
+    folder = write_corpus(tmp_path / "corpus", CORPUS)
+    (folder / "page.html").write_text("<main><h1>Otters</h1><p>The sea otter dives.</p></main>")
+    here = embedded(tmp_path / "here.sqlite", cache_dir)
+    load([folder], LoadOptions(NS), here, RejectLog())
+    wanted = content_digest(here, NS)
+    export(here, NS, tmp_path / "there.zip")
+
+    rejects = RejectLog()
+    load_export(tmp_path / "there.zip", NS, real, rejects)
+    assert rejects.first == []
+    assert content_digest(real, NS) == wanted
+    assert load([folder], LoadOptions(NS), real, RejectLog()).written == 0
+    assert content_digest(real, NS) == wanted
+
+    export(real, NS, tmp_path / "back.zip")
+    back = embedded(tmp_path / "back.sqlite", cache_dir)
+    load_export(tmp_path / "back.zip", NS, back, rejects)
+    assert rejects.first == []
+    assert content_digest(back, NS) == wanted
+
+
+def test_the_same_load_gives_the_same_digest_in_every_store(
+    real: Stores, tmp_path: Path, cache_dir: Path
+) -> None:
+    folder = write_corpus(tmp_path / "corpus", CORPUS)
+    here = embedded(tmp_path / "here.sqlite", cache_dir)
+    for stores in (here, real):
+        load([folder], LoadOptions(NS), stores, RejectLog())
+    assert content_digest(real, NS) == content_digest(here, NS)
