@@ -391,7 +391,7 @@ def run(case: Case, store: Path, models: dict[str, object]) -> dict[str, Any]:
             answer = client.post(path, json=case.body)
         seconds = time.perf_counter() - started
         if case.settings.get("traces"):
-            time.sleep(4)  # the consumer writes in the background, three times at most
+            _until_written(log)
     return {
         "row": case.row,
         "status": answer.status_code,
@@ -399,6 +399,13 @@ def run(case: Case, store: Path, models: dict[str, object]) -> dict[str, Any]:
         "log": [json.loads(line) for line in log],
         "seconds": round(seconds, 2),
     }
+
+
+def _until_written(log: list[str]) -> None:
+    """Wait for what the consumer in the background says: it waits for its store, three times."""
+    ends = time.monotonic() + 45
+    while time.monotonic() < ends and not any('"trace' in line for line in log):
+        time.sleep(0.2)
 
 
 def _record(

@@ -66,8 +66,10 @@ _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
 _ASKING: Final = frozenset(
     content_stems("another name called term means kind type difference example way list")
 )
+# The digit is looked for first: two stretches around it would be shared out in every way.
 _BRACKETED: Final = re.compile(
-    r"[\[\u3010\uff3b]([^\]\u3011\uff3d\n]{0,80}\d[^\]\u3011\uff3d\n]{0,80})[\]\u3011\uff3d]"
+    r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
+    r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
 )
 _ITEM: Final = re.compile(r"\n[^\S\n]*(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]+")
 _TO_THE_READER: Final = re.compile(

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 _BORDER: Final = re.compile(r"(?<!\\)\|")
-_DELIMITER: Final = re.compile(r"\s*\|?\s*:?-{3,}:?\s*(?:\|\s*:?-{3,}:?\s*)*\|?\s*")
+# Nothing is given back: a line of spaces would be shared out between neighbours in every way.
+_DELIMITER: Final = re.compile(
+    r"\s*+(?:\|\s*+)?:?-{3,}+:?\s*+(?:\|\s*+:?-{3,}+:?\s*+)*+(?:\|\s*+)?"
+)
 _NAMED_COLUMN: Final = 3
 _EMPTY: Final = frozenset({"", "-", "\u2013", "\u2014"})
 
