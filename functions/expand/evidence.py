@@ -55,7 +55,7 @@ class EvidenceTable:
         bounds: Bounds,
     ) -> None:
         self._graph = graph
-        self._scores = scores
+        self._scores: list[float] = scores.tolist()
         self._named = frozenset(named)
         self._bounds = bounds
         self._paths = most_probable(self._walkable(), self._starts(fact_ends, pool), bounds.hops)
@@ -65,13 +65,14 @@ class EvidenceTable:
         self._edge_list: list[EvidenceEdge] = []
         self._ranking: list[Ranked] = []
         self._bytes = 0
-        self._documents: dict[str, set[str]] = {}
+        self._mentioning: dict[str, list[str]] = {}
         for uuid, entities in graph.mentions.items():
             for entity in entities:
-                self._documents.setdefault(entity, set()).add(graph.doc_of.get(uuid, uuid))
+                self._mentioning.setdefault(entity, []).append(uuid)
+        self._relations: dict[str, dict[str, str]] = {}
 
     def _score(self, name: str) -> float:
-        return float(self._scores[self._graph.node[name]])
+        return self._scores[self._graph.node[name]]
 
     def _walkable(self) -> list[tuple[int, int, float, float]]:
         """List the edges a path may take, each with its share of a hop.
@@ -101,12 +102,16 @@ class EvidenceTable:
 
     def _reaches(self, entity: str) -> bool:
         types, relations = self._bounds.types, self._bounds.relations
-        if relations is not None and self._graph.node[entity] not in self._paths.before:
+        if relations is not None and not self._is_reached(entity):
             return False
         if types is None:
             return True
         kind = (self._graph.entities[entity].type or "").casefold()
         return bool({prefix_of(entity), kind} & set(types))
+
+    def _is_reached(self, entity: str) -> bool:
+        node = self._graph.node[entity]
+        return node in self._paths.cost and not self._paths.is_seed(node)
 
     def _matched(self, uuid: str, allows: Callable[[str], bool]) -> str | None:
         """Give the mentioned entity with the most probable path, one the question names first."""
@@ -157,9 +162,9 @@ class EvidenceTable:
         walked = [seed, *(two for _, two, _ in steps)]
         if walked[-1] != matched:
             walked.append(matched)
-        documents = self._documents.get(matched, set())
+        documents = self._documents(matched)
         if seed != matched:
-            documents = documents & self._documents.get(seed, set())
+            documents &= self._documents(seed)
         return EvidencePointer(
             entity=self._entity(matched),
             match_type=self._match_type(matched),
@@ -170,6 +175,10 @@ class EvidenceTable:
             related=self._related(matched, seed) if len(self._ranking) < RELATED_CHUNKS else (),
         )
 
+    def _documents(self, entity: str) -> set[str]:
+        doc_of = self._graph.doc_of
+        return {doc_of.get(uuid, uuid) for uuid in self._mentioning.get(entity, ())}
+
     def _match_type(self, matched: str) -> MatchType | None:
         if not self._named:
             return None
@@ -177,18 +186,8 @@ class EvidenceTable:
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
         """Name what else the graph ties to an entity: the seed first, then by relation."""
-        graph = self._graph
-        types: dict[str, str] = {}
-        for pair, relations in graph.relations.items():
-            if matched in pair:
-                other = pair[0] if pair[1] == matched else pair[1]
-                types[other] = min(relations, key=_strength).type
-        near = {
-            entity
-            for entities in graph.mentions.values()
-            if matched in entities
-            for entity in entities
-        }
+        mentions, types = self._graph.mentions, self._types(matched)
+        near = {entity for uuid in self._mentioning.get(matched, ()) for entity in mentions[uuid]}
         others = sorted(
             (types.keys() | near) - {matched},
             key=lambda e: (e != seed, e not in types, -self._score(e), e),
@@ -197,6 +196,15 @@ class EvidenceTable:
             RelatedEntity(entity=self._entity(other), type=types.get(other))
             for other in others[:MAX_RELATED]
         )
+
+    def _types(self, entity: str) -> dict[str, str]:
+        """Map the entities with a relation to `entity` to the type of the strongest."""
+        if not self._relations:
+            for (one, two), relations in self._graph.relations.items():
+                kind = min(relations, key=_strength).type
+                self._relations.setdefault(one, {})[two] = kind
+                self._relations.setdefault(two, {})[one] = kind
+        return self._relations.get(entity, {})
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:
         """Turn a walk over entities and chunks into (entity, entity, chunk between or None)."""

@@ -27,10 +27,10 @@ from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.run import Run, graph_reason
 from functions.expand.evidence import Bounds, EvidenceTable
 
-FIRST_HOP_NODES = 400
-ALL_NODES = 600
-FRONTIER_ENTITIES = 10
-FRONTIER_CHUNKS = 20
+FIRST_HOP_NODES = 300
+ALL_NODES = 400
+FRONTIER_ENTITIES = 5
+FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
 BEHIND = 3
 """Chunks the graph may add behind the last that retrieval selected: answers stay small."""
@@ -177,7 +177,7 @@ def _best(
 ) -> list[str]:
     """List what was fetched and not opened yet, by falling score."""
     names = [item.uuid for item in part.chunks] if chunks else [item.id for item in part.entities]
-    node, scores = ranking.graph.node, ranking.scores
+    node, scores = ranking.graph.node, ranking.scores.tolist()
     closed = [name for name in names if name not in opened]
     return sorted(closed, key=lambda name: (-scores[node[name]], name))[:size]
 
@@ -331,8 +331,8 @@ def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
 
 def _seeds(ranking: RankedGraph) -> tuple[SeedRef, ...]:
     """Give the entities the walk restarts from, those the question names first."""
-    graph, total = ranking.graph, float(ranking.start.sum())
-    share = {name: float(ranking.start[graph.node[name]]) / total for name in graph.entities}
+    graph, total, start = ranking.graph, float(ranking.start.sum()), ranking.start.tolist()
+    share = {name: start[graph.node[name]] / total for name in graph.entities}
     found = sorted(
         (name for name in graph.entities if share[name] > 0 or name in ranking.named),
         key=lambda name: (name not in ranking.named, -share[name], name),

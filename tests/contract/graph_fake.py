@@ -29,6 +29,7 @@ from docstokg.domain.neighbourhood import (
     choose_chunks,
     choose_entities,
     choose_near,
+    place_weight,
 )
 from docstokg.domain.visibility import may_see, required
 
@@ -66,16 +67,19 @@ class MemoryGraph:
         opened = choose_chunks([_chunk_number(u) for u in allowed], near, request.max_nodes)
         by_key = {_chunk_number(uuid): uuid for uuid in self._chunks}
         visible = {item.id for item in self._visible(scope)}
+        weights: dict[str, int] = {}
+        for place, key in enumerate(opened):
+            for m in self._of_chunk(by_key[key]):
+                if self._typed(scope, m.entity, request) and m.entity in visible:
+                    weights[m.entity] = weights.get(m.entity, 0) + place_weight(place)
         mentioned = [
             Mentioned(
-                _number(m.entity),
-                place,
-                self._everyone(scope, m.entity),
-                bool(self._everyone(scope, m.entity, about=True)),
+                _number(name),
+                weight,
+                self._everyone(scope, name),
+                bool(self._everyone(scope, name, about=True)),
             )
-            for place, key in enumerate(opened)
-            for m in self._of_chunk(by_key[key])
-            if self._typed(scope, m.entity, request) and m.entity in visible
+            for name, weight in weights.items()
         ]
         neighbours = self._neighbours(named, request, scope)
         starts = [_number(name) for name in named]

@@ -9,11 +9,14 @@ from docstokg.domain.neighbourhood import (
     choose_entities,
     choose_near,
     most_entities,
+    place_weight,
 )
 
 KEYS = st.integers(0, 30)
 ROWS = st.lists(
-    st.builds(Mentioned, KEYS, st.integers(0, 50), st.integers(1, 40), st.booleans()), max_size=60
+    st.builds(Mentioned, KEYS, st.integers(1, 10**6), st.integers(1, 40), st.booleans()),
+    max_size=60,
+    unique_by=lambda row: row.entity,
 )
 LINKS = st.lists(st.tuples(st.integers(0, 7), KEYS), max_size=60)
 
@@ -36,16 +39,21 @@ def test_entities_are_capped_new_and_lead_somewhere(
 
 
 def test_a_rare_early_mention_leads_and_what_relations_reach_comes_before() -> None:
-    rows = [Mentioned(1, 0, 2, False), Mentioned(2, 0, 50, False), Mentioned(3, 30, 2, False)]
+    first, late = place_weight(0), place_weight(30)
+    rows = [
+        Mentioned(1, first, 2, False),
+        Mentioned(2, first, 50, False),
+        Mentioned(3, late, 2, False),
+    ]
     assert choose_entities([], [], rows, 600) == (1, 3, 2)
     assert choose_entities([9], [(0, 3)], rows, 600) == (9, 3, 1, 2)
-    assert choose_entities([], [], [Mentioned(1, 0, 1, False)], 600) == ()
-    assert choose_entities([], [], [Mentioned(1, 0, 1, True)], 600) == (1,)
+    assert choose_entities([], [], [Mentioned(1, first, 1, False)], 600) == ()
+    assert choose_entities([], [], [Mentioned(1, first, 1, True)], 600) == (1,)
 
 
 def test_a_hub_s_neighbours_leave_room_for_what_is_mentioned() -> None:
     links = [(0, other) for other in range(100, 200)]
-    rows = [Mentioned(other, 0, 2, False) for other in range(20)]
+    rows = [Mentioned(other, place_weight(0), 2, False) for other in range(20)]
     kept = choose_entities([9], links, rows, 60)
     assert sum(key >= 100 for key in kept) == 10
     assert {row.entity for row in rows} <= set(kept)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 from neo4j import (
@@ -28,6 +28,7 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
     SliceRequest,
+    identity,
 )
 from docstokg.contracts.records import (
     GraphInfo,
@@ -440,14 +441,14 @@ def _slice(row: Record, known: Mapping[int, str]) -> GraphSlice:
             SliceChunk(uuid, chunk_id, doc_id)
             for uuid, chunk_id, doc_id, _ in sorted(row["chunk_rows"])
         ),
-        mentions=tuple(sorted(mentions, key=itemgetter(0, 1))),
+        mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
         relations=_sorted(relations),
         truncated=row["truncated"],
     )
 
 
 def _sorted(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    return tuple(sorted(relations, key=attrgetter("identity")))
+    return tuple(sorted(relations, key=identity))
 
 
 async def _explained(server: Server, template: Template) -> PlanVerdict:

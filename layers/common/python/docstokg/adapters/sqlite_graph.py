@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,18 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
     SliceRequest,
+    identity,
 )
 from docstokg.contracts.records import GraphInfo, Scope
 from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key
 from docstokg.domain.neighbourhood import (
     COUNT_LIMIT,
+    LEAST_MENTIONS,
     MAX_ALIASES,
     MAX_HEADED,
     MAX_RELATIONS,
+    SMOOTHING,
+    UNIT,
     Choice,
     Mentioned,
     choose_chunks,
@@ -43,6 +47,9 @@ __all__ = ["SqliteGraph", "SqliteGraphWriter"]
 
 READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, named=False)
 MAX_MENTIONS = 20_000
+FEW_HEADED = 50
+"""Chunks about an entity that are read together with those about others."""
+
 
 _ENTITY = (
     "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
@@ -183,10 +190,8 @@ class _Reader:
         kept = choose_entities(entities, neighbours, mentioned, request.max_nodes, before)
         rows = self._rows([key for key in kept if key not in named])
         rows |= {key: named[key] for key in kept if key in named}
-        found = dict.fromkeys(opened)
-        for key in kept:
-            if key not in named and key in rows and rows[key][9] + rows[key][10]:
-                found.update(dict.fromkeys(self._about(rows[key], request)))
+        heads = [rows[key] for key in kept if key in rows and key not in named]
+        found = dict.fromkeys((*opened, *self._all_about(heads, request)))
         room = request.max_nodes - len(kept)
         choice = Choice(kept, tuple(found)[:room], len(found) > room)
         part = self._assemble(choice, given_chunks, request, rows)
@@ -317,17 +322,20 @@ class _Reader:
 
     def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Mentioned]:
         """Read what the opened chunks mention; a visible chunk makes it visible."""
+        if not opened:
+            return []
         typed, values = self._typed(request)
-        text = (
-            "SELECT m.entity, e.open_mentions + e.closed_mentions, e.open_heads + e.closed_heads"
-            " FROM graph_mentions m CROSS JOIN graph_entities e ON e.entity = m.entity"
-            f" WHERE m.chunk = ? AND {typed} LIMIT ?"
+        found = self._run(
+            "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"
+            " e.open_heads + e.closed_heads > 0 AS heads FROM"
+            " (SELECT entity, SUM(weight) AS weight FROM"
+            f" (SELECT m.entity, {UNIT} / ({SMOOTHING} + k.key) AS weight FROM json_each(?) k"
+            "  CROSS JOIN graph_mentions m ON m.chunk = k.value LIMIT ?) GROUP BY entity) w"
+            " CROSS JOIN graph_entities e ON e.entity = w.entity"
+            f" WHERE (count >= {LEAST_MENTIONS} OR heads) AND {typed}",
+            (_array(opened), MAX_MENTIONS, *values),
         )
-        found: list[Mentioned] = []
-        for place, key in enumerate(opened):
-            rows = self._run(text, (key, *values, MAX_MENTIONS - len(found)))
-            found += [Mentioned(entity, place, count, heads > 0) for entity, count, heads in rows]
-        return found
+        return [Mentioned(*row) for row in found]
 
     def _mentioning(self, entity: int, size: int, which: str = "graph_mentions n") -> list[int]:
         """Read the first visible chunks of an entity, most focused first."""
@@ -347,12 +355,48 @@ class _Reader:
         """Read the chunks about an entity: the preferred ones first, then the most focused."""
         if not row[9] + row[10] or request.about_per_entity <= 0:
             return []
-        if self._places is None:
-            self._places = {chunk_key(u): i for i, u in enumerate(request.preferred_uuids)}
-        places, last = self._places, len(self._places)
+        places = self._places_of(request)
+        last = len(places)
         which = "graph_mentions n INDEXED BY graph_mentions_about"
         found = self._mentioning(row[0], MAX_HEADED, which)
         return sorted(found, key=lambda key: places.get(key, last))[: request.about_per_entity]
+
+    def _all_about(self, rows: Sequence[Row], request: SliceRequest) -> list[int]:
+        """Read the chunks about each of many entities, in their order, those of most in one go."""
+        limit = request.about_per_entity
+        headed = [row for row in rows if row[9] + row[10]]
+        few = [row[0] for row in headed if row[9] + row[10] <= FEW_HEADED]
+        if not headed or limit <= 0:
+            return []
+        joined = ""
+        if self._allowed_sql != "TRUE":
+            joined = " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
+        read = self._run(
+            "SELECT n.entity, n.chunk FROM json_each(?) k CROSS JOIN graph_mentions n"
+            f" INDEXED BY graph_mentions_about ON n.entity = k.value{joined}"
+            f" WHERE n.about AND {self._allowed_sql} ORDER BY k.key, n.degree, n.chunk",
+            (_array(few), *self._allowed_values),
+        )
+        chunks: dict[int, list[int]] = {entity: [] for entity in few}
+        for entity, chunk in read:
+            chunks[entity].append(chunk)
+        places = self._places_of(request)
+        last = len(places)
+        found: list[int] = []
+        for row in headed:
+            own = chunks.get(row[0])
+            if own is None:
+                found += self._about(row, request)
+            elif len(own) > 1:
+                found += sorted(own, key=lambda key: places.get(key, last))[:limit]
+            else:
+                found += own
+        return found
+
+    def _places_of(self, request: SliceRequest) -> dict[int, int]:
+        if self._places is None:
+            self._places = {chunk_key(u): i for i, u in enumerate(request.preferred_uuids)}
+        return self._places
 
     def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
         """Read (place, neighbour), both directions, the heaviest relations of each entity."""
@@ -422,7 +466,7 @@ class _Reader:
                 SliceChunk(uuid=row[1], chunk_id=row[2], doc_id=row[3])
                 for row in sorted(chunks.values(), key=lambda row: str(row[1]))
             ),
-            mentions=tuple(sorted(mentions, key=itemgetter(0, 1))),
+            mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
             relations=self._relations_among(rows, names, request),
             truncated=choice.truncated,
         )
@@ -451,16 +495,7 @@ class _Reader:
                 (_array(rows), ends, *values, MAX_RELATIONS),
             )
         return _sorted_relations(
-            SliceRelation(
-                source=names[source],
-                type=kind,
-                target=names[target],
-                weight=weight,
-                evidence_uuid=uuid,
-                evidence_chunk_id=chunk_id,
-                evidence_start=start,
-                evidence_end=stop,
-            )
+            SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)
             for source, kind, target, weight, uuid, chunk_id, start, stop in found
         )
 
@@ -516,7 +551,7 @@ class _Reader:
 
 
 def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
-    return tuple(sorted(relations, key=attrgetter("identity")))
+    return tuple(sorted(relations, key=identity))
 
 
 def _array(values: Iterable[object] | Collection[object]) -> str:

@@ -94,10 +94,10 @@ class SliceRelation(NamedTuple):
     evidence_start: int | None = None
     evidence_end: int | None = None
 
-    @property
-    def identity(self) -> tuple[str, str, str, str]:
-        """Tell it apart from every other relation of the slice; slices are sorted by it."""
-        return (self.source, self.type, self.target, self.evidence_uuid or "")
+
+def identity(relation: SliceRelation) -> tuple[str, str, str, str]:
+    """Tell a relation apart from every other of its slice; slices are sorted by it."""
+    return relation[0], relation[1], relation[2], relation[4] or ""
 
 
 @dataclass(frozen=True, slots=True)

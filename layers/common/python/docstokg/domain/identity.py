@@ -1,6 +1,7 @@
 """What chunks, entities and relations are called, said once: both stores must agree on it."""
 
 import hashlib
+import re
 import uuid as uuids
 from typing import Final
 
@@ -9,6 +10,7 @@ from docstokg.domain.words import CURIE, fold
 REDIRECT_DEPTH: Final = 4
 """How many `replaced_by` an obsolete term is followed through."""
 
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OWN: Final = "ent:"
 _OWN_LENGTH: Final = len(_OWN) + 16
 
@@ -52,6 +54,8 @@ def namespaced(namespace: str, name: str) -> str:
 def chunk_key(uuid: str) -> int:
     """Give the integer key of a chunk: the first 63 bits of its uuid, so keys sort as uuids do."""
     try:
+        if _UUID.fullmatch(uuid):  # a tenth of what the class takes, 250 times a question
+            return int(uuid[:8] + uuid[9:13] + uuid[14:18], 16) >> 1
         return int.from_bytes(uuids.UUID(uuid).bytes[:8]) >> 1
     except ValueError:
         return _hash("c", uuid)

@@ -7,6 +7,7 @@ tests/contract/test_knowledge_graph.py holds the two together.
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 SMOOTHING = 10
 """As in reciprocal rank fusion: how much more the first places count than the next."""
@@ -33,15 +34,15 @@ MAX_ALIASES = 500
 MAX_RELATIONS = 5000
 
 
-@dataclass(frozen=True, slots=True)
-class Mentioned:
-    """The opened chunk at `place` (0-based) mentions `entity`, as `count` chunks do in all.
+class Mentioned(NamedTuple):
+    """The opened chunks mention `entity`, as `count` chunks do in all.
 
-    `heads`: whether any chunk is about the entity.
+    `weight`: sum of `place_weight` over the places of those chunks. `heads`: whether any chunk is
+    about the entity.
     """
 
     entity: int
-    place: int
+    weight: int
     count: int
     heads: bool
 
@@ -53,6 +54,11 @@ class Choice:
     entities: tuple[int, ...]
     chunks: tuple[int, ...]
     truncated: bool
+
+
+def place_weight(place: int) -> int:
+    """Say how much a chunk or entity at a place (0-based) of those opened counts."""
+    return UNIT // (SMOOTHING + place)
 
 
 def most_entities(max_nodes: int) -> int:
@@ -88,17 +94,16 @@ def choose_entities(
     linked: dict[int, int] = {}
     for place, other in dict.fromkeys(neighbours):
         if other not in old:
-            linked[other] = linked.get(other, 0) + UNIT // (SMOOTHING + place)
+            linked[other] = linked.get(other, 0) + place_weight(place)
     near = sorted(linked, key=lambda key: (-linked[key], key))[: max_nodes // NEIGHBOUR_SHARE]
     old.update(near)
-    weight: dict[int, int] = {}
-    spread: dict[int, float] = {}
-    for row in mentioned:
-        if (row.count >= LEAST_MENTIONS or row.heads) and row.entity not in old:
-            weight[row.entity] = weight.get(row.entity, 0) + UNIT // (SMOOTHING + row.place)
-            spread[row.entity] = math.sqrt(row.count)
-    ranked = sorted(weight, key=lambda key: (-weight[key] / spread[key], key))
-    return (*dict.fromkeys(opened), *near, *ranked)[: most_entities(max_nodes)]
+    ranked = sorted(
+        (-weight / math.sqrt(count), entity)
+        for entity, weight, count, heads in mentioned
+        if (count >= LEAST_MENTIONS or heads) and entity not in old
+    )
+    chosen = (*dict.fromkeys(opened), *near, *(entity for _, entity in ranked))
+    return chosen[: most_entities(max_nodes)]
 
 
 def choose_near(
@@ -126,6 +131,6 @@ def choose_near(
 def _ranked(pairs: Iterable[tuple[int, int]], place: dict[int, int]) -> list[int]:
     weight: dict[int, int] = {}
     for start, other in dict.fromkeys(pairs):
-        weight[other] = weight.get(other, 0) + UNIT // (SMOOTHING + place[start])
+        weight[other] = weight.get(other, 0) + place_weight(place[start])
     # Two sorts, the second keeping the first's order among equals, beat one by pairs.
     return sorted(sorted(weight), key=weight.__getitem__, reverse=True)

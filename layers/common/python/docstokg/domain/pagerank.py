@@ -28,9 +28,8 @@ def personalised(
     start = restart / total if total > 0 else np.full(size, 1 / max(1, size))
     if not edges:
         return np.asarray(start, dtype=np.float64)
-    one = np.fromiter((edge[0] for edge in edges), dtype=np.intp, count=len(edges))
-    two = np.fromiter((edge[1] for edge in edges), dtype=np.intp, count=len(edges))
-    weight = np.fromiter((edge[2] for edge in edges), dtype=np.float64, count=len(edges))
+    table = np.array(edges, dtype=np.float64)
+    one, two, weight = table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2]
     rows, columns = np.concatenate([one, two]), np.concatenate([two, one])
     weights = np.concatenate([weight, weight])
     out = np.bincount(rows, weights=weights, minlength=size)

@@ -1,63 +1,87 @@
 """The most probable walk from a seed to an entity: the reason the graph gives for a chunk."""
 
-import heapq
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Shortest-path tree: `cost[n]` = -log probability of the best walk to n, `before` its step."""
+    """The best walks: `cost[n]` = -log probability of the best one to n.
+
+    `edge[r][n]`: the edge that the best walk of at most r half steps takes last, -1 for a seed;
+    `at[r][n]`: how many half steps that walk has before it; `source`: where each edge begins.
+    """
 
     cost: Mapping[int, float]
-    before: Mapping[int, int]
+    edge: Sequence[Numbers]
+    at: Sequence[Numbers]
+    source: Numbers
+
+    def is_seed(self, node: int) -> bool:
+        """Tell whether the best walk to a node begins and ends there."""
+        return node in self.cost and (not self.edge or self.edge[-1][node] < 0)
 
     def to(self, node: int) -> tuple[int, ...]:
         """List the nodes from the seed to `node`, both included; empty when unreachable."""
         if node not in self.cost:
             return ()
-        found = [node]
-        while found[-1] in self.before:
-            found.append(self.before[found[-1]])
+        found, turn = [node], len(self.edge) - 1
+        while self.edge and (edge := int(self.edge[turn][found[-1]])) >= 0:
+            turn = int(self.at[turn][found[-1]])
+            found.append(int(self.source[edge]))
         return tuple(reversed(found))
 
 
 def most_probable(
-    edges: Iterable[tuple[int, int, float, float]], seeds: Mapping[int, float], max_length: float
+    edges: Sequence[tuple[int, int, float, float]], seeds: Mapping[int, float], max_length: float
 ) -> Paths:
     """Find the walk of highest probability from any seed to every node within `max_length`.
 
-    `edges`: (a, b, weight, length), the lengths of a walk adding up.
+    `edges`: (a, b, weight, length), the lengths of a walk adding up; each 0.5 or 1.
 
     P(walk) = share of its seed * product of w(a, b) / sum over c of w(a, c): the steps of the
-    random surfer of `pagerank`, so that path and rank tell one story. Dijkstra on -log P with
-    the undirected `edges`; ties go to the lower node number.
+    random surfer of `pagerank`, so that path and rank tell one story. Bellman and Ford's rounds on
+    -log P with the undirected `edges`, one for each half step; ties go to the lower node number.
     """
-    near: dict[int, list[tuple[int, float, float]]] = {}
-    out: dict[int, float] = {}
-    for one, two, weight, length in edges:
-        near.setdefault(one, []).append((two, weight, length))
-        near.setdefault(two, []).append((one, weight, length))
-        out[one] = out.get(one, 0.0) + weight
-        out[two] = out.get(two, 0.0) + weight
     total = sum(share for share in seeds.values() if share > 0)
-    cost: dict[int, float] = {}
-    before: dict[int, int] = {}
-    # (cost, node, previous node or -1, length so far)
-    queue = [
-        (-math.log(share / total), node, -1, 0.0) for node, share in seeds.items() if share > 0
-    ]
-    heapq.heapify(queue)
-    while queue:
-        spent, node, previous, before_it = heapq.heappop(queue)
-        if node in cost:
-            continue
-        cost[node] = spent
-        if previous >= 0:
-            before[node] = previous
-        for other, weight, length in near.get(node, ()):
-            if other not in cost and before_it + length <= max_length:
-                step = -math.log(weight / out[node])
-                heapq.heappush(queue, (spent + step, other, node, before_it + length))
-    return Paths(cost, before)
+    starts = {node: share / total for node, share in seeds.items() if share > 0}
+    if not edges or not starts:
+        alone = {node: float(-np.log(share)) for node, share in starts.items()}
+        return Paths(alone, (), (), np.zeros(0, dtype=np.intp))
+    table = np.array(edges, dtype=np.float64)
+    ends = table[:, :2].astype(np.intp)
+    size = max(int(ends.max()), *starts) + 1
+    source, target = np.concatenate([ends, ends[:, ::-1]]).T
+    weight, halves = np.tile(table[:, 2], 2), np.tile(np.rint(2 * table[:, 3]), 2).astype(np.intp)
+    order = np.lexsort((source, target))
+    source, target, weight, halves = (part[order] for part in (source, target, weight, halves))
+    step = -np.log(weight / np.bincount(source, weights=weight, minlength=size)[source])
+    first = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
+    group = np.cumsum(np.concatenate(([0], (target[1:] != target[:-1]).astype(np.intp))))
+    reached = target[first]
+    cost = np.full(size, np.inf)
+    cost[list(starts)] = -np.log(list(starts.values()))
+    rounds = [cost]
+    edge, at = [np.full(size, -1)], [np.zeros(size, dtype=np.intp)]
+    never = np.full(size, np.inf)
+    for turn in range(1, int(2 * max_length) + 1):
+        before = rounds[turn - 2] if turn >= 2 else never
+        spent = np.where(halves == 1, rounds[turn - 1][source], before[source]) + step
+        best = np.minimum.reduceat(spent, first)
+        better = best < rounds[turn - 1][reached]
+        # Of equal ones the first of each group stands, and the last written stays.
+        taken = np.flatnonzero((spent == best[group]) & better[group])[::-1]
+        rounds.append(rounds[turn - 1].copy())
+        edge.append(edge[-1].copy())
+        at.append(at[-1].copy())
+        rounds[turn][reached[better]] = best[better]
+        edge[turn][target[taken]] = taken
+        at[turn][target[taken]] = turn - halves[taken]
+    found = np.flatnonzero(np.isfinite(rounds[-1]))
+    costs = dict(zip(found.tolist(), rounds[-1][found].tolist(), strict=True))
+    return Paths(costs, edge, at, source)

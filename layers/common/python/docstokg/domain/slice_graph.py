@@ -14,6 +14,7 @@ from docstokg.contracts.graph import (
     SliceEntity,
     SliceMention,
     SliceRelation,
+    identity,
 )
 from docstokg.domain.linking import Linker, Match, resolve
 from docstokg.domain.pagerank import Vector, personalised
@@ -69,7 +70,7 @@ class SliceGraph:
         self.doc_of: dict[str, str] = {item.uuid: item.doc_id for item in part.chunks}
         self.chunk_id_of: dict[str, str] = {item.uuid: item.chunk_id for item in part.chunks}
         self.mentions: dict[str, dict[str, SliceMention]] = {}
-        for mention in part.mentions:
+        for mention in part.mentions:  # sorted, so that sums have one order in every store
             self.mentions.setdefault(mention.uuid, {})[mention.entity_id] = mention
         self.relations: dict[tuple[str, str], list[SliceRelation]] = {}
         for relation in part.relations:
@@ -84,8 +85,8 @@ class SliceGraph:
                 node[entity],
                 rare[entity] * self._emphasis(entity) if mention.about else rare[entity],
             )
-            for uuid, found in sorted(self.mentions.items())
-            for entity, mention in sorted(found.items())
+            for uuid, found in self.mentions.items()
+            for entity, mention in found.items()
         ]
         self.edges += [
             (node[a], node[b], weights.relation * min(rare[a], rare[b]))
@@ -126,7 +127,7 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
         entities=_united(first.entities, second.entities, attrgetter("id")),
         chunks=_united(first.chunks, second.chunks, attrgetter("uuid")),
         mentions=_united(first.mentions, second.mentions, itemgetter(0, 1)),
-        relations=_united(first.relations, second.relations, attrgetter("identity")),
+        relations=_united(first.relations, second.relations, identity),
         truncated=first.truncated or second.truncated,
     )
 
@@ -183,9 +184,8 @@ def _scaled(values: Vector) -> Vector:
 
 def ranked_chunks(graph: SliceGraph, scores: Vector, fused: Mapping[str, float]) -> list[str]:
     """List the chunks by falling score, ties by falling fused score, then uuid."""
-    return sorted(
-        graph.chunks, key=lambda uuid: (-scores[graph.node[uuid]], -fused.get(uuid, 0.0), uuid)
-    )
+    value, node = scores.tolist(), graph.node
+    return sorted(graph.chunks, key=lambda uuid: (-value[node[uuid]], -fused.get(uuid, 0.0), uuid))
 
 
 def walk(graph: SliceGraph, start: Vector) -> Vector:

@@ -75,6 +75,8 @@ def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
     more than 30 signs, which no script needs (Unicode's Stream-Safe Text Format), is normalised
     30 at a time.
     """
+    if text.isascii():
+        return text
     pieces, at = [], 0
     for run in _SIGNS.finditer(text):
         for cut in range(run.start() + _MOST_SIGNS, run.end(), _MOST_SIGNS):
