@@ -1,5 +1,6 @@
 """What the graph knows of a chunk: in its citation, in its score, in its block for the model."""
 
+import math
 from collections.abc import Sequence
 
 from docstokg.contracts.records import StoredChunk
@@ -38,14 +39,32 @@ def credited(
     """Credit a chunk whose entity the question names by another name than its preferred one.
 
     The higher of `score` and the share of content words the chunk holds once the name in the
-    question is replaced by the preferred one.
+    question is replaced by the preferred one; of that as much as the chunk is about the name.
     """
     if expansion is None or not ranked.renamed:
         return score
     renamings = [expansion.renamings[i] for i in ranked.renamed]
     stems = snippets.question_stems(renamed(query, renamings))
     share = snippets.coverage(stems, f"{chunk.title} {chunk.text}")
+    share *= max(focus(item.name, chunk) for item in renamings)
     return max(score, relevance.from_coverage(share))
+
+
+def focus(name: str, chunk: StoredChunk) -> float:
+    """Say in [0, 1] how much a chunk is about a name: a list of many names is about none of them.
+
+    1 where the title holds it; else the root of twice its share of the words of the sentence that
+    names it, of the shortest such sentence.
+    """
+    wanted = snippets.question_stems(name)
+    if not wanted or wanted <= snippets.question_stems(chunk.title):
+        return 1.0
+    naming = [
+        len(words)
+        for start, end in chunk.sentences or ((0, len(chunk.text)),)
+        if wanted <= (words := snippets.question_stems(chunk.text[start:end]))
+    ]
+    return min(1.0, math.sqrt(2 * len(wanted) / min(naming))) if naming else 1.0
 
 
 def renamed(query: str, renamings: Sequence[Renaming]) -> str:

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from docstokg.contracts.records import ChunkRecord, Scope
+from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import (
     Candidate,
@@ -13,6 +13,7 @@ from docstokg.contracts.state import (
     ExpansionPlan,
     Plan,
     Ranked,
+    Renaming,
     Retrieval,
     RetrievalPlan,
 )
@@ -21,6 +22,7 @@ from docstokg.errors import NothingToCite, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from functions.ground.ground import ground
+from functions.ground.knowledge import credited
 from tests.contract.fakes import MemoryIndex
 
 
@@ -173,3 +175,38 @@ def test_what_is_given_fits_with_its_source_lines() -> None:
     given = ground(run, found("c0", "c1", "c2"), None, index=glossary("x"), reranker=None)
     assert 0 < len(given.blocks) < 3
     assert len(prompt.given(given.blocks, 60)) == len(given.blocks)
+
+
+def chunk_of(*sentences: str, title: str = "") -> StoredChunk:
+    text, spans = "", []
+    for sentence in sentences:
+        spans.append((len(text), len(text) + len(sentence)))
+        text += f"{sentence} "
+    return StoredChunk.model_validate(
+        {
+            "uuid": "u", "chunk_id": "c", "doc_id": "d", "text": text,
+            "title": title, "text_sha256": "0" * 64, "run_id": "run", "sentences": tuple(spans),
+        }
+    )  # fmt: skip
+
+
+def test_a_passage_that_names_many_is_credited_less_than_one_about_the_name() -> None:
+    question = "How is Kappler disease treated?"
+    expansion = Expansion(
+        ranking=(), renamings=(Renaming(start=7, end=22, name="Zorbium syndrome"),)
+    )
+    ranked = Ranked(uuid="u", source="hybrid", renamed=(0,))
+
+    def credit(chunk: StoredChunk, score: float = 0.1) -> float:
+        return credited(score, question, ranked, chunk, expansion)
+
+    others = ", ".join(f"{letter}{letter}omia syndrome" for letter in "bcdfghjklmnpqrstvwxz")
+    statement = credit(chunk_of("Zorbium syndrome responds to quinine."))
+    listed = credit(chunk_of(f"Rare diseases that are treated: {others}, Zorbium syndrome."))
+    titled = credit(chunk_of(f"It is treated, as are {others}.", title="Zorbium syndrome"))
+    assert statement >= 0.6
+    assert listed < 0.5 < statement
+    assert titled == 1.0
+    assert credit(chunk_of(f"Seen in {others}, Zorbium syndrome."), score=0.45) == 0.45
+    nothing_renamed = ranked.model_copy(update={"renamed": ()})
+    assert credited(0.2, question, nothing_renamed, chunk_of("Zorbium."), expansion) == 0.2

@@ -34,7 +34,7 @@ def test_entities_are_capped_new_and_lead_somewhere(
     assert list(kept[: len(opened)]) == opened[: most_entities(max_nodes)]
     fresh = set(kept) - set(opened)
     assert not fresh & before
-    shared = {row.entity for row in rows if row.count >= 2 or row.heads}
+    shared = {row.entity for row in rows if row.chunks >= 2 or row.heads}
     assert fresh <= shared | {other for _, other in links}
 
 

@@ -35,7 +35,7 @@ MAX_RELATIONS = 5000
 
 
 class Mentioned(NamedTuple):
-    """The opened chunks mention `entity`, as `count` chunks do in all.
+    """The opened chunks mention `entity`, as `chunks` chunks do in all.
 
     `weight`: sum of `place_weight` over the places of those chunks. `heads`: whether any chunk is
     about the entity.
@@ -43,7 +43,7 @@ class Mentioned(NamedTuple):
 
     entity: int
     weight: int
-    count: int
+    chunks: int
     heads: bool
 
 

@@ -56,10 +56,11 @@ def most_probable(
     table = np.array(edges, dtype=np.float64)
     ends = table[:, :2].astype(np.intp)
     size = max(int(ends.max()), *starts) + 1
-    source, target = np.concatenate([ends, ends[:, ::-1]]).T
-    weight, halves = np.tile(table[:, 2], 2), np.tile(np.rint(2 * table[:, 3]), 2).astype(np.intp)
-    order = np.lexsort((source, target))
-    source, target, weight, halves = (part[order] for part in (source, target, weight, halves))
+    both = np.concatenate([ends, ends[:, ::-1]])
+    order = np.lexsort((both[:, 0], both[:, 1]))
+    source, target = both[order, 0], both[order, 1]
+    weight = np.tile(table[:, 2], 2)[order]
+    halves = np.tile(np.rint(2 * table[:, 3]), 2)[order].astype(np.intp)
     step = -np.log(weight / np.bincount(source, weights=weight, minlength=size)[source])
     first = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
     group = np.cumsum(np.concatenate(([0], (target[1:] != target[:-1]).astype(np.intp))))
