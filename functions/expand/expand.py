@@ -26,6 +26,7 @@ from docstokg.domain.words import fold
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.run import Run, graph_reason
 from functions.expand.evidence import Bounds, EvidenceTable
+from functions.expand.seeds import seeds_of
 
 FIRST_HOP_NODES = 300
 ALL_NODES = 400
@@ -58,11 +59,13 @@ class RankedGraph:
     """What is known, ranked by one walk: the question's entities, and every node's probability.
 
     `start`: every node's share of the restart vector. `matches`: where the question names what.
+    `given`: the chunks that seeds name, each with its share.
     """
 
     graph: SliceGraph
     matches: Sequence[Match]
     named: Mapping[str, float]
+    given: Mapping[str, float]
     start: Vector
     scores: Vector
 
@@ -116,10 +119,12 @@ def _first_hop(
         return "no_time"
     plan, pool = run.plan.expansion, [candidate.uuid for candidate in retrieval.pool]
     ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
+    seeds = seeds_of(run.plan.namespace, plan.seeds)
     around = SliceRequest(
         alias_keys=question_keys(run.plan.query),
-        entity_ids=tuple(dict.fromkeys([*plan.seeds, *ends])),
-        chunk_uuids=tuple(pool[:SEEDING_CHUNKS]),
+        entity_ids=tuple(dict.fromkeys([*seeds.entities, *ends])),
+        chunk_uuids=tuple(dict.fromkeys([*seeds.chunks, *pool[:SEEDING_CHUNKS]])),
+        groups=seeds.groups,
         preferred_uuids=tuple(pool),
         entity_types=plan.concept_types,
         relations=plan.relations,
@@ -130,9 +135,7 @@ def _first_hop(
         return "failed"
     explored.part, explored.hops = part, 1
     explored.opened.update(ends, around.chunk_uuids)
-    known = {entity.id.casefold() for entity in part.entities}
-    unknown = [seed for seed in plan.seeds if seed.casefold() not in known]
-    if unknown:
+    if unknown := seeds.unknown(part):
         run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
     return None if part.entities else "nothing_linked"
 
@@ -203,8 +206,9 @@ def ranked(
         for candidate in retrieval.pool[:SEEDING_CHUNKS]
     }
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
-    start = restart(graph, named, facts, pool)
-    return RankedGraph(graph, matches, named, start, walk(graph, start))
+    given = seeds_of(plan.namespace, plan.expansion.seeds).shares(part)
+    start = restart(graph, {**named, **given}, facts, pool)
+    return RankedGraph(graph, matches, named, given, start, walk(graph, start))
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
@@ -246,7 +250,8 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = ranked_chunks(ranking.graph, ranking.scores, fused)
-    if ranking.graph.is_about_something or stated(retrieval) or ranking.named:
+    named = ranking.named or ranking.given
+    if ranking.graph.is_about_something or stated(retrieval) or named:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
@@ -287,7 +292,7 @@ def _expansion(
         ranking.scores,
         ranking.named,
         ends,
-        [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]],
+        [*ranking.given, *(item.uuid for item in retrieval.pool[:SEEDING_CHUNKS])],
         Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
     )
     order = order_of(retrieval, ranking)

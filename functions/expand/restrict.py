@@ -7,6 +7,7 @@ from docstokg.domain.slice_graph import merge
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.domains import SubjectDomain
 from docstokg.usecases.run import Run, graph_reason
+from functions.expand.seeds import seeds_of
 
 CHUNKS_PER_SEED = 200
 NODES = 600
@@ -32,7 +33,8 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
         return run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
 
     plan, scope = run.plan.expansion, run.scope
-    seeds = domain.expand_seeds(graph, plan.seeds, scope, left_s())
+    given = seeds_of(run.plan.namespace, plan.seeds)
+    seeds = domain.expand_seeds(graph, given.entities, scope, left_s())
     around = SliceRequest(
         entity_types=plan.concept_types,
         relations=plan.relations,
@@ -47,6 +49,15 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
     for _ in range(1, (plan.max_hops or 1) if plan.two_hops else 1):
         entities = [entity.id for entity in part.entities]
         part = merge(part, graph.widen(entities, around, scope, left_s()))
+    if given.groups and given.unknown(part):
+        passages = around.model_copy(
+            update={
+                "chunk_uuids": given.chunks,
+                "groups": given.groups,
+                "chunks_per_group": CHUNKS_PER_SEED,
+            }
+        )
+        part = merge(graph.slice(passages, scope, left_s()), part)
     return part
 
 
@@ -54,8 +65,8 @@ def _documents(run: Run, part: GraphSlice | None) -> tuple[str, ...] | None:
     if part is None:
         run.warnings.append("kg_expansion.route could not be followed.")
         return None
-    known = {entity.id.casefold() for entity in part.entities}
-    if not any(seed.casefold() in known for seed in run.plan.expansion.seeds):
+    given = run.plan.expansion.seeds
+    if len(seeds_of(run.plan.namespace, given).unknown(part)) == len(given):
         run.warnings.append("No seed of kg_expansion.route is in the graph; it was ignored.")
         return None
     doc_ids = tuple(sorted({chunk.doc_id for chunk in part.chunks}))

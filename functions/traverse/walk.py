@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from docstokg.contracts.graph import SliceRequest
+from docstokg.contracts.graph import DOCUMENT, TOPIC, SliceRequest
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.contracts.retrieval import ChannelQuery
@@ -23,7 +23,6 @@ from docstokg.usecases.run import Call, graph_reason
 LABELS = ("Chunk", "Document", "Entity", "Topic")
 STRUCTURAL = ("HAS_CHUNK", "HAS_TOPIC", "MENTIONS")
 RELATED = "RELATED_TO"
-DOCUMENT, TOPIC = "doc:", "topic:"
 HUB = 20
 """Neighbours of one kind taken from one node: hubs are sampled by rank, never fully expanded."""
 

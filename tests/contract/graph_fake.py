@@ -63,7 +63,9 @@ class MemoryGraph:
         for name in named:
             near.append(self._about(name, request, scope))
             near.append(self._near(name, request.chunks_per_entity, scope))
-        allowed = [uuid for uuid in request.chunk_uuids if self._allowed(uuid, scope)]
+        members = self._members(request, scope)
+        asked = dict.fromkeys([*(uuid for _, uuid in members), *request.chunk_uuids])
+        allowed = [uuid for uuid in asked if self._allowed(uuid, scope)]
         opened = choose_chunks([_chunk_number(u) for u in allowed], near, request.max_nodes)
         by_key = {_chunk_number(uuid): uuid for uuid in self._chunks}
         visible = {item.id for item in self._visible(scope)}
@@ -95,7 +97,23 @@ class MemoryGraph:
         part = self._part(choice, request, scope)
         aliases = {AliasMatch(key=k, entity_id=i.id, preferred=p) for k, i, p in found}
         ordered = sorted(aliases, key=lambda a: (a.key, not a.preferred, a.entity_id))
-        return replace(part, aliases=tuple(ordered))
+        return replace(part, aliases=tuple(ordered), members=tuple(sorted(set(members))))
+
+    def _members(self, request: SliceRequest, scope: Scope) -> list[tuple[str, str]]:
+        places = {uuid: i for i, uuid in enumerate(request.preferred_uuids)}
+        found = []
+        for kind in ("doc:", "topic:"):
+            for group in [group for group in request.groups if group.startswith(kind)]:
+                name = group.partition(":")[2]
+                own = [
+                    node.uuid
+                    for node in self._chunks.values()
+                    if self._allowed(node.uuid, scope)
+                    and (node.doc_id == name if kind == "doc:" else name in node.topics)
+                ]
+                own.sort(key=lambda uuid: (places.get(uuid, len(places)), _chunk_number(uuid)))
+                found += [(group, uuid) for uuid in own[: request.chunks_per_group]]
+        return found
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float

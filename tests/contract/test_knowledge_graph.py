@@ -251,6 +251,25 @@ def test_an_opened_chunk_gives_what_it_mentions_and_what_is_about_that(store: St
     ) == {"d"}
 
 
+def test_documents_and_topics_open_their_chunks(store: Store) -> None:
+    part = ask(store, groups=("topic:seizure", "doc:d2", "doc:none"))
+    assert part.members == (
+        ("doc:d2", number("b")),
+        *(("topic:seizure", uuid) for uuid in sorted((number("a"), number("d")))),
+    )
+    assert {"a", "b", "d"} <= chunk_ids(part)
+    assert {"HP:0001250", "MONDO:1"} <= entity_ids(part)
+    first = ask(
+        store, groups=("topic:seizure",), chunks_per_group=1, preferred_uuids=(number("d"),)
+    )
+    assert first.members == (("topic:seizure", number("d")),)
+    assert ask(store, STRANGER, groups=("doc:d3",)).members == ()
+    narrow = Scope(namespace=SPACE, filter={"doc_id": ["d1"]})
+    assert ask(store, narrow, groups=("topic:seizure",)).members == (
+        ("topic:seizure", number("a")),
+    )
+
+
 def test_of_many_chunks_about_an_entity_the_preferred_come_first(empty: Store) -> None:
     empty.writer.put_chunks([chunk(f"m{i}", "manual") for i in range(40)])
     empty.writer.put_entities([entity("X:1", "The manual", listed=False)])

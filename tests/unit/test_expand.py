@@ -327,6 +327,29 @@ def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
     assert any("no:1" in warning for warning in by_seed.warnings)
 
 
+@pytest.mark.parametrize(
+    "seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure", "seizure"], ids=repr
+)
+def test_chunks_documents_and_topics_are_seeds(clinic: MemoryGraph, seed: str) -> None:
+    found = run(clinic, "nothing known", retrieved("x"), seeds=(seed,))
+    assert found.warnings == ()
+    assert "d" in names(found)
+    by_name = dict(zip(names(found), found.ranking, strict=True))
+    added = by_name["d"].evidence
+    assert added is not None
+    assert added.match_type is None
+    assert found.seeds == ()
+    unknown = run(clinic, "nothing known", retrieved("x"), seeds=("doc:none", seed))
+    assert unknown.warnings == ("kg_expansion.seeds not in the graph: doc:none",)
+
+
+@pytest.mark.parametrize(("seed", "doc_id"), [("doc:d2", "d2"), (number("b"), "d2"), ("b", "d2")])
+def test_a_document_or_a_chunk_routes(clinic: MemoryGraph, seed: str, doc_id: str) -> None:
+    found = routed(clinic, seeds=(seed,))
+    assert doc_id in (found.doc_ids or ())
+    assert found.warnings == ()
+
+
 def test_a_seed_s_share_is_its_part_of_the_restart(clinic: MemoryGraph) -> None:
     found = run(clinic, "seizures in Crohn's disease", retrieved("x"))
     shares = {seed.id: seed.share for seed in found.seeds}

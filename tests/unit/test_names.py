@@ -137,3 +137,18 @@ def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads(
         for kind in kinds:
             best = better_kind((best, kind))
         assert best == "Person"
+
+
+@pytest.mark.parametrize(
+    "part", ["Academy", "Royal", "Province", "Marriage", "Phenotypic", "Motor", "Duke of", "II",
+             "House", "Awards"]
+)  # fmt: skip
+def test_a_part_of_longer_names_alone_is_no_name(part: str) -> None:
+    assert not is_proper(tidy(part))
+    assert not is_mention(tidy(part)) or tidy(part) == "II"
+
+
+@pytest.mark.parametrize("name", ["Academy Award", "Royal Navy", "Young", "Baker", "Stone"])
+def test_longer_names_and_surnames_stay(name: str) -> None:
+    assert is_proper(name)
+    assert is_mention(name)

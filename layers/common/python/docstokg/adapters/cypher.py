@@ -161,6 +161,36 @@ _ABOUT = f"""MATCH (c:Chunk)-[m:MENTIONS]->(e) USING INDEX SEEK m:MENTIONS(heads
     WITH c, m, coalesce($p.preferred[c.uuid], size(keys($p.preferred))) AS place
     ORDER BY place, m.degree, m.chunk LIMIT $p.about_per_entity"""
 
+# The chunks of documents and topics, preferred ones first.
+_CHOSEN = f"""WITH c ORDER BY c.key LIMIT {MAX_HEADED}
+      WITH c, coalesce($p.preferred[c.uuid], size(keys($p.preferred))) AS place
+      ORDER BY place, c.key LIMIT $p.chunks_per_group
+      RETURN collect(c) AS own"""
+
+_MEMBERS = f"""CALL () {{
+  CALL () {{
+    UNWIND range(0, size($p.documents) - 1) AS i
+    MATCH (d:Document {{key: $p.documents[i]}}) USING INDEX SEEK d:Document(key)
+    CALL (d) {{
+      MATCH (d)-[:HAS_CHUNK]->(c:Chunk) WHERE {_ALLOWED}
+      {_CHOSEN}
+    }}
+    RETURN 0 AS kind, i, 'doc:' + d.doc_id AS name, own
+  UNION ALL
+    UNWIND range(0, size($p.topics) - 1) AS i
+    MATCH (t:Topic {{key: $p.topics[i]}}) USING INDEX SEEK t:Topic(key)
+    CALL (t) {{
+      MATCH (t)<-[:HAS_TOPIC]-(c:Chunk) WHERE {_ALLOWED}
+      {_CHOSEN}
+    }}
+    RETURN 1 AS kind, i, 'topic:' + t.name AS name, own
+  }}
+  WITH kind, i, name, own ORDER BY kind, i
+  RETURN collect([name, own]) AS members
+}}
+WITH *, reduce(all = [], row IN members | all + [c IN row[1] WHERE NOT c IN all]) AS chosen
+WITH *, chosen + [c IN pool WHERE NOT c IN chosen] AS given_chunks"""
+
 # What is opened: given chunks, then those of each named entity, half of the nodes
 # (domain.neighbourhood.choose_chunks).
 _OPENED = f"""CALL (named) {{
@@ -179,7 +209,8 @@ _OPENED = f"""CALL (named) {{
   WITH found[j] AS c, min(i * 10000 + j) AS place ORDER BY place
   RETURN collect(c) AS near
 }}
-WITH *, (pool + [c IN near WHERE NOT c IN pool])[..($p.max_nodes / {OPENED_SHARE})] AS opened"""
+WITH *, given_chunks + [c IN near WHERE NOT c IN given_chunks] AS every
+WITH *, every[..($p.max_nodes / {OPENED_SHARE})] AS opened"""
 
 # What relations lead to: once for each start it is linked to, by sum of 1 / (10 + its place).
 _LINKED = f"""CALL (starts) {{
@@ -292,6 +323,7 @@ SLICE = Template(
     f"""{_KEPT}{_ALIASES}
 {_GIVEN}
 {_POOL}
+{_MEMBERS}
 WITH *, [row IN aliases | row[1]] + given AS doubled
 WITH *, [i IN range(0, size(doubled) - 1) WHERE NOT doubled[i] IN doubled[..i] | doubled[i]]
   AS named
@@ -301,13 +333,17 @@ WITH *, named AS starts
 {_MENTIONED}
 {_HEADED}
 {_EDGES}
-{_END}, [row IN aliases | [row[0], row[1].id, row[2]]] AS alias_rows""",
+{_END}, [row IN aliases | [row[0], row[1].id, row[2]]] AS alias_rows,
+  [row IN members | [row[0], [c IN row[1] | c.uuid]]] AS member_rows""",
     {
         **_SCOPE,
         **_CAPS,
         "pool": ["u"],
         "preferred": {"u": 0},
         "about_per_entity": 10,
+        "documents": ["default/a"],
+        "topics": ["default/a"],
+        "chunks_per_group": 20,
         "alias_keys": ["default/a"],
         "ids": ["default/a"],
         "max_aliases": MAX_ALIASES,
@@ -320,7 +356,7 @@ WIDEN = Template(
 WITH *, given[..$p.max_nodes] AS starts
 {_NEAR}
 {_EDGES}
-{_END}, [] AS alias_rows""",
+{_END}, [] AS alias_rows, [] AS member_rows""",
     {**_SCOPE, **_CAPS, "ids": ["default/a"]},
 )
 

@@ -21,6 +21,8 @@ from docstokg.adapters.cypher import STORE, Template
 from docstokg.adapters.neo4j_server import Server
 from docstokg.adapters.plan_guard import PlanVerdict, judge, refused
 from docstokg.contracts.graph import (
+    DOCUMENT,
+    TOPIC,
     AliasMatch,
     GraphSlice,
     SliceChunk,
@@ -125,6 +127,13 @@ class Neo4jGraph:
         parameters["pool"] = list(dict.fromkeys(request.chunk_uuids))
         parameters["preferred"] = {uuid: i for i, uuid in enumerate(request.preferred_uuids)}
         parameters["about_per_entity"] = request.about_per_entity
+        for name, kind in (("documents", DOCUMENT), ("topics", TOPIC)):
+            parameters[name] = [
+                namespaced(scope.namespace, group.removeprefix(kind))
+                for group in dict.fromkeys(request.groups)
+                if group.startswith(kind)
+            ]
+        parameters["chunks_per_group"] = request.chunks_per_group
         return self._sliced(cypher.SLICE, parameters, request, scope, timeout_s)
 
     def widen(
@@ -444,6 +453,7 @@ def _slice(row: Record, known: Mapping[int, str]) -> GraphSlice:
         mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
         relations=_sorted(relations),
         truncated=row["truncated"],
+        members=tuple(sorted((group, uuid) for group, own in row["member_rows"] for uuid in own)),
     )
 
 

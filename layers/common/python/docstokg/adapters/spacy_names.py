@@ -27,6 +27,10 @@ KINDS = {
 """Labels that name something; numbers, amounts, times and dates name nothing."""
 
 
+RULES = 2
+"""Changes with what `domain.names` keeps of what is found, so that texts are read anew."""
+
+
 class SpacyNames:
     """A `NameFinder`; the pipeline is loaded by the first call."""
 
@@ -35,8 +39,8 @@ class SpacyNames:
 
     @property
     def model(self) -> str:
-        """Name the pipeline and its version, as the graph records them."""
-        return f"{PACKAGE}=={version(PACKAGE)}"
+        """Name the pipeline, its version and that of our rules, as the graph records them."""
+        return f"{PACKAGE}=={version(PACKAGE)}+{RULES}"
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Find the names of each text, code and addresses left out."""

@@ -16,6 +16,8 @@ from docstokg.adapters.sqlite_graph_schema import check_layout
 from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
 from docstokg.adapters.sqlite_session import Reading, Sessions
 from docstokg.contracts.graph import (
+    DOCUMENT,
+    TOPIC,
     AliasMatch,
     GraphSlice,
     SliceChunk,
@@ -174,15 +176,16 @@ class _Reader:
         given = self._current(self.rows_of_ids(request.entity_ids))
         named = {row[0]: row for row in [*(row for _, row, _ in aliases), *given]}
         entities = list(named)
-        given_chunks = self._chunks([chunk_key(uuid) for uuid in request.chunk_uuids])
+        members = self._members(request)
+        asked = dict.fromkeys(key for _, key in members)
+        asked.update(dict.fromkeys(chunk_key(uuid) for uuid in request.chunk_uuids))
+        given_chunks = self._chunks(list(asked))
         near: list[list[int]] = []
         for entity in entities:
             near.append(self._about(named[entity], request))
             near.append(self._mentioning(entity, request.chunks_per_entity))
         opened = choose_chunks(
-            [key for uuid in request.chunk_uuids if (key := chunk_key(uuid)) in given_chunks],
-            near,
-            request.max_nodes,
+            [key for key in asked if key in given_chunks], near, request.max_nodes
         )
         mentioned = self._mentioned(opened, request)
         neighbours = self._neighbours(entities, request)
@@ -200,7 +203,36 @@ class _Reader:
             for key, row, preferred in aliases
         }
         ordered = sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))
-        return replace(part, aliases=tuple(ordered))
+        belongs = {(group, given_chunks[key][1]) for group, key in members}
+        return replace(part, aliases=tuple(ordered), members=tuple(sorted(belongs)))
+
+    def _members(self, request: SliceRequest) -> list[tuple[str, int]]:
+        """Read (group, chunk) of the visible chunks of documents, then of topics."""
+        found: list[tuple[str, int]] = []
+        places = self._places_of(request) if request.groups else {}
+        for kind, text in (
+            (DOCUMENT, "graph_chunks c WHERE c.namespace = ? AND c.doc_id = ?"),
+            (
+                TOPIC,
+                "graph_topics t CROSS JOIN graph_chunks c ON c.chunk = t.chunk"
+                " WHERE t.namespace = ? AND t.topic = ?",
+            ),
+        ):
+            for group in dict.fromkeys(request.groups):
+                if group.startswith(kind):
+                    rows = self._run(
+                        f"SELECT c.chunk FROM {text} AND {self._allowed_sql}"
+                        " ORDER BY c.chunk LIMIT ?",
+                        (
+                            self._space,
+                            group.removeprefix(kind),
+                            *self._allowed_values,
+                            MAX_HEADED,
+                        ),
+                    )
+                    keys = sorted((k for (k,) in rows), key=lambda k: places.get(k, len(places)))
+                    found += [(group, key) for key in keys[: request.chunks_per_group]]
+        return found
 
     def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
         named = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}

@@ -9,24 +9,29 @@ from typing import NamedTuple
 
 from docstokg.contracts.model import Contract
 
+DOCUMENT, TOPIC = "doc:", "topic:"
+"""What ids of documents and topics begin with, where nodes of all kinds have ids."""
+
 
 class SliceRequest(Contract):
     """What to open and how much to fetch.
 
     Opened are the entities named by `alias_keys` (folded n-grams of the question, looked up in
     the alias index) and `entity_ids` (given seeds, fact endpoints; CURIEs in any case), and
-    `chunk_uuids`, best first. An opened entity gives its chunks and what relations lead to, an
-    opened chunk what it mentions, and every entity reached the chunks about it. Of the chunks
-    about an entity those of `preferred_uuids` come first, in their order. `known_ids`: entities
-    fetched before, to which edges are wanted as well. `entity_types` and `relations` (lower case)
-    bound what is reached; None = all. Caps: `max_nodes` over chunks and entities together,
-    `chunks_per_entity` by rank for hubs, `about_per_entity`, `neighbours_per_entity` in each
-    direction.
+    `chunk_uuids`, best first; before those the chunks of `groups`: documents (`doc:ID`), then
+    topics (`topic:NAME`), `chunks_per_group` of each, preferred ones first. An opened entity gives
+    its chunks and what relations lead to, an opened chunk what it mentions, and every entity
+    reached the chunks about it. Of the chunks about an entity those of `preferred_uuids` come
+    first, in their order. `known_ids`: entities fetched before, to which edges are wanted as well.
+    `entity_types` and `relations` (lower case) bound what is reached; None = all. Caps:
+    `max_nodes` over chunks and entities together, `chunks_per_entity` by rank for hubs,
+    `about_per_entity`, `neighbours_per_entity` in each direction.
     """
 
     alias_keys: tuple[str, ...] = ()
     entity_ids: tuple[str, ...] = ()
     chunk_uuids: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     preferred_uuids: tuple[str, ...] = ()
     known_ids: tuple[str, ...] = ()
     entity_types: tuple[str, ...] | None = None
@@ -35,6 +40,7 @@ class SliceRequest(Contract):
     chunks_per_entity: int = 10
     about_per_entity: int = 10
     neighbours_per_entity: int = 20
+    chunks_per_group: int = 20
 
 
 class AliasMatch(NamedTuple):
@@ -102,7 +108,10 @@ def identity(relation: SliceRelation) -> tuple[str, str, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class GraphSlice:
-    """A capped neighbourhood; everything in it is visible to the caller, sorted by id."""
+    """A capped neighbourhood; everything in it is visible to the caller, sorted by id.
+
+    `members`: (group, uuid) of the chunks that the request's groups opened.
+    """
 
     aliases: tuple[AliasMatch, ...] = ()
     entities: tuple[SliceEntity, ...] = ()
@@ -110,3 +119,4 @@ class GraphSlice:
     mentions: tuple[SliceMention, ...] = ()
     relations: tuple[SliceRelation, ...] = ()
     truncated: bool = False
+    members: tuple[tuple[str, str], ...] = ()

@@ -201,7 +201,38 @@ _EVERYDAY = (
     " worldwide would write writer writing written wrong wrote year years yellow yesterday yield"
     " younger your zero zone zones"
 )
-EVERYDAY = frozenset(_EVERYDAY.split())
+_PARTS_OF_NAMES = (
+    "abbey abnormal abnormality academy alliance allied ancient animal arranger arrival artistic"
+    " arts aunt autosomal baby bachelor bank banner barony baseball bear bird black blockbuster"
+    " blood board boss brain business cabaret cabinet calendar caliph captain cardiac cardinal"
+    " caught centre chess cinema cinematographer cinematography circle citizen clerk clinical"
+    " clock clown coal coffee cognitive colony combat comedian comics commission communication"
+    " communist concert congenital congressional conquest conservative constitution constitutional"
+    " consul contest continental corner correspondent countess county courthouse creator crown"
+    " dance danger daytime defender defensive democratic descendant desert developmental diary"
+    " digital diocese disbanded dog doubt downtown draft duchy duet dynasty earth ecclesiastical"
+    " economics edge education elder emeritus emir emperor empire empress epic escape escaped"
+    " estate evening exile eye facial facility fair faith fame federal feeling fire formula"
+    " fortune foundation friend gang gangster garden genetic girl glass grand grandson great"
+    " guardian heart heir hepatic historian home honor honorary honour hope horror hospital hotel"
+    " household imperial infantile intellectual intelligence journal jump justice juvenile kingdom"
+    " labor labour land legendary liberal lieutenant love lover lung mainland marine marriage mate"
+    " messenger midfielder mile mirror mission mobile moment motor murder muscular museum mystery"
+    " nation neonatal neurological night nobility northeast northwest observer occupation occupied"
+    " ocean ocular opera opposition orchestra palace parish park parliament passenger peace"
+    " pendulum phenotypic photograph physics pianist platinum pledge poet pretender principality"
+    " prisoner propaganda province psychology rainfall rank recessive reform regard regency renal"
+    " representative republic reserve revolt rising romance royal rugby runner scene scholar"
+    " science screenplay senator servant silence skeletal skin snow society soul southeast"
+    " southwest sovereign spirit spot stock studio sugar sweet teacher tear theater theatre tomb"
+    " tough tour trap treaty triangle tribute trouble twin uncle union universal universe urban"
+    " valley viceroy visa visual vodka voice wanted waterfall wild wind winner winter worker"
+)
+"""Also everyday, though encyclopaedias write them large as often: words that longer names end or
+begin with (Academy Award, Royal Navy, Motor delay), and that alone name nothing. Read from the
+"names" of one word most mentioned in Wikipedia passages and a phenotype ontology; surnames stay."""
+
+EVERYDAY = frozenset((*_EVERYDAY.split(), *_PARTS_OF_NAMES.split()))
 
 
 def is_everyday(word: str) -> bool:

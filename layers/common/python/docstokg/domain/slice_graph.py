@@ -121,7 +121,7 @@ def _rarity(mentions: int) -> float:
 
 
 def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
-    """Join two slices of one graph; the first one's aliases stay."""
+    """Join two slices of one graph; the first one's aliases, and members where it has any, stay."""
     return GraphSlice(
         aliases=first.aliases,
         entities=_united(first.entities, second.entities, attrgetter("id")),
@@ -129,6 +129,7 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
         mentions=_united(first.mentions, second.mentions, itemgetter(0, 1)),
         relations=_united(first.relations, second.relations, identity),
         truncated=first.truncated or second.truncated,
+        members=first.members or second.members,
     )
 
 
@@ -160,13 +161,15 @@ def restart(
 
     s = seeds / |seeds| + passages * pool^sharpness / |pool^sharpness|, where seeds =
     named * rarity / |.| + endpoints of facts * score * rarity / |.|.
-    `named`: entity -> share of the name that is its own (1, less for undecided homonyms).
+    `named`: entity or given chunk -> share of the name, or of the seed, that is its own (1, less
+    for undecided homonyms and for documents of many chunks); a chunk is as rare as can be.
     """
     size, weights = len(graph.names), graph.weights
     by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)
     for entity, share in named.items():
         if entity in graph.node:
-            by_name[graph.node[entity]] += share * graph.rarity(entity)
+            rarity = graph.rarity(entity) if entity in graph.entities else 1.0
+            by_name[graph.node[entity]] += share * rarity
     for source, target, score in facts:
         for entity in (source, target):
             if entity in graph.node:

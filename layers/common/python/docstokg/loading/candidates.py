@@ -19,7 +19,7 @@ from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.records import is_linked_here
 
-RULE = "capitals-1"
+RULE = "capitals-2"
 """What finds names where no pipeline is installed; the number changes when its rules do."""
 
 TITLE = "Title"

@@ -1,0 +1,56 @@
+"""What `kg_expansion.seeds` name: entities, chunks, documents and topics alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from docstokg.contracts.graph import DOCUMENT, TOPIC, GraphSlice
+from docstokg.domain.identity import chunk_uuid, is_id
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Given seeds, as what each may be.
+
+    `entities`: ids. `chunks`: uuids, also those of chunk ids. `groups`: `doc:ID` and `topic:NAME`;
+    a bare id is tried as both, unless it is an entity's.
+    """
+
+    given: tuple[str, ...]
+    entities: tuple[str, ...]
+    chunks: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    def unknown(self, part: GraphSlice) -> list[str]:
+        """List the seeds of which nothing is in a slice."""
+        known = {entity.id.casefold() for entity in part.entities}
+        known.update(chunk.uuid for chunk in part.chunks)
+        known.update(chunk.chunk_id for chunk in part.chunks)
+        for group, _ in part.members:
+            known.update((group, group.partition(":")[2]))
+        return [seed for seed in self.given if seed not in known and seed.casefold() not in known]
+
+    def shares(self, part: GraphSlice) -> dict[str, float]:
+        """Give each chunk that a seed names its share of that seed."""
+        chunks = {chunk.uuid for chunk in part.chunks}
+        found = dict.fromkeys((uuid for uuid in self.chunks if uuid in chunks), 1.0)
+        sizes: dict[str, int] = {}
+        for group, _ in part.members:
+            sizes[group] = sizes.get(group, 0) + 1
+        for group, uuid in part.members:
+            if uuid in chunks:
+                found[uuid] = found.get(uuid, 0.0) + 1 / sizes[group]
+        return found
+
+
+def seeds_of(namespace: str, given: Sequence[str]) -> Seeds:
+    """Say what each seed may be in a namespace; the graph tells what it is."""
+    entities, chunks, groups = [], [], []
+    for seed in given:
+        if seed.startswith((DOCUMENT, TOPIC)):
+            groups.append(seed)
+            continue
+        entities.append(seed)
+        if not is_id(seed):
+            chunks += [seed, chunk_uuid(namespace, seed)]
+            groups += [DOCUMENT + seed, TOPIC + seed]
+    return Seeds(tuple(given), tuple(entities), tuple(chunks), tuple(groups))
