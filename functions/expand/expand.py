@@ -8,6 +8,7 @@ from docstokg.contracts.response import GraphGain, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
 from docstokg.domain.folding import question_keys
+from docstokg.domain.identity import is_own_id
 from docstokg.domain.linking import Match
 from docstokg.domain.pagerank import Vector
 from docstokg.domain.slice_graph import (
@@ -199,16 +200,27 @@ def ranked(
     matches = named_in(plan.query, part.aliases, graph)
     named = _shares(matches, graph)
     seeds = {seed.casefold() for seed in plan.expansion.seeds}
-    named |= {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
+    chosen = {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
+    named |= chosen
     pool = {
         candidate.uuid: candidate.score
         + (plan.expansion.boost if named.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
         for candidate in retrieval.pool[:SEEDING_CHUNKS]
     }
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
+    leading = {entity: share for entity, share in named.items() if leads(graph, entity)}
     given = seeds_of(plan.namespace, plan.expansion.seeds).shares(part)
-    start = restart(graph, {**named, **given}, facts, pool)
+    start = restart(graph, {**leading, **chosen, **given}, facts, pool)
     return RankedGraph(graph, matches, named, given, start, walk(graph, start))
+
+
+def leads(graph: SliceGraph, entity: str) -> bool:
+    """Tell whether the walk may start at an entity that the question names.
+
+    A name found in texts that no chunk is about leads only to chunks that hold its words, and
+    these the search has weighed already.
+    """
+    return not is_own_id(entity) or graph.entities[entity].heads > 0
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
@@ -245,13 +257,13 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """Order all chunks by the walk, or, where it would be guessing, leave retrieval's order.
 
-    It would where nothing fetched is about anything, no fact was matched and the question names
-    no entity.
+    It would where no fact was matched, nobody gave seeds, and the question names nothing that is
+    listed or that a chunk is about, nor any chunk what another is about.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = ranked_chunks(ranking.graph, ranking.scores, fused)
-    named = ranking.named or ranking.given
-    if ranking.graph.is_about_something or stated(retrieval) or named:
+    named = any(leads(ranking.graph, entity) for entity in ranking.named)
+    if named or ranking.given or stated(retrieval) or ranking.graph.leads_from_chunk_to_chunk:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]

@@ -216,10 +216,19 @@ def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: Memory
 
 def test_a_boost_lifts_the_chunks_that_mention_a_named_entity() -> None:
     graph = crowded()
-    pool = retrieved("x", "a", "d", selected=3)
+    fact = FactRef(source="MONDO:1", type="has_symptom", target="HP:0001250", score=1.0,
+                   evidence_uuid=number("b"))  # fmt: skip
+    pool = retrieved("x", "a", "d", selected=3, facts=(fact,))
     plain, boosted = (names(run(graph, "bridge", pool, boost=boost)) for boost in (0.0, 3.0))
     assert plain.index("x") < plain.index("d")
     assert boosted.index("d") < boosted.index("x")
+
+
+def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
+    """The words of a name found in texts were weighed by the search; a walk would do it twice."""
+    graph = crowded()
+    pool = retrieved("x", "d", selected=2)
+    assert names(run(graph, "bridge", pool))[:2] == ["x", "d"]
 
 
 def crowded() -> MemoryGraph:

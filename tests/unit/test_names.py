@@ -140,7 +140,7 @@ def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads(
 
 
 @pytest.mark.parametrize(
-    "part", ["Academy", "Royal", "Province", "Marriage", "Phenotypic", "Motor", "Duke of", "II",
+    "part", ["Academy", "Royal", "Province", "Phenotypic", "Motor", "Duke of", "II",
              "House", "Awards"]
 )  # fmt: skip
 def test_a_part_of_longer_names_alone_is_no_name(part: str) -> None:
@@ -148,7 +148,7 @@ def test_a_part_of_longer_names_alone_is_no_name(part: str) -> None:
     assert not is_mention(tidy(part)) or tidy(part) == "II"
 
 
-@pytest.mark.parametrize("name", ["Academy Award", "Royal Navy", "Young", "Baker", "Stone"])
+@pytest.mark.parametrize("name", ["Academy Award", "Royal Navy", "Young", "Baker", "Brain"])
 def test_longer_names_and_surnames_stay(name: str) -> None:
     assert is_proper(name)
     assert is_mention(name)

@@ -98,9 +98,15 @@ class SliceGraph:
         return max(1.0, self.weights.about / math.sqrt(heads))
 
     @property
-    def is_about_something(self) -> bool:
-        """Tell whether any chunk is about an entity."""
-        return any(m.about for found in self.mentions.values() for m in found.values())
+    def leads_from_chunk_to_chunk(self) -> bool:
+        """Tell whether any chunk is about an entity that a chunk mentions which is not about it."""
+        known = self.entities
+        return any(
+            mention.about and known[entity].mentions > known[entity].heads
+            for found in self.mentions.values()
+            for entity, mention in found.items()
+            if entity in known
+        )
 
     def rarity(self, entity: str) -> float:
         """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
