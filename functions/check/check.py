@@ -1,6 +1,7 @@
 """Check a draft: markers and sentences against sources, ids and relations against the graph."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from docstokg.contracts.check import (
     CheckCitation,
@@ -17,6 +18,7 @@ from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
 from docstokg.domain.grounding import Statement, statements
+from docstokg.domain.ontology_facts import Fact
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex
 from docstokg.usecases.check_answer import ground_sentences, ground_text
@@ -29,7 +31,19 @@ SOURCES_PER_SENTENCE = 3
 MOST_SENTENCES = 40
 LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "dense_unavailable"}
 
-ConsistencyCheck = Callable[[str, Scope, float], Consistency]
+
+@dataclass(frozen=True, slots=True)
+class AgainstGraph:
+    """What the graph is asked about a draft in a scope, for so many seconds.
+
+    `consistency`: its ids, labels and relations between ids. `facts`: what is known of the
+    relations that its sentences state between names.
+    """
+
+    consistency: Callable[[str, Scope, float], Consistency]
+    facts: Callable[[Sequence[str], Scope, float], tuple[Fact, ...]]
+
+
 Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
 """The report, the passages it rests on, and the cited passages that cannot be read."""
 
@@ -41,12 +55,12 @@ def check(
     index: SearchIndex,
     embedder: Embedder | None,
     compare: Callable[[Call, float], Comparison],
-    consistency: ConsistencyCheck | None,
+    graph: AgainstGraph | None,
 ) -> Reply:
     """Give the CheckResponse as a reply, or the problem: 400, 403, 413, 503.
 
     With citations each sentence is held against what its markers mean; without, against the
-    passages found for it. A lost graph (`consistency` None, or failing) or embedder is a reason,
+    passages found for it. A lost graph (None, or failing) or embedder is a reason,
     a lost index is 503. `compare`: makes what compares texts for so many seconds.
     """
     request = parse_body(envelope.body_b64, CheckRequest, envelope.request_id)
@@ -58,13 +72,16 @@ def check(
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace))
     with call.timed("total"):
         try:
-            grounding, sources, missing = _grounded(call, request, index, embedder, compare)
+            facts = _facts(call, request.text, graph)
+            grounding, sources, missing = _grounded(
+                call, request, (index, embedder), compare, facts
+            )
         except DocsToKGError as error:
             call.log("check", error, level="ERROR")
             detail = "The sources could not be read."
             return problem_reply(503, "nothing_to_cite", detail, envelope.request_id)
         with call.timed("consistency"):
-            report = _consistent(call, request.text, consistency)
+            report = _consistent(call, request.text, graph)
     response = CheckResponse(
         grounding=grounding,
         consistency=report,
@@ -106,30 +123,32 @@ def _record(call: Call, response: CheckResponse) -> None:
 def _grounded(
     call: Call,
     request: CheckRequest,
-    index: SearchIndex,
-    embedder: Embedder | None,
+    search: tuple[SearchIndex, Embedder | None],
     compare: Callable[[Call, float], Comparison],
+    facts: Sequence[Fact],
 ) -> Checked:
+    index, embedder = search
     if request.citations is not None:
-        return _with_citations(call, request.text, request.citations, index, compare)
+        return _with_citations(call, request, index, compare, facts)
     factual = [statement for statement in statements(request.text) if statement.factual]
     with call.timed("retrieval"):
         found = _sources(call, factual[:MOST_SENTENCES], request.query, index, embedder)
     with call.timed("grounding"):
         per_sentence = [*found, *([] for _ in factual[MOST_SENTENCES:])]
         comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
-        grounding = ground_sentences(request.text, per_sentence, comparison)
+        grounding = ground_sentences(request.text, per_sentence, comparison, facts)
     named = {block.rank: block.uuid for blocks in found for block in blocks}
     return grounding, tuple(Source(rank=rank, uuid=named[rank]) for rank in sorted(named)), ()
 
 
 def _with_citations(
     call: Call,
-    text: str,
-    citations: Sequence[CheckCitation],
+    request: CheckRequest,
     index: SearchIndex,
     compare: Callable[[Call, float], Comparison],
+    facts: Sequence[Fact],
 ) -> Checked:
+    citations = request.citations or ()
     with call.timed("retrieval"):
         uuids = list(dict.fromkeys(citation.uuid for citation in citations))
         hydrated = index.get(uuids, call.scope, call.left_s(time_budget.CHECK_S)) if uuids else None
@@ -142,9 +161,8 @@ def _with_citations(
             if citation.uuid in chunks
         ]
     with call.timed("grounding"):
-        grounding = ground_text(
-            text, blocks, compare(call, call.left_s(*time_budget.CHECK_VECTORS))
-        )
+        comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
+        grounding = ground_text(request.text, blocks, comparison, facts)
     missing = tuple(uuid for uuid in uuids if uuid not in chunks)
     sources = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
     return grounding, sources, missing
@@ -241,12 +259,23 @@ def _vectors(
     )
 
 
-def _consistent(call: Call, text: str, consistency: ConsistencyCheck | None) -> Consistency:
-    if consistency is None:
+def _facts(call: Call, text: str, graph: AgainstGraph | None) -> tuple[Fact, ...]:
+    """Read what the graph says of the relations a draft states; a lost one says nothing."""
+    claims = [statement.claim for statement in statements(text) if statement.factual]
+    if graph is None:
+        return ()
+    time_s = call.left_s(*time_budget.CHECK_GRAPH)
+    return (
+        call.attempt("facts", lambda: graph.facts(claims, call.scope, time_s), graph_reason) or ()
+    )
+
+
+def _consistent(call: Call, text: str, graph: AgainstGraph | None) -> Consistency:
+    if graph is None:
         call.lose("kg_unavailable")
         return Consistency(ok=True)
     time_s = call.left_s(*time_budget.CHECK_GRAPH)
     report = call.attempt(
-        "consistency", lambda: consistency(text, call.scope, time_s), graph_reason
+        "consistency", lambda: graph.consistency(text, call.scope, time_s), graph_reason
     )
     return report if report is not None else Consistency(ok=True)

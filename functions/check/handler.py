@@ -6,17 +6,18 @@ from docstokg.contracts.envelope import Envelope
 from docstokg.domain import time_budget
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import ONTOLOGY
+from docstokg.usecases.ontology_facts import facts_of
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring, entry_point
-from functions.check.check import ConsistencyCheck, check
+from functions.check.check import AgainstGraph, check
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients."""
     index = wiring.search_index()
     embedder = wiring.embedder()
-    consistency = _against_graph(wiring)
+    graph = _against_graph(wiring)
     begin = beginning(wiring.telemetry, min(time_budget.CHECK_S, wiring.settings.max_timeout_s))
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def build(wiring: Wiring) -> Handler:
             index=index,
             embedder=embedder,
             compare=lambda call, time_s: Comparison(call, embedder, time_s),
-            consistency=consistency if wiring.current_settings().kg_enabled else None,
+            graph=graph if wiring.current_settings().kg_enabled else None,
         )
         tell_refusal(wiring.telemetry, envelope, reply)
         return reply.model_dump(mode="json")
@@ -35,9 +36,12 @@ def build(wiring: Wiring) -> Handler:
     return handler
 
 
-def _against_graph(wiring: Wiring) -> ConsistencyCheck:
+def _against_graph(wiring: Wiring) -> AgainstGraph:
     graph = wiring.knowledge_graph()
-    return lambda draft, scope, time_s: ONTOLOGY.check_consistency(draft, graph, scope, time_s)
+    return AgainstGraph(
+        lambda draft, scope, time_s: ONTOLOGY.check_consistency(draft, graph, scope, time_s),
+        lambda claims, scope, time_s: facts_of(claims, graph, scope, time_s),
+    )
 
 
 def __getattr__(name: str) -> Handler:

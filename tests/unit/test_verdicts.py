@@ -139,3 +139,59 @@ def test_inflections_meet() -> None:
 
 def test_names_are_told_from_first_words() -> None:
     assert read("Patients with Dravet carry SCN1A and p53").names == {"dravet", "scn1a", "p53"}
+
+
+TOOLS = (
+    "-x, --extract extracts files from an archive. -c, --create writes a new archive. "
+    "-k, --keep Keep (don't delete) the input files. "
+    "-n, --dry-run Don't remove anything, only show what would be done by clean."
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("tool -x writes a new archive", "subject_mismatch"),
+        ("tool -k deletes the input files", "contradicted"),
+        ("Patients with epilepsy were treated with antibiotics", "contradiction_suspected"),
+        ("The frequency of seizures reduces valproate", "contradicted"),
+        ("Valproate never reduced the frequency of seizures", "contradicted"),
+    ],
+)
+def test_alike_words_that_say_otherwise_are_not_supported(claim: str, reason: str) -> None:
+    result = judged(claim, PASSAGE, Passage("u-2", TOOLS))
+    assert result.verdict != "supported"
+    assert reason in result.reasons
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "tool -x extracts files from an archive",
+        "clean -n shows what would be done without removing anything",
+        "The diagnosis of ALL rests on blasts",
+    ],
+)
+def test_what_a_source_says_in_other_words_is_not_called_its_opposite(claim: str) -> None:
+    blasts = "A diagnosis of ALL rests on finding blasts in blood or marrow."
+    result = judged(claim, Passage("u-2", TOOLS), Passage("u-3", blasts))
+    assert not {"contradicted", "restriction_mismatch", "subject_mismatch"} & set(result.reasons)
+
+
+def test_a_denial_far_from_what_is_claimed_denies_something_else() -> None:
+    text = (
+        "When a growth is not malignant it is labelled as such Common places of growth Bones "
+        "Lungs Liver Brain Bone cancer can spread to the lung and to other organs of the chest"
+    )
+    assert (
+        "contradicted"
+        not in judged("Bone cancer can spread to the lung", Passage("u", text)).reasons
+    )
+    denied = judged("Bone cancer can not spread to the lung", Passage("u", text))
+    assert "contradicted" in denied.reasons
+
+
+def test_a_name_put_together_by_signs_may_stand_in_parts() -> None:
+    text = "Tumours that are positive for p16 are found in the throat."
+    result = judged("p16-positive tumours are found in the throat", Passage("u", text))
+    assert "name_not_in_source" not in result.reasons

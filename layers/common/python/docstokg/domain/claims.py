@@ -93,7 +93,7 @@ class Alignment:
 
 def words_of(text: str) -> tuple[str, ...]:
     """Return the folded words of a sentence in order, contractions in one piece."""
-    return tuple(normalise(match[0]) for match in _WORD.finditer(text))
+    return tuple(normalise(match[0]).replace("\u2019", "'") for match in _WORD.finditer(text))
 
 
 def read_claim(text: str, rarity: Callable[[str], float]) -> Claim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from typing import Final, Literal
 
@@ -22,13 +23,26 @@ Doubt = Literal["negation_mismatch", "contradiction_suspected"]
 
 _CLOSE: Final = 0.5
 """The share by rarity of a claim from which a sentence speaks of the same thing."""
-_NEARLY_ALL: Final = 0.75
+_HARDLY: Final = 0.1
+_MOSTLY: Final = 0.6
+_UNDIRECTED_TEXT: Final = (
+    "include includes included show shows remain appear contain form occur happen"
+)
+_UNDIRECTED: Final = frozenset(map(stem, _UNDIRECTED_TEXT.split()))
 _MOST_OF_IT: Final = 0.7
 _NO_SUBJECT: Final = 0.2
+_NO_PREDICATE: Final = 0.2
 _CLAUSE: Final = re.compile(
     r"[,;:()]|\b(?:and|but|while|whereas|although|though|which|who|because|however)\b",
     re.IGNORECASE,
 )
+_FEW_WORDS: Final = 12
+_DENYING: Final = frozenset(map(stem, NEGATIONS))
+_BEFORE: Final = 3
+_BEHIND: Final = 3
+_SHORT_ASIDE: Final = re.compile(r"\(((?:[^\s()]+ ?){1,3})\)")
+_OPTION: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
+_ACRONYM: Final = re.compile(r"\b[A-Z][A-Z0-9]+\b")
 _EXCLUSIVE: Final = frozenset({"only", "solely", "exclusively", "merely"})
 _UNIVERSAL: Final = frozenset(
     {"all", "every", "always", "everyone", "everything", "invariably", "entirely"}
@@ -59,71 +73,160 @@ def differences(
             sure.append("contradicted")
         else:
             doubts.append("negation_mismatch")
-    elif close and is_reversed(claim, source, around_verb=True):
+    elif close and is_reversed(claim, source):
         sure.append("contradicted")
-    elif coverage >= _NEARLY_ALL and is_reversed(claim, source, around_verb=False):
-        # Only a directed verb turns into its opposite: "B is A" may well say what "A is B" says.
+    elif _is_turned(alignment, source) or (close and _is_opposed(claim, alignment)):
         doubts.append("contradiction_suspected")
-    elif close and _is_opposed(claim, alignment):
+    said = [name for name in claim.predicate_rarities if not name[0].isdigit()]
+    if len(said) > 1 and alignment.predicate[best] < _NO_PREDICATE and not sure and not doubts:
+        # What is said of the subject stands nowhere near it.
         doubts.append("contradiction_suspected")
-    if alignment.subject[best] < _NO_SUBJECT and alignment.predicate[best] >= _CLOSE:
+    named = _names_option(claim.text, alignment.order[0], sentences)
+    if named is False or (
+        alignment.subject[best] < _NO_SUBJECT and alignment.predicate[best] >= _CLOSE
+    ):
         sure.append("subject_mismatch")
+    elif named is None and not sure and not doubts:
+        doubts.append("contradiction_suspected")
     if is_restricted(claim, source):
         sure.append("restriction_mismatch")
     return tuple(sure), tuple(doubts)
 
 
+def _names_option(claim: str, best: int, sentences: Sequence[str]) -> bool | None:
+    """Tell whether the place that says most of a claim names one of the options it names.
+
+    False when it names others instead, None when it names none; True for a claim without any.
+    """
+    own = frozenset(_OPTION.findall(claim))
+    if not own:
+        return True
+    for place in (sentences[best], " ".join(sentences[max(0, best - 1) : best + 2])):
+        if there := frozenset(_OPTION.findall(place)):
+            return bool(own & there)
+    return None
+
+
 def _denial_differs(claim: Claim, source: str) -> bool:
-    """Tell whether one of both denies, looking at the clause that says most of the claim.
+    """Tell whether one of both denies, looking at the part that says most of the claim.
 
     A sentence may deny something else in another clause. A claim that denies is also held by a
     denial anywhere in the sentence when no clause says most of it.
     """
+    if _denied(claim.words) & _denied(words_of(source)):
+        return False
     clause = closest_clause(claim.rarities, source)
-    denied = denials(words_of(clause)) > 0
+    part, whole = (share(claim.rarities, frozenset(content_stems(t))) for t in (clause, source))
+    denied = denials(closest_words(claim.rarities, clause)) > 0
     if not denials(claim.words):
         return denied
-    part, whole = (share(claim.rarities, frozenset(content_stems(t))) for t in (clause, source))
     return not denied and (part >= _MOST_OF_IT * whole or denials(words_of(source)) == 0)
+
+
+def _denied(words: Sequence[str]) -> frozenset[str]:
+    """Return the stems of what stands right behind the words that deny."""
+    return frozenset(
+        stem(word)
+        for place, one in enumerate(words)
+        if one in NEGATIONS or one.endswith("n't")
+        for word in words[place + 1 : place + 1 + _BEHIND]
+        if word not in CLAIM_STOP_WORDS | AUXILIARIES | _ADVERBS
+    )
+
+
+def closest_words(rarities: Mapping[str, float], text: str) -> tuple[str, ...]:
+    """Return the shortest run of words with all that a text holds, and three words before it.
+
+    Texts made of headings and list items have sentences of a hundred words: a denial far from
+    what is looked for denies something else.
+    """
+    words = words_of(text)
+    stems = [stem(word) for word in words]
+    wanted = {name for name in stems if name in rarities} - _DENYING
+    if len(words) <= _FEW_WORDS or not wanted:
+        return words
+    held: Counter[str] = Counter()
+    best = (len(words), 0, len(words))
+    begin = 0
+    for end, name in enumerate(stems, start=1):
+        held[name] += name in wanted
+        while len(+held) == len(wanted):
+            best = min(best, (end - begin, begin, end))
+            held[stems[begin]] -= stems[begin] in wanted
+            begin += 1
+    _, begin, end = best
+    return words[max(0, begin - _BEFORE) : end]
 
 
 def closest_clause(rarities: Mapping[str, float], source: str) -> str:
     """Return the clause of a sentence that holds most of what is to be found."""
-    clauses = [clause for clause in _CLAUSE.split(source) if clause.strip()] or [source]
+    whole = _SHORT_ASIDE.sub(r"\1", source)
+    clauses = [clause for clause in _CLAUSE.split(whole) if clause.strip()] or [source]
     return max(clauses, key=lambda clause: share(rarities, frozenset(content_stems(clause))))
 
 
 def is_restricted(claim: Claim, source: str) -> bool:
     """Tell whether a claim says "only", "all" or "never" where its source says nothing like it."""
-    own, other = set(claim.words), set(words_of(source))
+    # ALL and ONLY may be names in capitals: in a sentence that is not all capitals they are none.
+    own = set(words_of(_without_acronyms(claim.text)))
+    other = set(words_of(_without_acronyms(source)))
     return (
         bool(own & _EXCLUSIVE and not other & _EXCLUSIVE)
         or bool(own & _UNIVERSAL and not other & _SAYS_ALL)
-        or bool(own & _NEVER and denials(words_of(source)) == 0)
+        or bool(own & _NEVER and denials(closest_words(claim.rarities, source)) == 0)
     )
 
 
-def is_reversed(claim: Claim, source: str, *, around_verb: bool) -> bool:
-    """Tell whether a sentence has the claim's subject after its object, in the same voice.
+def _without_acronyms(text: str) -> str:
+    return _ACRONYM.sub(" ", text) if any(map(str.islower, text)) else text
 
-    `around_verb`: with the claim's full verb between them. Words on both sides do not count.
+
+def is_reversed(claim: Claim, source: str) -> bool:
+    """Tell whether a sentence has object, verb and subject in this order, in the claim's voice.
+
+    Words on both sides do not count.
     """
     words = words_of(source)
-    stems = [stem(word) for word in words]
+    first, second = _sides(claim, words)
+    if not first or not second:
+        return False
+    verb = frozenset(claim.verb) | _main_verb(claim)
+    verbs = [place for place, word in enumerate(words) if stem(word) in verb]
+    return any(max(second) < place < min(first) for place in verbs)
+
+
+def _sides(claim: Claim, words: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return where a sentence has the words of the claim's subject, and of what it says of it.
+
+    A sentence of the other voice has them the other way round.
+    """
     verb = frozenset(claim.verb) | _main_verb(claim)
     subject = set(claim.subject) - set(claim.rest) - verb
     target = set(claim.rest) - set(claim.subject) - verb
+    stems = [stem(word) for word in words]
     first = [place for place, name in enumerate(stems) if name in subject]
     second = [place for place, name in enumerate(stems) if name in target]
-    if not first or not second:
-        return False
     if _is_passive(claim.words, verb) != _is_passive(words, verb):
         first, second = second, first
-    if around_verb:
-        verbs = [place for place, name in enumerate(stems) if name in verb]
-        return any(max(second) < place < min(first) for place in verbs)
+    return first, second
+
+
+def _is_turned(alignment: Alignment, source: str) -> bool:
+    """Tell whether nothing says that a directed relation goes the way the claim has it.
+
+    Only a directed verb turns into its opposite: "B is A" may well say what "A is B" says. The
+    source has the verb, or the subject before what is said of it; and never these two the other
+    way round.
+    """
+    claim = alignment.claim
+    if not claim.verb or claim.verb[0] in _UNDIRECTED or AUXILIARIES & set(claim.words):
+        return False
+    first, second = _sides(claim, words_of(source))
     pairs = [left < right for left in first for right in second]
-    return sum(pairs) <= len(pairs) // 10
+    ahead = sum(pairs) / len(pairs) if pairs else 0.0
+    if pairs and ahead <= _HARDLY:
+        return True
+    return ahead < _MOSTLY and not set(claim.verb) <= alignment.near[alignment.order[0]]
 
 
 def _main_verb(claim: Claim) -> frozenset[str]:

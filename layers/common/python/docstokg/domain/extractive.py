@@ -19,7 +19,7 @@ from docstokg.domain.words import normalise, visible
 
 MODEL: Final = EXTRACTIVE
 WORDS_WEIGHT: Final = 0.5
-PLACE_WEIGHT: Final = 0.03
+PLACE_WEIGHT: Final = 0.02
 LEAST: Final = 0.35
 """What a quotation must be worth: of two corpora at most 5 % of their own questions are refused,
 and none of the questions of another field answered (docs/decisions/answers-extractive.md)."""
@@ -61,6 +61,7 @@ _TERM_ASKED: Final = re.compile(
     re.I,
 )
 _LONGEST_TERM: Final = 4
+_LONGEST_COMPARED: Final = 200
 _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
 # What a question asks for, said in words that no answer repeats.
 _ASKING: Final = frozenset(
@@ -118,7 +119,7 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
     """List what could be quoted, the best first.
 
     worth = cosine(question, sentence) + 0.5 x share of the question's words, by rarity among the
-    sentences of these blocks, that the sentence or its block's title holds - 0.03 x place of the
+    sentences of these blocks, that the sentence or its block's title holds - 0.02 x place of the
     block - 0.1 where it leans on the sentence before - 0.01 for each content word above ten, at
     most fifteen of them, since a long sentence holds some words of any question + what
     `_Question.wish` adds for being of the kind the question asks for. Where the question names

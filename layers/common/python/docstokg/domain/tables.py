@@ -5,10 +5,6 @@ from collections.abc import Sequence
 from typing import Final
 
 _BORDER: Final = re.compile(r"(?<!\\)\|")
-# Nothing is given back: a line of spaces would be shared out between neighbours in every way.
-_DELIMITER: Final = re.compile(
-    r"\s*+(?:\|\s*+)?:?-{3,}+:?\s*+(?:\|\s*+:?-{3,}+:?\s*+)*+(?:\|\s*+)?"
-)
 _NAMED_COLUMN: Final = 3
 _EMPTY: Final = frozenset({"", "-", "\u2013", "\u2014"})
 
@@ -27,9 +23,15 @@ def cells(line: str) -> tuple[str, ...]:
 def header(sentence: str) -> tuple[str, ...]:
     """Return the names of the columns when a sentence is the head of a table, else ()."""
     lines = sentence.strip().split("\n")
-    if len(lines) < 2 or not _DELIMITER.fullmatch(lines[-1]):
+    if len(lines) < 2 or not _is_delimiter(lines[-1]):
         return ()
     return cells(lines[-2])
+
+
+def _is_delimiter(line: str) -> bool:
+    """Tell whether a line is the rule between head and rows: `|---|:--:|`."""
+    found = cells(line)
+    return bool(found) and all(cell.count("-") >= 2 and not cell.strip(":-") for cell in found)
 
 
 def row(sentence: str, columns: Sequence[str]) -> str:
@@ -40,7 +42,7 @@ def row(sentence: str, columns: Sequence[str]) -> str:
     """
     found = cells(sentence)
     line = sentence.strip()
-    if "\n" in line or len(found) < 2 or found[0] in _EMPTY or _DELIMITER.fullmatch(line):
+    if "\n" in line or len(found) < 2 or found[0] in _EMPTY or _is_delimiter(line):
         return ""
     named = len(found) >= _NAMED_COLUMN and len(columns) == len(found)
     names = columns if named else ("",) * len(found)

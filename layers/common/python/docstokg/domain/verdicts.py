@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,10 @@ MOST_EVIDENCE: Final = 3
 _FATAL: Final = frozenset(
     {*get_args(Difference), "number_not_in_source", "id_not_in_source", "id_label_mismatch"}
 )
+FLAWS: Final[frozenset[str]] = frozenset(get_args(Flaw))
+"""Reasons about numbers, names and ids, which no other fact makes good."""
+
+_JOINT: Final = re.compile(r"[-/+]")
 _BRACKETS: Final = str.maketrans("[]{}`\u2018\u2019", "()()'''")
 
 
@@ -242,7 +247,7 @@ def _reasons(
         is_misplaced_number(alignment, texts)
     ):
         flaws.append("number_not_in_source")
-    if any(name not in folded for name in wanted.names if name.upper() not in wanted.ids):
+    if any(not _named(name, folded) for name in wanted.names if name.upper() not in wanted.ids):
         flaws.append("name_not_in_source")
     if wanted.ids - held_ids:
         flaws.append("id_not_in_source")
@@ -252,6 +257,11 @@ def _reasons(
         flaws.append("id_label_mismatch")
     sure, doubts = differences(alignment, texts)
     return (*flaws, *doubts, *sure)
+
+
+def _named(name: str, folded: str) -> bool:
+    """Tell whether a text has a name, or each part of one that is put together by signs."""
+    return name in folded or all(part in folded for part in _JOINT.split(name) if part)
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:

@@ -21,11 +21,13 @@ from docstokg.domain.confidence import (
     confidence,
     level,
 )
+from docstokg.domain.ontology_facts import Fact, brought, says
 from docstokg.usecases.comparison import Comparison
 
 Repair = Literal["attribute", "drop", "report"]
 
 _MOST_COMPARED = 40
+_MOST_CHOSEN = 3
 _CLEARLY = 0.1
 _NEARLY = 0.15
 
@@ -69,7 +71,8 @@ def check_answer(
         return CheckedAnswer(answer=notices.ABSTENTION)
     # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
     _similarity(compare, query, whole)
-    text, judged = whole, _judged(whole, given, compare)
+    facts = brought(citations)
+    text, judged = whole, _by_facts(whole, _judged(whole, given, compare), facts)
     warnings: list[str] = []
     if repair == "attribute":
         text, judged = _attributed(text, judged, given, compare)
@@ -79,6 +82,7 @@ def check_answer(
             warnings.append(notices.UNSUPPORTED_DROPPED)
         if not text.strip():
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
+    judged = _by_facts(text, judged, facts)
     cited = markers.check_markers(text, given).cited
     report = grounding.report(judged, cited=cited, given=given, invalid=checked.invalid)
     # An answer that is all code or all questions claims nothing, and stands on nothing.
@@ -93,6 +97,7 @@ def check_answer(
             _confidence(cited, given, citations, similarity),
             [verdict.verdict for verdict in judged],
             invalid=bool(checked.invalid),
+            compared=similarity is not None,
         )
     warnings += _marker_doubts(checked.invalid, cited)
     return CheckedAnswer(
@@ -142,10 +147,14 @@ def ground_text(
     text: str,
     blocks: Sequence[Block],
     compare: Comparison | None = None,
+    facts: Sequence[Fact] = (),
 ) -> Grounding:
-    """Make the report on a text that must stay as it is: orphans are listed and not removed."""
+    """Make the report on a text that must stay as it is: orphans are listed and not removed.
+
+    `facts`: what the graph says of the relations that the text states.
+    """
     given = {block.rank: block for block in blocks}
-    judged = _judged(text, given, compare)
+    judged = _by_facts(text, _judged(text, given, compare), facts)
     found = markers.check_markers(text, given)
     return grounding.report(judged, cited=found.cited, given=given, invalid=found.invalid)
 
@@ -154,6 +163,7 @@ def ground_sentences(
     text: str,
     sources: Sequence[Sequence[Block]],
     compare: Comparison | None = None,
+    facts: Sequence[Fact] = (),
 ) -> Grounding:
     """Make the report on a text without citations: each factual sentence against its sources.
 
@@ -168,10 +178,34 @@ def ground_sentences(
     given = {block.rank: block for found in sources for block in found}
     judged = [
         _against_sources(verdict, given)
-        for verdict in _judged_statements(cited, given, compare, together=False)
+        for verdict in _by_facts(
+            text, _judged_statements(cited, given, compare, together=False), facts
+        )
     ]
     named = {rank for verdict in judged for rank in verdict.citations}
     return grounding.report(judged, cited=named, given=given, invalid=())
+
+
+def _by_facts(
+    text: str, judged: Sequence[SentenceVerdict], facts: Sequence[Fact]
+) -> tuple[SentenceVerdict, ...]:
+    """Let facts of the graph decide the sentences that state or deny them.
+
+    A sentence without a citation stays uncited, and one with a wrong id or number unsupported.
+    """
+    return tuple(_by_fact(text[one.start : one.end], one, facts) for one in judged)
+
+
+def _by_fact(sentence: str, verdict: SentenceVerdict, facts: Sequence[Fact]) -> SentenceVerdict:
+    held = says(markers.strip_markers(sentence).strip(), facts) if facts else None
+    if held is None or verdict.verdict == "uncited":
+        return verdict
+    if not held:
+        reasons = tuple(dict.fromkeys((*verdict.reasons, "contradicted")))
+        return verdict.model_copy(update={"verdict": "unsupported", "reasons": reasons})
+    if verdicts.FLAWS.intersection(verdict.reasons):
+        return verdict
+    return verdict.model_copy(update={"verdict": "supported", "support": 1.0, "reasons": ()})
 
 
 def _against_sources(verdict: SentenceVerdict, given: Mapping[int, Block]) -> SentenceVerdict:
@@ -203,33 +237,44 @@ def _judged_statements(
     Passages that were looked for and not cited stay apart: the subject of one with the predicate
     of another is no support.
 
-    Words choose the passages; vectors are asked about the chosen ones only, and not where a rule
-    has settled the verdict.
+    Words choose the passages, at most three; vectors are asked about the chosen ones only, and not
+    where a rule has settled the verdict.
     """
     judge = verdicts.judge()
     chosen = [
         _closest(statement.claim, _cited(statement, given, together=together), judge)
         for statement in factual
     ]
-    unsettled = [one for one in chosen if one is not None and not verdicts.is_settled(one)]
     compared = [
         one
-        for one in unsettled[:_MOST_COMPARED]
+        for one in _unsettled(chosen)[:_MOST_COMPARED]
         if compare is not None
         and compare.fetch([one.claim, *(evidence.text for evidence in one.evidence)])
     ]
     judged: list[SentenceVerdict] = []
-    for statement, one in zip(factual, chosen, strict=True):
+    for statement, found in zip(factual, chosen, strict=True):
         ranks = tuple(rank for rank in statement.ranks if rank in given)
-        judgement = _judgement(one, judge, compare if one in compared else None)
-        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), judgement))
+        judgements = [_judgement(one, judge, compare if one in compared else None) for one in found]
+        best = max(judgements, key=_worth) if judgements else None
+        judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), best))
     return tuple(judged)
+
+
+def _unsettled(chosen: Sequence[Sequence[verdicts.Examination]]) -> list[verdicts.Examination]:
+    """List what vectors may decide, the nearest of every sentence first: time may end early."""
+    return [
+        one
+        for place in range(_MOST_CHOSEN)
+        for found in chosen
+        for one in found[place : place + 1]
+        if not verdicts.is_settled(one)
+    ]
 
 
 def _closest(
     claim: str, groups: Sequence[Sequence[verdicts.Passage]], judge: verdicts.Judge
-) -> verdicts.Examination | None:
-    """Return the examination of the passages that speak most of the claim.
+) -> list[verdicts.Examination]:
+    """Return the examinations of the passages that speak most of the claim, the best first.
 
     Among those whose support is nearly the highest the best verdict counts: a source far from the
     claim cannot acquit what a near one contradicts.
@@ -242,7 +287,8 @@ def _closest(
         for judgement, one in zip(judgements, examinations, strict=True)
         if judgement.support >= most - _NEARLY
     ]
-    return max(near, key=lambda item: item[0])[1] if near else None
+    near.sort(key=lambda item: item[0], reverse=True)
+    return [one for _, one in near[:_MOST_CHOSEN]]
 
 
 def _worth(judgement: verdicts.Judgement) -> tuple[int, float]:
@@ -266,10 +312,8 @@ def _passage(block: Block) -> verdicts.Passage:
 
 
 def _judgement(
-    one: verdicts.Examination | None, judge: verdicts.Judge, compare: Comparison | None
-) -> verdicts.Judgement | None:
-    if one is None:
-        return None
+    one: verdicts.Examination, judge: verdicts.Judge, compare: Comparison | None
+) -> verdicts.Judgement:
     cosines = None
     if compare is not None and not one.quoted:
         cosines = compare.cosines(one.claim, [evidence.text for evidence in one.evidence])

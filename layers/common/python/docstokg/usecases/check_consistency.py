@@ -7,10 +7,10 @@ from collections.abc import Callable
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 from docstokg.contracts.records import Scope
 from docstokg.domain import consistency
+from docstokg.domain.ontology_facts import relation_of
 from docstokg.errors import Timeout
 from docstokg.ports import KnowledgeGraph
 
-_RELATIONS = {"is_a": "is_a", "isa": "is_a", "subclass_of": "is_a", "part_of": "part_of"}
 _MOST_IDS = 200
 _MOST_LEVELS = 16
 
@@ -40,7 +40,7 @@ def check_consistency(
     starts = [relation[0].id for relation in consistency.stated_relations(draft, _labels(terms))]
     above: dict[str, dict[str, set[str]]] = {}
     for start in dict.fromkeys(start for start in starts if start in terms):
-        above[start] = _above(start, graph, scope, left)
+        above[start] = reached_from(start, graph, scope, left)
     issues = consistency.check(draft, consistency.Ontology(terms, above))
     return Consistency(
         ok=not issues,
@@ -57,7 +57,7 @@ def _labels(terms: dict[str, consistency.Term]) -> dict[str, frozenset[str]]:
     return {key: consistency.folded_names(term) for key, term in terms.items()}
 
 
-def _above(
+def reached_from(
     start: str, graph: KnowledgeGraph, scope: Scope, left: Callable[[], float]
 ) -> dict[str, set[str]]:
     """Walk upwards; a part-of path may hold is-a steps, an is-a path nothing else."""
@@ -72,7 +72,7 @@ def _above(
             by_id[identifier].append(kind)
         steps: set[tuple[str, str]] = set()
         for relation in graph.relations_of(sorted(by_id), scope, left()):
-            step = _RELATIONS.get(relation.type.casefold().replace(" ", "_").replace("-", "_"))
+            step = relation_of(relation.type)
             if step is None:
                 continue
             target = relation.target.upper()

@@ -1,0 +1,50 @@
+"""What the graph says of the is-a and part-of relations that a draft states between names."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from docstokg.contracts.graph import SliceRequest
+from docstokg.contracts.records import Scope
+from docstokg.domain.ontology_facts import Fact, Relation, stated
+from docstokg.errors import Timeout
+from docstokg.ports import KnowledgeGraph
+from docstokg.usecases.check_consistency import reached_from
+
+MOST_RELATIONS = 10
+_MEANT: Final[tuple[Relation, ...]] = ("is_a", "part_of")
+MOST_NAMED = 20
+
+
+def facts_of(
+    claims: Sequence[str], graph: KnowledgeGraph, scope: Scope, timeout_s: float
+) -> tuple[Fact, ...]:
+    """Read what stands above the entities that claims relate; without a relation nothing is asked.
+
+    Raises what the graph raises.
+    """
+    found = [one for claim in claims if (one := stated(claim)) is not None][:MOST_RELATIONS]
+    if not found:
+        return ()
+    until = time.monotonic() + timeout_s
+
+    def left() -> float:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
+            raise Timeout("the graph did not answer in time")
+        return remaining
+
+    keys = dict.fromkeys(key for one in found for key in (one.subject, one.object))
+    asked = SliceRequest(alias_keys=tuple(keys), chunks_per_entity=0, neighbours_per_entity=0)
+    named = graph.slice(asked, scope, left()).aliases
+    starts = list(dict.fromkeys(match.entity_id.upper() for match in named))[:MOST_NAMED]
+    reached = {start: reached_from(start, graph, scope, left) for start in starts}
+    known: dict[str, set[str]] = {}
+    for match in named:
+        known.setdefault(match.entity_id.upper(), set()).add(match.key)
+    return tuple(
+        Fact(frozenset(known[start]), relation, frozenset(known[end]))
+        for start, kinds in reached.items()
+        for relation in _MEANT
+        for end in sorted(kinds[relation] & known.keys())
+    )
