@@ -1,6 +1,6 @@
 // A small force layout in plain SVG: deterministic (no random start), so the same graph looks the same.
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 900, HEIGHT = 520, MOST = 36, ROUNDS = 220;
+const WIDTH = 900, HEIGHT = 520, MOST = 36, ROUNDS = 220, LETTER = 7;
 
 function make(tag, attributes, text) {
   const made = document.createElementNS(SVG, tag);
@@ -41,6 +41,21 @@ function layout(nodes, edges) {
   }
 }
 
+// Write a node's name above or below it, inside the drawing and over no other name; what finds no
+// room is told by the dot's title. Nodes come best first, so the best keep their names.
+function appendLabel(svg, node, taken) {
+  const text = node.title.length > 26 ? `${node.title.slice(0, 25)}…` : node.title;
+  const width = text.length * LETTER;
+  const x = Math.min(WIDTH - width / 2 - 4, Math.max(width / 2 + 4, node.x));
+  for (const y of [node.y - 10, node.y + 20]) {
+    const free = taken.every((other) => Math.abs(other.y - y) > 13 || Math.abs(other.x - x) > (other.width + width) / 2 + 4);
+    if (!free) continue;
+    taken.push({ x, y, width });
+    svg.append(make("text", { x, y, "text-anchor": "middle" }, text));
+    return;
+  }
+}
+
 // Give [svg, description]: the best nodes with their typed edges, the chosen citation's path lit.
 export function drawGraph(view, path) {
   const onPath = new Set(path);
@@ -60,13 +75,14 @@ export function drawGraph(view, path) {
     svg.append(line);
     if ((typed || lit) && edge.type !== "MENTIONS") svg.append(make("text", { x: (edge.from.x + edge.to.x) / 2, y: (edge.from.y + edge.to.y) / 2, class: "type", "text-anchor": "middle" }, edge.type));
   }
+  const taken = [];
   for (const node of nodes) {
     const entity = node.label === "Entity";
     const kinds = ["node", entity ? "entity" : "", onPath.has(node.id) ? "path" : ""].filter(Boolean).join(" ");
     const dot = entity ? make("circle", { cx: node.x, cy: node.y, r: 7, class: kinds }) : make("rect", { x: node.x - 6, y: node.y - 6, width: 12, height: 12, class: kinds });
     dot.append(make("title", {}, `${node.title} (${node.label})`));
     svg.append(dot);
-    if (entity || onPath.has(node.id) || nodes.length <= 25) svg.append(make("text", { x: node.x, y: node.y - 10, "text-anchor": "middle" }, node.title.length > 26 ? `${node.title.slice(0, 25)}…` : node.title));
+    if (entity || onPath.has(node.id) || nodes.length <= 25) appendLabel(svg, node, taken);
   }
   const note = document.createElement("p");
   note.className = "hint";
