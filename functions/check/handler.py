@@ -5,7 +5,7 @@ from typing import Any
 from docstokg.contracts.envelope import Envelope
 from docstokg.domain import time_budget
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.domains import ONTOLOGY
+from docstokg.usecases.domains import domain_of
 from docstokg.usecases.ontology_facts import facts_of
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import beginning
@@ -37,9 +37,9 @@ def build(wiring: Wiring) -> Handler:
 
 
 def _against_graph(wiring: Wiring) -> AgainstGraph:
-    graph = wiring.knowledge_graph()
+    graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
     return AgainstGraph(
-        lambda draft, scope, time_s: ONTOLOGY.check_consistency(draft, graph, scope, time_s),
+        lambda draft, scope, time_s: domain.check_consistency(draft, graph, scope, time_s),
         lambda claims, scope, time_s: facts_of(claims, graph, scope, time_s),
     )
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 from docstokg.contracts.state import Expansion, Restriction, Retrieval
-from docstokg.usecases.domains import ONTOLOGY
+from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
+from functions.expand.domain_seeds import widen_seeds
 from functions.expand.expand import expand
 from functions.expand.restrict import restrict
 
@@ -13,13 +14,15 @@ from functions.expand.restrict import restrict
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its graph client."""
     graph = wiring.knowledge_graph()
+    domain = domain_of(wiring.settings.domains)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)
         result: Expansion | Restriction
         if event.get("mode") == "route":
-            result = restrict(run, graph=graph, domain=ONTOLOGY)
+            result = restrict(run, graph=graph, domain=domain)
         else:
+            widen_seeds(run, graph=graph, domain=domain)
             retrieval = Retrieval.model_validate(event["retrieval"])
             result = expand(run, retrieval, graph=graph)
         return result.model_dump(mode="json", exclude_defaults=True)

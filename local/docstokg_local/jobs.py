@@ -39,6 +39,10 @@ class Keeper:
     def close(self) -> None:
         """Look no more; the process that works on jobs goes on."""
         self._ended.set()
+        worker = self._worker
+        if worker is not None and worker.poll() is None:
+            # It is let go on purpose; its handle would complain that nobody waited for it.
+            worker.returncode = 0
 
     def _keep(self) -> None:
         while not self._ended.is_set():

@@ -152,11 +152,14 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "security": [{"key": []}, {}],
+        "security": [{"key": []}, {"bearer": []}, {}],
         "paths": paths,
         "components": {
             "schemas": schemas["$defs"] | _JSON_RPC,
-            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"}},
+            "securitySchemes": {
+                "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
         },
     }
 

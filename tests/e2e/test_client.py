@@ -1,5 +1,6 @@
 """The Python client against real servers: types, one deadline, and only safe retries."""
 
+import asyncio
 import http.server
 import json
 import threading
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from docstokg.client import AsyncClient, Client, ProblemError
 from docstokg.contracts.check import CheckRequest
+from docstokg.contracts.documents import DocumentsRequest, Job, PostedDocument
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
@@ -42,6 +44,30 @@ async def test_the_async_client_gives_the_same(server_for) -> None:
         assert (await rag.health()).status == "ok"
         with pytest.raises(ValidationError):
             await rag.answer("x")
+
+
+@pytest.mark.asyncio
+async def test_documents_are_loaded_listed_and_removed(server_for, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/own.sqlite"
+    url = server_for(index_url=store, graph_url=store)
+    note = PostedDocument(doc_id="a b/leave.md", text="# Leave\n\nThere are 30 days of leave.\n")
+    async with AsyncClient(url) as rag:
+
+        async def done(job_id: str) -> Job:
+            until = time.monotonic() + 40
+            while (job := await rag.job(job_id)).state in ("queued", "running"):
+                assert time.monotonic() < until
+                await asyncio.sleep(0.2)
+            return job
+
+        accepted = await rag.load(DocumentsRequest(documents=(note,)))
+        assert (await done(accepted.job_id)).loaded == 1
+        assert [one.doc_id for one in (await rag.documents()).documents] == ["a b/leave.md"]
+        assert (await done((await rag.delete("a b/leave.md")).job_id)).removed == 1
+        assert (await rag.documents()).documents == ()
+        with pytest.raises(ProblemError) as gone:
+            await rag.delete("a b/leave.md")
+        assert gone.value.status == 404
 
 
 def test_a_wrong_request_is_not_sent_and_a_problem_is_typed(server_for, tmp_path: Path) -> None:

@@ -18,13 +18,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import BaseModel, ValidationError
 
 from docstokg import __version__
 from docstokg.adapters.bounded import within
 from docstokg.contracts.check import CheckRequest, CheckResponse
+from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Health, Problem, RAGResponse
 from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
@@ -113,6 +114,32 @@ class Client:
         """`GET /v1/health`, also when it says that the service is down."""
         return self._call("/v1/health", Health, None, timeout_s)
 
+    def load(self, request: DocumentsRequest, *, timeout_s: float | None = None) -> JobAccepted:
+        """`POST /v1/documents`: queue documents to be loaded; `job` tells how it goes."""
+        return self._call("/v1/documents", JobAccepted, _body(request), timeout_s)
+
+    def documents(
+        self,
+        namespace: str = "default",
+        cursor: str | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> DocumentPage:
+        """`GET /v1/documents`: a page of what is loaded; its `cursor` leads to the next."""
+        asked = {"namespace": namespace} | ({} if cursor is None else {"cursor": cursor})
+        return self._call(f"/v1/documents?{urlencode(asked)}", DocumentPage, None, timeout_s)
+
+    def delete(
+        self, doc_id: str, namespace: str = "default", *, timeout_s: float | None = None
+    ) -> JobAccepted:
+        """`DELETE /v1/documents/{doc_id}`: queue a removal."""
+        path = f"/v1/documents/{quote(doc_id, safe='')}?{urlencode({'namespace': namespace})}"
+        return self._call(path, JobAccepted, None, timeout_s, method="DELETE")
+
+    def job(self, job_id: str, *, timeout_s: float | None = None) -> Job:
+        """`GET /v1/jobs/{id}`: how a load or a removal goes."""
+        return self._call(f"/v1/jobs/{quote(job_id, safe='')}", Job, None, timeout_s)
+
     def _call[Reply: BaseModel](
         self,
         path: str,
@@ -121,16 +148,18 @@ class Client:
         timeout_s: float | None,
         *,
         deadline: bool = False,
+        method: str | None = None,
     ) -> Reply:
         allowed = self._timeout_s if timeout_s is None else timeout_s
         ends = time.monotonic() + allowed
+        method = method or ("GET" if body is None else "POST")
         for attempt in range(self._retries + 1):
             left = ends - time.monotonic()
             if left <= 0:
                 break
             payload = _within_budget(body, left) if deadline and body is not None else body
             try:
-                return self._once(path, expected, payload, left)
+                return self._once(f"{method} {path}", expected, payload, left)
             except (_NeverSent, ProblemError) as exc:
                 pause = _pause(exc, attempt)
                 if pause is None or attempt == self._retries:
@@ -141,11 +170,11 @@ class Client:
         raise Timeout(_LATE.format(allowed))
 
     def _once[Reply: BaseModel](
-        self, path: str, expected: type[Reply], body: dict[str, Any] | None, left_s: float
+        self, target: str, expected: type[Reply], body: dict[str, Any] | None, left_s: float
     ) -> Reply:
         try:
             status, headers, data = within(
-                lambda: self._exchange(path, body, left_s), left_s, self._parts.netloc
+                lambda: self._exchange(target, body, left_s), left_s, self._parts.netloc
             )
         except TimeoutError as exc:
             raise Timeout(_LATE.format(left_s)) from exc
@@ -153,7 +182,7 @@ class Client:
             raise Unavailable(f"{self._parts.hostname}: the connection broke off") from exc
         try:
             # A newer server may say more than this client knows.
-            if status == http.HTTPStatus.OK or expected is Health:
+            if status in (http.HTTPStatus.OK, http.HTTPStatus.ACCEPTED) or expected is Health:
                 return expected.model_validate_json(data, extra="ignore")
             problem = Problem.model_validate_json(data, extra="ignore")
         except ValidationError as exc:
@@ -161,7 +190,7 @@ class Client:
         raise ProblemError(problem, _seconds(headers.get("retry-after")))
 
     def _exchange(
-        self, path: str, body: dict[str, Any] | None, left_s: float
+        self, target: str, body: dict[str, Any] | None, left_s: float
     ) -> tuple[int, Mapping[str, str], bytes]:
         connection = self._opened(left_s)
         try:
@@ -172,7 +201,7 @@ class Client:
                     raise
                 raise _NeverSent(f"{self._parts.netloc} cannot be reached") from exc
             text = None if body is None else json.dumps(body, ensure_ascii=False)
-            method = "GET" if text is None else "POST"
+            method, _, path = target.partition(" ")
             sent = None if text is None else text.encode("utf-8", "surrogatepass")
             connection.request(method, self._base + path, sent, self._headers(sent is not None))
             response = connection.getresponse()
@@ -244,6 +273,34 @@ class AsyncClient:
     async def health(self, *, timeout_s: float | None = None) -> Health:
         """`Client.health`."""
         return await _threaded(lambda: self._client.health(timeout_s=timeout_s))
+
+    async def load(
+        self, request: DocumentsRequest, *, timeout_s: float | None = None
+    ) -> JobAccepted:
+        """`Client.load`."""
+        return await _threaded(lambda: self._client.load(request, timeout_s=timeout_s))
+
+    async def documents(
+        self,
+        namespace: str = "default",
+        cursor: str | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> DocumentPage:
+        """`Client.documents`."""
+        return await _threaded(
+            lambda: self._client.documents(namespace, cursor, timeout_s=timeout_s)
+        )
+
+    async def delete(
+        self, doc_id: str, namespace: str = "default", *, timeout_s: float | None = None
+    ) -> JobAccepted:
+        """`Client.delete`."""
+        return await _threaded(lambda: self._client.delete(doc_id, namespace, timeout_s=timeout_s))
+
+    async def job(self, job_id: str, *, timeout_s: float | None = None) -> Job:
+        """`Client.job`."""
+        return await _threaded(lambda: self._client.job(job_id, timeout_s=timeout_s))
 
 
 class _NeverSent(Unavailable):

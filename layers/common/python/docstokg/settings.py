@@ -165,6 +165,9 @@ class RankingSettings(Contract):
     min_score: float = Field(0.3, ge=0, le=1, description="below it nothing counts as relevant")
     max_full_text_bytes: int = Field(16384, ge=256, description="of each chunk, verbosity full")
     max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
+    domains: tuple[str, ...] = Field(
+        ("ontology",), description="subject domains: entry points of group docstokg.domains"
+    )
     kg_enabled: bool = Field(True, description="flag: the graph takes part")
     kg_boost_enabled: bool = Field(True, description="flag: reported scores get the boost")
     kg_boost_value: float = Field(0.1, ge=0, le=1, description="flag: how much")

@@ -1,10 +1,13 @@
 """What a subject area may add to the generic graph: other seeds, a filter, checks."""
 
+from collections.abc import Sequence
+from importlib.metadata import entry_points
 from typing import Protocol
 
 from docstokg.contracts.check import Consistency
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Filters, Scope
+from docstokg.errors import Misconfigured
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_consistency import check_consistency
 
@@ -66,4 +69,62 @@ class OntologyDomain:
         return check_consistency(draft, graph, scope, timeout_s)
 
 
+class Together:
+    """Several domains as one: all their seeds, filters and findings, in the order they are named.
+
+    Where two filter by the same key, the earlier one wins.
+    """
+
+    def __init__(self, domains: Sequence[SubjectDomain]) -> None:
+        self._domains = tuple(domains)
+
+    def expand_seeds(
+        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
+    ) -> tuple[str, ...]:
+        """Give the seeds, then what each domain adds to them."""
+        found = [one.expand_seeds(graph, seeds, scope, timeout_s) for one in self._domains]
+        return tuple(dict.fromkeys((*seeds, *(seed for some in found for seed in some))))
+
+    def metadata_filter(self, part: GraphSlice) -> Filters | None:
+        """Join the filters of all."""
+        joined: Filters = {}
+        for one in reversed(self._domains):
+            joined |= one.metadata_filter(part) or {}
+        return joined or None
+
+    def check_consistency(
+        self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
+    ) -> Consistency:
+        """List what any of them finds, by place."""
+        issues = [
+            issue
+            for one in self._domains
+            for issue in one.check_consistency(draft, graph, scope, timeout_s).issues
+        ]
+        issues.sort(key=lambda issue: (issue.start, issue.end))
+        return Consistency(ok=not issues, issues=tuple(issues))
+
+
 ONTOLOGY = OntologyDomain()
+BUILT_IN: dict[str, SubjectDomain] = {"ontology": ONTOLOGY}
+GROUP = "docstokg.domains"
+"""Entry points of this group are domains; only those that a setting names are ever loaded."""
+
+
+def domain_of(names: Sequence[str]) -> SubjectDomain:
+    """Give the domains of these names as one; `Misconfigured` names one that is not installed."""
+    found = [_named(name) for name in names]
+    return found[0] if len(found) == 1 else Together(found)
+
+
+def _named(name: str) -> SubjectDomain:
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    points = tuple(entry_points(group=GROUP, name=name))
+    if not points:
+        raise Misconfigured(
+            f"DOCSTOKG_DOMAINS names {name!r}, but no installed package has an entry point of "
+            f"that name in group {GROUP}"
+        )
+    domain: SubjectDomain = points[0].load()
+    return domain

@@ -1,0 +1,25 @@
+"""What a domain adds to the seeds a caller gives acts in every mode, not in routing only."""
+
+from docstokg.domain import time_budget
+from docstokg.ports import KnowledgeGraph
+from docstokg.usecases.domains import SubjectDomain
+from docstokg.usecases.run import Run, graph_reason
+
+
+def widen_seeds(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> None:
+    """Let the given seeds stand for what belongs to them, in `run.plan`; without seeds nothing.
+
+    A graph that fails leaves the given ones, and its reason.
+    """
+    expansion = run.plan.expansion
+    left_s = run.left_s(expansion.time_s, time_budget.EXPAND.reserve_s)
+    if not (expansion.enabled and expansion.seeds) or left_s < time_budget.LEAST_CALL_S:
+        return
+    seeds = run.attempt(
+        "domain_seeds",
+        lambda: domain.expand_seeds(graph, expansion.seeds, run.scope, left_s),
+        graph_reason,
+    )
+    if seeds:
+        wider = expansion.model_copy(update={"seeds": tuple(seeds)})
+        run.plan = run.plan.model_copy(update={"expansion": wider})

@@ -1,0 +1,95 @@
+"""A subject domain is named by a setting, found by its entry point, and acts in every mode."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from docstokg.contracts.check import Consistency, ConsistencyIssue
+from docstokg.contracts.graph import GraphSlice
+from docstokg.errors import Misconfigured, Unavailable
+from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, Together, domain_of
+
+PARTS = """
+from docstokg.contracts.check import Consistency, ConsistencyIssue
+class Parts:
+    def expand_seeds(self, graph, seeds, scope, timeout_s):
+        return (*seeds, "part:2")
+    def metadata_filter(self, part):
+        return {"plant": ("Ulm",)}
+    def check_consistency(self, draft, graph, scope, timeout_s):
+        issue = ConsistencyIssue(code="old_part", message="was replaced", start=0, end=4)
+        return Consistency(ok=False, issues=(issue,))
+PARTS = Parts()
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of somebody else, as pip leaves it."""
+    (tmp_path / "their_parts.py").write_text(PARTS)
+    info = tmp_path / "their_parts-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-parts\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[docstokg.domains]\nparts = their_parts:PARTS\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "their_parts", raising=False)
+
+
+def test_a_domain_is_found_by_its_name(installed) -> None:
+    parts = domain_of(["parts"])
+    assert parts.expand_seeds(None, ("part:1",), None, 1.0) == ("part:1", "part:2")
+    assert domain_of(["ontology"]) is ONTOLOGY
+
+
+def test_one_that_is_not_installed_is_named() -> None:
+    with pytest.raises(Misconfigured, match="'parts'"):
+        domain_of(["ontology", "parts"])
+
+
+def test_without_a_name_nothing_is_added() -> None:
+    none = domain_of([])
+    assert none.expand_seeds(None, ("a",), None, 1.0) == ("a",)
+    assert none.metadata_filter(GraphSlice()) is None
+    assert none.check_consistency("x", None, None, 1.0) == Consistency(ok=True)
+
+
+def test_several_act_together(installed) -> None:
+    class Other(OntologyDomain):
+        def expand_seeds(self, graph, seeds, scope, timeout_s):
+            return (*seeds, "other:1")
+
+        def metadata_filter(self, part):
+            return {"plant": ("Bonn",), "year": (2026,)}
+
+        def check_consistency(self, draft, graph, scope, timeout_s):
+            issue = ConsistencyIssue(code="late", message="later", start=9, end=10)
+            return Consistency(ok=False, issues=(issue,))
+
+    both = Together([Other(), domain_of(["parts"])])
+    assert both.expand_seeds(None, ("a",), None, 1.0) == ("a", "other:1", "part:2")
+    assert both.metadata_filter(GraphSlice()) == {"plant": ("Bonn",), "year": (2026,)}
+    found = both.check_consistency("x", None, None, 1.0)
+    assert [issue.code for issue in found.issues] == ["old_part", "late"]
+    assert found.ok is False
+
+
+class Failing(OntologyDomain):
+    def expand_seeds(self, graph, seeds, scope, timeout_s):
+        raise Unavailable("the graph is away")
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_seeds_are_widened_in_every_mode(installed, enabled: bool) -> None:
+    from functions.expand.domain_seeds import widen_seeds
+    from tests.unit.test_expand import plan, step
+
+    now = plan("abc", seeds=("part:1",), enabled=enabled)
+    run = step(now)
+    widen_seeds(run, graph=None, domain=domain_of(["parts"]))
+    wanted = ("part:1", "part:2") if enabled else ("part:1",)
+    assert run.plan.expansion.seeds == wanted
+    failed = step(now)
+    widen_seeds(failed, graph=None, domain=Failing())
+    assert failed.plan.expansion.seeds == ("part:1",)
+    assert list(failed.degraded) == (["kg_unavailable"] if enabled else [])
