@@ -10,6 +10,7 @@ from docstokg.contracts.response import (
     BudgetUsed,
     Citation,
     Diagnostics,
+    Grounding,
     Metadata,
     ProvidersUsed,
     RAGResponse,
@@ -18,6 +19,7 @@ from docstokg.contracts.response import (
 from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
 from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.domain.grounding import MIN_COVERAGE
 from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
@@ -285,6 +287,8 @@ def _record(run: Run, response: RAGResponse) -> None:
         telemetry.count("rag_confidence", response.confidence)
         telemetry.count("rag_citation_errors_total", len(response.grounding.invalid_citations))
         telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd)
+        for cause in doubts(response.grounding):
+            telemetry.count("rag_doubted_answers_total", cause=cause)
     telemetry.log(
         "INFO",
         "request",
@@ -296,8 +300,19 @@ def _record(run: Run, response: RAGResponse) -> None:
         snippets=[citation.snippet for citation in response.citations],
         results=response.results_count,
         confidence=response.confidence,
+        doubts=doubts(response.grounding) if response.grounding is not None else [],
         degraded_reasons=list(diagnostics.degraded_reasons),
         timings_ms=diagnostics.timings_ms.model_dump(),
         verbosity=plan.verbosity,
         cost_usd=diagnostics.estimated_cost_usd,
     )
+
+
+def doubts(grounding: Grounding) -> list[str]:
+    """Name why an answer is not carried by its sources, for metrics and the log."""
+    causes = {
+        "orphan_markers": bool(grounding.invalid_citations),
+        "low_coverage": grounding.coverage < MIN_COVERAGE,
+        "unsupported": any(one.verdict == "unsupported" for one in grounding.sentences),
+    }
+    return [cause for cause, holds in causes.items() if holds]

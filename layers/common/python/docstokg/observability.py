@@ -27,6 +27,7 @@ METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
     "rag_kg_boost_impact": ("histogram", (), "citations whose rank the graph changed"),
     "rag_kg_2hop_total": ("counter", (), "requests that used a second hop"),
     "rag_citation_errors_total": ("counter", (), "orphan or malformed markers"),
+    "rag_doubted_answers_total": ("counter", ("cause",), "answers their sources do not carry"),
     "rag_confidence": ("histogram", (), "confidence of answers"),
     "rag_estimated_cost_usd": ("counter", (), "model cost as the price list has it"),
     "query_verbosity_total": ("counter", ("mode",), "requests by verbosity"),
