@@ -1,0 +1,133 @@
+"""What the expand step does with a graph, held against every store: flags, hops, bounds, seeds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.graph import GraphSlice, SliceRequest
+from docstokg.contracts.records import MentionRecord, Scope
+from docstokg.contracts.state import Expansion, FactRef
+from docstokg.ports import KnowledgeGraph
+from tests.contract.test_knowledge_graph import (
+    BRIDGE,
+    Store,
+    chunk,
+    empty,  # noqa: F401 - a fixture
+    entity,
+    fill,
+    number,
+    relation,
+)
+from tests.unit.test_expand import retrieved, run
+
+FACT = FactRef(
+    source="MONDO:1", type="has_symptom", target="HP:0001250", score=1.0, evidence_uuid=number("b")
+)
+
+
+class Counting:
+    """Passes slices on and counts them: each is one round trip, and no other call is made."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        self._graph, self.trips = graph, 0
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        """Count and pass on."""
+        self.trips += 1
+        return self._graph.slice(request, scope, 30)
+
+
+@pytest.fixture
+def clinic(empty: Store) -> Store:  # noqa: F811
+    """The clinic, with a chunk about something else than is asked, and a chain of relations."""
+    fill(empty.writer)
+    empty.writer.put_chunks([chunk("x", "d5"), *(chunk(name, name) for name in "pqrs")])
+    chain = [entity(f"X:{i}", f"link {i}") for i in range(4)]
+    empty.writer.put_entities([entity("X:9", "other matter", listed=False), *chain])
+    heads = {"x": "X:9"} | {name: f"X:{i}" for i, name in enumerate("pqrs")}
+    empty.writer.put_mentions(
+        "default",
+        {
+            number(name): [MentionRecord(uuid=number(name), entity=head, about=True)]
+            for name, head in heads.items()
+        },
+    )
+    empty.writer.put_relations([relation(f"X:{i}", "leads_to", f"X:{i + 1}") for i in range(3)])
+    empty.writer.close_load()
+    return empty
+
+
+def expanded(store: Store, query: str, pool: Sequence[str], **more: Any) -> tuple[Expansion, int]:
+    counting = Counting(store.graph)
+    facts, selected = more.pop("facts", ()), more.pop("selected", 2)
+    found = run(
+        counting,  # type: ignore[arg-type]  # of the port only what the step may call
+        query,
+        retrieved(*pool, facts=facts, selected=selected),
+        **more,
+    )
+    return found, counting.trips
+
+
+def letters(found: Expansion) -> list[str]:
+    known = {number(name): name for name in "abcdpqrsx"}
+    return [known[item.uuid] for item in found.ranking]
+
+
+def test_each_flag_changes_what_a_caller_gets(clinic: Store) -> None:
+    on, trips = expanded(clinic, "seizures in Crohn's disease", ["x"])
+    assert (on.kg_stats.hops_executed, trips) == (2, 2)
+    one_hop, trips = expanded(clinic, "seizures in Crohn's disease", ["x"], two_hops=False)
+    assert (one_hop.kg_stats.hops_executed, trips) == (1, 1)
+    off, trips = expanded(clinic, "seizures in Crohn's disease", ["x"], enabled=False)
+    assert (letters(off), off.graph_gain.skipped, trips) == (["x"], "disabled", 0)
+    plain, boosted = (
+        letters(expanded(clinic, "bridge", "xad", boost=boost, facts=(FACT,), selected=3)[0])
+        for boost in (0.0, 3.0)
+    )
+    assert plain.index("x") < plain.index("d")
+    assert boosted.index("d") < boosted.index("x")
+
+
+@pytest.mark.parametrize(("hops", "reached"), [(1, "pq"), (2, "pqr"), (3, "pqrs")])
+def test_hops_lead_as_far_as_they_say(clinic: Store, hops: int, reached: str) -> None:
+    found, trips = expanded(clinic, "link 0", "xp", max_hops=hops)
+    assert (found.kg_stats.hops_executed, trips) == (hops, hops)
+    assert set(letters(found)) == {"x", *reached}
+
+
+def test_bounds_hold_for_everything_added(clinic: Store) -> None:
+    def added(**bounds: Any) -> set[str]:
+        found, _ = expanded(clinic, "Crohn's disease", "x", max_hops=2, **bounds)
+        return set(letters(found)) - {"x"}
+
+    assert added() == {"a", "b", "c"}
+    assert added(concept_types=("hp",)) == {"a"}
+    assert added(relations=("has_symptom",)) == {"a"}
+    assert added(relations=("nope",)) == set()
+
+
+def test_only_what_the_question_names_is_a_direct_mention(clinic: Store) -> None:
+    found, _ = expanded(clinic, "Crohn's disease", "x", max_hops=2)
+    kinds = {
+        name: item.evidence.match_type
+        for name, item in zip(letters(found), found.ranking, strict=True)
+        if item.evidence
+    }
+    assert kinds["b"] == "direct_mention"
+    assert kinds["a"] == "related_via"
+    nothing, _ = expanded(clinic, "nothing known", "d", max_hops=2)
+    assert all(
+        item.evidence is None or item.evidence.match_type is None for item in nothing.ranking
+    )
+
+
+@pytest.mark.parametrize(
+    "seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure", "seizure", BRIDGE], ids=repr
+)
+def test_every_kind_of_node_is_a_seed(clinic: Store, seed: str) -> None:
+    found, trips = expanded(clinic, "nothing known", "x", seeds=(seed, "no:1"), max_hops=1)
+    assert "d" in letters(found)
+    assert found.warnings == ("kg_expansion.seeds not in the graph: no:1",)
+    assert trips == 1
