@@ -17,7 +17,7 @@ from docstokg.wiring import Wiring, sqlite_path
 from docstokg_local.printing import say
 
 REACH_S = 5.0
-MODEL_S = 20.0
+LEAST_MODEL_S = 20.0
 """For one small answer of one model, which may have to be loaded first."""
 
 SMALL_ANSWER_TOKENS = 256
@@ -168,9 +168,13 @@ def _models(wiring: Wiring) -> Diagnosis:
 
 def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
     """Make one small real call; what it costs is a few hundredths of a cent at most."""
-    part, begun = f"model {model}", time.perf_counter()
+    part, port = f"model {model}", wiring.language_model()
     try:
-        answer = wiring.language_model().complete(
+        # Loading the client takes seconds, and is not the model's.
+        if callable(warm := getattr(port, "warm", None)):
+            warm()
+        begun = time.perf_counter()
+        answer = port.complete(
             [
                 {"role": "system", "content": "You answer in one word."},
                 {"role": "user", "content": "Reply with the word ready."},
@@ -178,7 +182,7 @@ def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
             model=model,
             temperature=0.0,
             max_tokens=SMALL_ANSWER_TOKENS,
-            timeout_s=MODEL_S,
+            timeout_s=max(LEAST_MODEL_S, wiring.settings.max_timeout_s),
         )
     except DocsToKGError as wrong:
         return Diagnosis(part, "missing", str(wrong), "docs/models.md says what each cause means")
