@@ -71,11 +71,12 @@ SEARCH_PAGE = "aws.amazon.com/opensearch-service/pricing"
 DISK = Price("OpenSearch, gp3", 0.122, "GB-month", SEARCH_PAGE)
 SNAPSHOT = Price("SnapStart, cache", 0.0000015046, "GB-second", "aws.amazon.com/lambda/pricing")
 KEY = Price("KMS, key", 1.0, "month", "aws.amazon.com/kms/pricing")
+ENDPOINT = Price("VPC endpoint, zone", 0.01, "hour", "aws.amazon.com/privatelink/pricing")
 SECRET = Price("Secrets Manager, secret", 0.40, "month", "aws.amazon.com/secrets-manager/pricing")
 ALARM = Price("CloudWatch, alarm metric", 0.10, "month", "aws.amazon.com/cloudwatch/pricing")
 ACL = Price("WAF, web ACL", 5.0, "month", "aws.amazon.com/waf/pricing")
 RULE = Price("WAF, rule", 1.0, "month", "aws.amazon.com/waf/pricing")
-FIXED = (DISK, SNAPSHOT, KEY, SECRET, ALARM, ACL, RULE)
+FIXED = (DISK, SNAPSHOT, KEY, ENDPOINT, SECRET, ALARM, ACL, RULE)
 MONTH_H = 730
 WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pricing")
 WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
@@ -195,6 +196,7 @@ class Counts:
     alarm_metrics: int
     secrets: int
     rules: int
+    endpoint_zones: int = 0
 
 
 def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -> dict[str, float]:
@@ -216,6 +218,8 @@ def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -
     found["key"] = KEY.usd
     found["secrets"] = counts.secrets * SECRET.usd
     found["alarms"] = counts.alarm_metrics * ALARM.usd
+    if counts.endpoint_zones:
+        found["endpoint of Bedrock"] = counts.endpoint_zones * ENDPOINT.usd * MONTH_H
     if counts.rules:
         found["firewall"] = ACL.usd + counts.rules * RULE.usd
     return found
@@ -233,7 +237,8 @@ def counted(templates: Sequence[Mapping[str, Any]]) -> Counts:
         # An expression over two metrics is billed as two alarm metrics.
         metrics += sum("MetricStat" in m for m in alarm.get("Metrics", ())) or 1
     rules = sum(len(acl["Rules"]) for acl in of("AWS::WAFv2::WebACL"))
-    return Counts(metrics, len(of("AWS::SecretsManager::Secret")), rules)
+    zones = sum(len(endpoint["SubnetIds"]) for endpoint in of("AWS::EC2::VPCEndpoint"))
+    return Counts(metrics, len(of("AWS::SecretsManager::Secret")), rules, zones)
 
 
 def idle_table(counts: Mapping[str, Counts]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -14,6 +16,15 @@ ROTATED_BY_VENDOR = (
     "A credential of another vendor (graph, model, embeddings): it is rotated there and put here "
     "by `aws secretsmanager put-secret-value`; docs/deploy.md says when."
 )
+VENDORS: Mapping[str, tuple[str, str]] = {
+    "openai": ("model", "openai_api_key"),
+    "anthropic": ("model", "anthropic_api_key"),
+    "gateway": ("model", "llm_api_key"),
+    "embedder": ("embedder", "embed_api_key"),
+    "reranker": ("reranker", "rerank_api_key"),
+}
+"""Whose key goes to the functions with which use, and under which setting."""
+
 READ_AND_WRITE = [
     "kms:Decrypt",
     "kms:DescribeKey",
@@ -35,25 +46,30 @@ class Secrets(Construct):
         *,
         key: kms.IKey,
         retain: bool,
-        remote_embedder: bool,
+        vendors: Collection[str],
     ) -> None:
+        """`vendors`: whose keys are needed, of those that VENDORS names."""
         super().__init__(scope, construct_id)
         self._key = key
         self._policy = removal(retain=retain)
-        self.by_use = {
+        self.by_name = {
             "graph": self._secret("GraphReader", '{"graph_user": "reader"}', "graph_password"),
             "graph_writer": self._secret(
                 "GraphWriter", '{"graph_user": "trace"}', "graph_password"
             ),
-            "model": self._secret("Model", "{}", "llm_api_key"),
             "cursor": self._secret("Cursor", "{}", "cursor_key"),
         }
-        if remote_embedder:
-            self.by_use["embedder"] = self._secret("Embedder", "{}", "embed_api_key")
+        for vendor, (_, field) in VENDORS.items():
+            if vendor in vendors:
+                self.by_name[vendor] = self._secret(vendor.title(), "{}", field)
 
     def of(self, uses: frozenset[str]) -> list[secretsmanager.Secret]:
         """The secrets of a function that reaches `uses`; their fields are names of settings."""
-        return [secret for use, secret in self.by_use.items() if use in uses]
+        return [
+            secret
+            for name, secret in self.by_name.items()
+            if (VENDORS[name][0] if name in VENDORS else name) in uses
+        ]
 
     def grant_read(self, role: iam.Role, uses: frozenset[str], region: str) -> None:
         """Let `role` read the secrets of `uses`; its policy says so, the key trusts the account.

@@ -13,6 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from infra import models
 from infra.credentials import Secrets
 from infra.data import SearchData
 from infra.flags import PORT, Flags
@@ -22,6 +23,7 @@ from infra.settings import Environment
 from infra.specs import ROOT, FunctionSpec, built
 from infra.state import State
 from infra.tracequeue import TraceQueue
+from infra.variables import check_settings, settings_of
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
@@ -208,6 +210,7 @@ class Functions(Construct):
         security_group: ec2.ISecurityGroup | None,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_settings()
         self._environment = environment
         self._data, self._state, self._secrets = data, state, secrets
         self._flags, self._traces = flags, traces
@@ -238,21 +241,18 @@ class Functions(Construct):
         values = {
             "DOCSTOKG_ENVIRONMENT": environment.name,
             "DOCSTOKG_METRICS": "emf",
-            "DOCSTOKG_MAX_TIMEOUT_S": str(environment.max_timeout_s),
-            "DOCSTOKG_MODELS": ",".join(environment.models),
             # The only place a function may write.
             "DOCSTOKG_CACHE_DIR": "/tmp/docstokg",  # noqa: S108 - private to the sandbox
-            "DOCSTOKG_EMBED_PROVIDER": environment.embed_provider,
+            **settings_of(environment, spec),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
         per_use: dict[str, dict[str, str]] = {
             "index": {
                 "DOCSTOKG_INDEX_URL": self._data.url,
                 "DOCSTOKG_INDEX_AUTH": self._data.auth,
-                "DOCSTOKG_INDEX_NAME": environment.index_name,
             },
             "graph": graph,
-            "graph_writer": graph | {"DOCSTOKG_TRACE_DAYS": str(environment.trace_days)},
+            "graph_writer": graph,
             "model": {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"},
             "cache": {"DOCSTOKG_CACHE_TABLE": self._state.cache.table_name},
             "circuit": {"DOCSTOKG_CIRCUIT_TABLE": self._state.circuit.table_name},
@@ -299,3 +299,5 @@ class Functions(Construct):
             self._flags.grant_read(role)
         if "trace" in uses:
             self._traces.let_send(role, region)
+        if "model" in uses and (named := models.bedrock_models(self._environment)):
+            models.let_invoke(role, named)

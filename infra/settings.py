@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from docstokg.settings import MODELS
+
 type Auth = Literal["jwt", "iam"]
 type IndexKind = Literal["existing", "managed"]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
@@ -93,6 +95,8 @@ class Environment:
     `function_quota` is the account's limit of concurrent executions in the region. A state's time
     counts its function's INIT: `cold_start_s` is what each state may wait longer for it.
     `cors_origin` is the one foreign page whose scripts may call, as `https://HOST`.
+    `settings` are those of the product by name (docs/settings.md), for the functions that read
+    them: `{"rerank_provider": "cohere", "repair": "attribute"}`; infra/variables.py says which.
     """
 
     name: str
@@ -125,7 +129,8 @@ class Environment:
     domain_name: str = ""
     certificate_arn: str = ""
     embed_provider: Literal["local", "jina", "openai", "hf"] = "local"
-    models: tuple[str, ...] = ("gpt-4o-mini", "gpt-4o", "claude-3-haiku", "extractive")
+    models: tuple[str, ...] = MODELS
+    settings: Mapping[str, str | int | float | bool | tuple[str, ...]] = field(default_factory=dict)
     trace_days: int = 30
 
     @property

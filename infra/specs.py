@@ -40,7 +40,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("validate", 1024, "flags"),
     _spec("retrieve", 1769, "index", "embedder", "cache"),
     _spec("expand", 1769, "graph", "circuit"),
-    _spec("ground", 1769, "index"),
+    _spec("ground", 1769, "index", "reranker"),
     _spec("synthesize", 1769, "model"),
     _spec("respond", 1769, "index", "embedder", "cache", "trace"),
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags"),

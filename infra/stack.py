@@ -12,6 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from infra import models
 from infra.api import Api
 from infra.budget import Budget
 from infra.canary import Asking
@@ -73,7 +74,7 @@ class DataStack(cdk.Stack):
             "Secrets",
             key=self.key,
             retain=retain,
-            remote_embedder=environment.embed_provider != "local",
+            vendors=models.vendors(environment),
         )
         self.state = State(self, "State", key=self.key)
         self.search = SearchData(
@@ -87,8 +88,8 @@ class DataStack(cdk.Stack):
         cdk.CfnOutput(self, "SnapshotBucket", value=self.storage.bucket.bucket_name)
         cdk.CfnOutput(self, "SnapshotRole", value=self.storage.snapshots.role_arn)
         cdk.CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
-        for use, secret in self.secrets.by_use.items():
-            cdk.CfnOutput(self, f"Secret{use.title().replace('_', '')}", value=secret.secret_arn)
+        for name, secret in self.secrets.by_name.items():
+            cdk.CfnOutput(self, f"Secret{name.title().replace('_', '')}", value=secret.secret_arn)
 
 
 class RunStack(cdk.Stack):
@@ -133,6 +134,8 @@ class RunStack(cdk.Stack):
             vpc=vpc,
             security_group=group,
         ).by_name
+        if vpc and group and (named := models.bedrock_models(environment)):
+            models.BedrockEndpoint(self, "Bedrock", vpc=vpc, group=group, models=named)
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
         if "mcp" in functions:
             workflow.let_start(functions["mcp"])

@@ -1,0 +1,128 @@
+"""Language models in AWS: which secrets their providers need, and what of Bedrock may be called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess
+from infra.nag import acknowledge
+from infra.settings import Environment
+
+INVOKE = "bedrock:InvokeModel"
+"""Covers Converse, which is what is called; nothing streams."""
+
+_PROFILE = re.compile(r"(?:us-gov|apac|global|us|eu|jp|au|ca|sa)\.")
+ANY_REGION = (
+    "An inference profile sends a call to one of several regions, which AWS chooses and may "
+    "extend; the condition lets the named model be called through the named profile only."
+)
+
+
+def providers(environment: Environment) -> frozenset[str]:
+    """Name who serves the models a request may choose, and the one that stands in."""
+    said = environment.settings.get("llm_base_url")
+    access = ModelAccess(base_url=said if isinstance(said, str) else None)
+    return frozenset(access.route(model).provider for model in _remote(environment))
+
+
+def vendors(environment: Environment) -> frozenset[str]:
+    """Name everybody whose key a function of this environment needs."""
+    found = set(providers(environment) - {"bedrock"})
+    if environment.embed_provider != "local":
+        found.add("embedder")
+    if environment.settings.get("rerank_provider", "none") not in ("none", "local"):
+        found.add("reranker")
+    return frozenset(found)
+
+
+def bedrock_models(environment: Environment) -> tuple[str, ...]:
+    """List the ids, profiles and ARNs on the environment's list that Bedrock serves."""
+    access = ModelAccess()
+    routes = [access.route(model) for model in _remote(environment)]
+    return tuple(dict.fromkeys(route.name for route in routes if route.provider == "bedrock"))
+
+
+def _remote(environment: Environment) -> list[str]:
+    fallback = environment.settings.get("llm_fallback_model")
+    listed = [*environment.models, *([fallback] if isinstance(fallback, str) else [])]
+    return [model for model in listed if model != EXTRACTIVE]
+
+
+def statements(stack: cdk.Stack, models: tuple[str, ...]) -> list[iam.PolicyStatement]:
+    """Say what a role needs to call exactly these models."""
+    return [
+        iam.PolicyStatement(
+            actions=[INVOKE], resources=[resource], conditions=dict(conditions) or None
+        )
+        for model in models
+        for resource, conditions in _resources(stack, model)
+    ]
+
+
+def _resources(stack: cdk.Stack, model: str) -> list[tuple[str, Mapping[str, Mapping[str, str]]]]:
+    here = f"arn:{stack.partition}:bedrock"
+    if model.startswith("arn:"):
+        found: list[tuple[str, Mapping[str, Mapping[str, str]]]] = [(model, {})]
+        if "inference-profile/" in model:
+            found.append((f"{here}:*::foundation-model/*", _through(model)))
+        return found
+    if (prefix := _PROFILE.match(model)) is None:
+        return [(f"{here}:{stack.region}::foundation-model/{model}", {})]
+    profile = f"{here}:{stack.region}:{stack.account}:inference-profile/{model}"
+    served = model[prefix.end() :]
+    return [(profile, {}), (f"{here}:*::foundation-model/{served}", _through(profile))]
+
+
+def _through(profile: str) -> Mapping[str, Mapping[str, str]]:
+    return {"StringEquals": {"bedrock:InferenceProfileArn": profile}}
+
+
+def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
+    """Let a role call these models, through their profiles where they are asked by one."""
+    stack = cdk.Stack.of(role)
+    for statement in statements(stack, models):
+        role.add_to_policy(statement)
+    partition = "<AWS::Partition>"
+    wild = {
+        f"AwsSolutions-IAM5[Resource::arn:{partition}:bedrock:*::foundation-model/"
+        f"{'*' if model.startswith('arn:') else model[prefix.end() if prefix else 0 :]}]"
+        for model in models
+        if (prefix := _PROFILE.match(model)) or "inference-profile/" in model
+    }
+    if wild:
+        acknowledge(role, dict.fromkeys(sorted(wild), ANY_REGION))
+
+
+class BedrockEndpoint(Construct):
+    """Bedrock's runtime inside the VPC: no call to a model leaves Amazon's network."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        group: ec2.ISecurityGroup,
+        models: tuple[str, ...],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = cdk.Stack.of(self)
+        endpoint = ec2.InterfaceVpcEndpoint(
+            self,
+            "Runtime",
+            vpc=vpc,
+            service=ec2.InterfaceVpcEndpointAwsService.BEDROCK_RUNTIME,
+            subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
+            security_groups=[group],
+            open=False,
+            private_dns_enabled=True,
+        )
+        for statement in statements(stack, models):
+            statement.add_any_principal()
+            endpoint.add_to_policy(statement)

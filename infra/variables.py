@@ -1,0 +1,147 @@
+"""Every setting on its way to AWS: who reads it, and where its value comes from.
+
+An environment gives a value by the setting's name (`Environment.settings`); a function is given
+those it reads and no other. Each setting of the product stands here once: a new one that is left
+out, or a value that `Settings` refuses, ends the synthesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from docstokg.errors import Misconfigured
+from docstokg.settings import SECRETS, Settings, variable
+from infra.settings import Environment
+from infra.specs import FunctionSpec
+
+type Value = str | int | float | bool | tuple[str, ...]
+
+EVERY = frozenset({"log_level", "rag_log_snippets"})
+"""Read by every function."""
+
+BY_USE: Mapping[str, frozenset[str]] = {
+    "index": frozenset({"index_name"}),
+    "graph": frozenset({"graph_database", "cypher_timeout_ms"}),
+    "graph_writer": frozenset({"graph_database", "trace_days"}),
+    "embedder": frozenset(
+        {
+            "embed_provider", "embed_base_url", "embed_fallback_url", "embed_model",
+            "embed_dimension", "provider_jina_enabled",
+        }
+    ),
+    "reranker": frozenset({"rerank_provider", "rerank_base_url", "rerank_model"}),
+    "model": frozenset(
+        {
+            "models", "model_table", "llm_base_url", "openai_base_url", "anthropic_base_url",
+            "bedrock_base_url",
+        }
+    ),
+    "tokens": frozenset(
+        {"jwt_audience_claim", "jwt_namespaces_claim", "jwt_groups_claim", "jwt_load_claim"}
+    ),
+}  # fmt: skip
+"""Read by the functions that reach something (`FunctionSpec.uses`)."""
+
+BY_FUNCTION: Mapping[str, frozenset[str]] = {
+    "validate": frozenset(
+        {
+            "models", "llm_fallback_model", "allow_system_prompt", "repair", "max_blocks",
+            "embed_provider", "rerank_provider", "provider_jina_enabled", "fusion", "mmr",
+            "channels", "min_score", "max_full_text_bytes", "max_timeout_s", "kg_enabled",
+            "kg_boost_enabled", "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
+            "cache_ttl_s",
+        }
+    ),
+    "retrieve": frozenset({"sparse"}),
+    "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
+    "check": frozenset({"kg_enabled", "max_timeout_s", "sparse"}),
+    "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}),
+    "health": frozenset({"kg_enabled"}),
+}  # fmt: skip
+"""Read by one function for its own decisions."""
+
+RESOURCES = frozenset(
+    {
+        "index_url", "index_auth", "graph_url", "cache_dir", "cache_table", "circuit_table",
+        "traces", "trace_queue_url", "appconfig", "secrets", "metrics", "environment",
+        "workflow_arn", "check_function_arn", "traverse_function_arn", "jwt_issuer",
+        "jwt_audience", "jwt_jwks_url", "aws_region",
+    }
+)  # fmt: skip
+"""Given by what the stacks make or import."""
+
+CREDENTIALS = frozenset({*SECRETS, "index_user", "graph_user"})
+"""Filled into secrets after the first deploy."""
+
+HERE = frozenset(
+    {
+        "auth",  # the gateway signs callers in
+        "keys_file",
+        "index_ca_file",  # files of a laptop: a bundle holds none
+        "rerank_model_path",
+        "process_dir",  # processes and names of one server
+        "hosts",
+        "names",  # loading
+        "extract_parallel",
+        "extract_timeout_s",
+    }
+)
+"""Of a laptop or of a load, without meaning to a function."""
+
+
+def check_settings() -> None:
+    """Hold the table against the product's settings; `Misconfigured` names what is off."""
+    placed = [EVERY, *BY_USE.values(), *BY_FUNCTION.values()]
+    deployed = frozenset().union(*placed)
+    known = frozenset(Settings.model_fields)
+    everything = deployed | RESOURCES | CREDENTIALS | HERE
+    if lost := sorted(known - everything):
+        raise Misconfigured(f"infra/variables.py says nothing of {', '.join(lost)}")
+    if gone := sorted(everything - known):
+        raise Misconfigured(f"infra/variables.py names {', '.join(gone)}, which is no setting")
+    kinds = (deployed, RESOURCES, CREDENTIALS, HERE)
+    twice = {name for name in known if sum(name in kind for kind in kinds) > 1}
+    if twice:
+        raise Misconfigured(f"infra/variables.py places {', '.join(sorted(twice))} twice")
+
+
+def chosen(environment: Environment) -> dict[str, Value]:
+    """Give what an environment says of the product, by setting; `Misconfigured` when it may not."""
+    own: dict[str, Value] = {
+        "models": environment.models,
+        "embed_provider": environment.embed_provider,
+        "max_timeout_s": environment.max_timeout_s,
+        "trace_days": environment.trace_days,
+        "index_name": environment.index_name,
+    }
+    given = dict(environment.settings)
+    if said := sorted(own.keys() & given.keys()):
+        raise Misconfigured(f"{environment.name}: {', '.join(said)} has a field of its own")
+    deployable = frozenset().union(EVERY, *BY_USE.values(), *BY_FUNCTION.values())
+    if foreign := sorted(given.keys() - deployable):
+        raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
+    found = own | given
+    texts = {variable(name): text(value) for name, value in found.items()}
+    read = Settings.from_environment(texts)
+    if changed := [name for name, value in found.items() if getattr(read, name) != value]:
+        raise Misconfigured(f"{environment.name}: {', '.join(changed)} is of another type")
+    return found
+
+
+def settings_of(environment: Environment, spec: FunctionSpec) -> dict[str, str]:
+    """Give the variables of one function: what it reads of what the environment says."""
+    reads = EVERY | BY_FUNCTION.get(spec.name, frozenset())
+    for use in spec.uses:
+        reads |= BY_USE.get(use, frozenset())
+    return {
+        variable(name): text(value)
+        for name, value in sorted(chosen(environment).items())
+        if name in reads
+    }
+
+
+def text(value: Value) -> str:
+    """Write a value as `Settings.from_environment` reads it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,204 @@
+"""Every setting can be deployed: who reads it is given it, and models, keys and rights follow."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from docstokg.errors import DocsToKGError, Misconfigured
+from docstokg.settings import Settings, variable
+from docstokg.wiring import Wiring
+from functions.validate.validate import Rules
+from infra import variables
+from infra.costs import counted
+from infra.settings import ENVIRONMENTS
+from infra.specs import FunctionSpec, built
+from tests.infra.conftest import ROOT, Template
+
+GIVEN = {
+    "repair": "attribute",
+    "max_blocks": 8,
+    "rerank_provider": "cohere",
+    "rerank_base_url": "https://rerank.internal/v2",
+    "llm_base_url": "https://gateway.internal/v1",
+    "llm_fallback_model": "extractive",
+    "model_table": ("house-model=32768/0.5/1.5",),
+    "kg_boost_value": 0.2,
+    "rag_log_snippets": False,
+}
+MODELS = (
+    "house-model",
+    "openai/gpt-6-luna",
+    "bedrock/eu.amazon.nova-lite-v1:0",
+    "bedrock/amazon.nova-micro-v1:0",
+    "extractive",
+)
+SCRIPT = """
+import dataclasses, sys
+from infra.app import build
+from infra.settings import ENVIRONMENTS
+ours = dataclasses.replace(ENVIRONMENTS["staging"], models={models!r}, settings={given!r})
+build(ours, out=Path(sys.argv[1]) / "staging").synth()
+"""
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """Staging with models of four providers, a reranker and a gateway; both rule packs hold."""
+    folder = tmp_path_factory.mktemp("chosen")
+    code = SCRIPT.format(models=MODELS, given=GIVEN)
+    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return Template(folder, "staging")
+
+
+def test_no_setting_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables.check_settings()
+    monkeypatch.setattr(variables, "HERE", variables.HERE - {"hosts"})
+    with pytest.raises(Misconfigured, match="says nothing of hosts"):
+        variables.check_settings()
+    monkeypatch.setattr(variables, "HERE", variables.HERE | {"hosts", "colour"})
+    with pytest.raises(Misconfigured, match="colour"):
+        variables.check_settings()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"colour": "red"}, "colour cannot be set from here"),
+        ({"llm_api_key": "k"}, "llm_api_key cannot be set from here"),
+        ({"models": ("x",)}, "has a field of its own"),
+        ({"repair": "loudly"}, "DOCSTOKG_REPAIR"),
+        ({"max_blocks": "8"}, "another type"),
+    ],
+)
+def test_a_wrong_choice_ends_the_synthesis(given: dict[str, Any], why: str) -> None:
+    import dataclasses
+
+    with pytest.raises(Misconfigured, match=why):
+        variables.chosen(dataclasses.replace(ENVIRONMENTS["dev"], settings=given))
+
+
+class Recorder(Settings):
+    """Settings that remember which of them were read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in Settings.model_fields:
+            READ.add(name)
+        return super().__getattribute__(name)
+
+
+READ: set[str] = set()
+BASE = {
+    "index_url": "https://search.example", "index_user": "u", "index_password": "p",
+    "graph_url": "bolt://127.0.0.1:1", "graph_password": "x", "cache_table": "c",
+    "circuit_table": "t", "traces": "sqs", "trace_queue_url": "https://queue.example",
+    "workflow_arn": "arn:aws:states:eu-central-1:1:stateMachine:x", "jwt_issuer": "i",
+    "check_function_arn": "arn:aws:lambda:eu-central-1:1:function:c:live",
+    "traverse_function_arn": "arn:aws:lambda:eu-central-1:1:function:t:live",
+    "jwt_audience": "a", "jwt_jwks_url": "https://keys.example", "cursor_key": "k",
+    "models": ("extractive",), "rerank_provider": "cohere", "rerank_api_key": "k",
+    "embed_provider": "jina", "embed_api_key": "k", "aws_region": "eu-central-1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", built(), ids=lambda spec: spec.name)
+def test_a_function_is_given_what_it_reads(
+    spec: FunctionSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handler is built over settings that remember what was asked of them."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    READ.clear()
+    wiring = Wiring(Recorder.model_validate(BASE))
+    try:
+        importlib.import_module(f"functions.{spec.name}.handler").build(wiring)
+        if spec.name == "synthesize":
+            wiring.language_model()
+    except DocsToKGError as error:
+        pytest.fail(str(error))
+    finally:
+        wiring.close()
+    if spec.name == "validate":
+        Rules.from_settings(wiring.settings)
+    reads = set(READ)
+    given = variables.EVERY | variables.BY_FUNCTION.get(spec.name, frozenset())
+    for use in spec.uses:
+        given |= variables.BY_USE.get(use, frozenset())
+    elsewhere = variables.RESOURCES | variables.CREDENTIALS | variables.HERE
+    assert not reads - given - elsewhere
+
+
+def values(template: Template, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = template.function(name)["Environment"]["Variables"]
+    return found
+
+
+def test_who_reads_a_setting_gets_it_and_nobody_else(chosen: Template) -> None:
+    assert values(chosen, "validate")["DOCSTOKG_REPAIR"] == "attribute"
+    assert values(chosen, "validate")["DOCSTOKG_RERANK_PROVIDER"] == "cohere"
+    assert values(chosen, "validate")["DOCSTOKG_KG_BOOST_VALUE".removeprefix("DOCSTOKG_")] == "0.2"
+    assert values(chosen, "ground")["DOCSTOKG_RERANK_BASE_URL"] == "https://rerank.internal/v2"
+    synthesize = values(chosen, "synthesize")
+    assert synthesize["DOCSTOKG_LLM_BASE_URL"] == "https://gateway.internal/v1"
+    assert synthesize["DOCSTOKG_MODEL_TABLE"] == "house-model=32768/0.5/1.5"
+    assert "DOCSTOKG_REPAIR" not in synthesize
+    assert variable("rerank_provider") not in values(chosen, "retrieve")
+    for spec in built():
+        read = Settings.from_environment(
+            {k: v for k, v in values(chosen, spec.name).items() if isinstance(v, str)}
+        )
+        assert read.rag_log_snippets is False
+
+
+def test_each_provider_has_a_secret_of_its_own(chosen: Template, dev: Template) -> None:
+    def keys(template: Template) -> set[str]:
+        return {
+            secret["GenerateSecretString"]["GenerateStringKey"]
+            for secret in template.all("AWS::SecretsManager::Secret").values()
+        }
+
+    always = {"graph_password", "cursor_key"}
+    assert keys(dev) == always | {"openai_api_key", "anthropic_api_key"}
+    assert keys(chosen) == always | {"openai_api_key", "llm_api_key", "rerank_api_key"}
+    assert {"SecretOpenai", "SecretGateway", "SecretReranker"} <= set(chosen.outputs)
+    secrets = values(chosen, "synthesize")["DOCSTOKG_SECRETS"]
+    assert json.dumps(secrets).count('"Ref"') == 2, "openai and the gateway"
+    assert json.dumps(values(chosen, "ground")["DOCSTOKG_SECRETS"]).count('"Ref"') == 1
+
+
+def test_bedrock_may_be_called_for_the_named_models_only(chosen: Template, dev: Template) -> None:
+    mine = [
+        (name, statement)
+        for name, statement in chosen.statements()
+        if "bedrock" in json.dumps(statement["Action"])
+    ]
+    assert {name.startswith("FunctionsSynthesize") for name, _ in mine} == {True}
+    assert {json.dumps(statement["Action"]) for _, statement in mine} == {'"bedrock:InvokeModel"'}
+    said = {json.dumps(statement["Resource"]): statement.get("Condition") for _, statement in mine}
+    assert len(said) == 3
+    for resource, condition in said.items():
+        assert "nova-lite-v1:0" in resource or "nova-micro-v1:0" in resource
+        if ":*::" in resource:
+            assert "inference-profile/eu.amazon.nova-lite-v1:0" in json.dumps(condition)
+        else:
+            assert condition is None
+    assert "bedrock" not in json.dumps([statement for _, statement in dev.statements()])
+
+
+def test_bedrock_has_a_door_inside_the_vpc(chosen: Template, staging: Template) -> None:
+    door = chosen.one("AWS::EC2::VPCEndpoint")
+    assert door["VpcEndpointType"] == "Interface" and door["PrivateDnsEnabled"]
+    assert "bedrock-runtime" in json.dumps(door["ServiceName"])
+    assert len(door["SubnetIds"]) == 3
+    actions = {statement["Action"] for statement in door["PolicyDocument"]["Statement"]}
+    assert actions == {"bedrock:InvokeModel"}
+    assert not staging.all("AWS::EC2::VPCEndpoint")
+    assert counted([{"Resources": chosen.resources}]).endpoint_zones == 3
