@@ -1,8 +1,12 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
 .PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate
-# The laptop alone needs few packages; another store or a remote model needs its client too.
-LOCK := $(if $(INDEX)$(GRAPH)$(DOCSTOKG_INDEX_URL)$(DOCSTOKG_GRAPH_URL)$(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY),requirements.lock,requirements/demo.lock)
+# The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
+# or a remote model.
+WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
+  $(if $(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY)$(DOCSTOKG_OPENAI_API_KEY)$(DOCSTOKG_ANTHROPIC_API_KEY),llm)
+COMMA := ,
+LOCK := requirements/demo.lock $(foreach extra,$(sort $(filter-out local documents names client,$(subst $(COMMA), ,$(WANTED)))),requirements/extra-$(extra).lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 ENV ?= dev
 MINUTES ?= 30
@@ -14,7 +18,7 @@ PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-demo: ## set up, build the demo store, ask the demo question (INDEX=, GRAPH=: other stores)
+demo: ## set up, build the demo store, ask the demo question (EXTRAS=llm: more; INDEX=, GRAPH=: other stores)
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg demo $(STORES)
 
 test: ## set up and run every test this machine can run

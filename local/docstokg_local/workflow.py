@@ -25,7 +25,12 @@ from functions.traverse import handler as traverse
 from functions.validate import handler as validate
 
 FRAMES_TOLD = 3
-DEFINITION = Path(__file__).resolve().parents[2] / "statemachine" / "answer.asl.json"
+INSTALLED = Path(__file__).with_name("statemachine")
+"""In a wheel; a checkout keeps it where AWS's templates take it from."""
+
+DEFINITION = (
+    INSTALLED if INSTALLED.is_dir() else Path(__file__).resolve().parents[2] / "statemachine"
+) / "answer.asl.json"
 STEPS: Mapping[str, ModuleType] = {
     "ValidateFunction": validate,
     "RetrieveFunction": retrieve,

@@ -302,5 +302,5 @@ def test_without_litellm_the_extra_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [
         "NotInstalled",
-        "litellm-core is not installed (docstokg[llm])",
+        "the package litellm-core is not installed (docstokg[llm])",
     ]

@@ -23,7 +23,7 @@ class RoleKeys:
         try:
             from boto3.session import Session
         except ImportError as missing:
-            raise NotInstalled("boto3 is not installed (docstokg[llm])") from missing
+            raise NotInstalled("the package boto3 is not installed (docstokg[llm])") from missing
         with self._lock:
             if self._session is None:
                 self._session = Session()

@@ -50,13 +50,16 @@ def decode(raw: bytes) -> tuple[str, str]:
 
 def _likely(raw: bytes) -> str:
     """Tell apart Western texts, whose accents stand among plain letters, and others."""
-    from charset_normalizer import from_bytes
-
     sample = raw[:SAMPLE]
     high = len(_HIGH.findall(sample))
     # Statistics need more than a few words, and take one Latin code page for another.
     if 2 * sum(len(run) == 1 for run in _RUN.findall(sample)) > high:
         return WESTERN
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError as missing:
+        why = "its encoding cannot be told without charset-normalizer: docstokg[documents]"
+        raise LoadError(why) from missing
     best = from_bytes(sample).best()
     return best.encoding if best is not None else WESTERN
 

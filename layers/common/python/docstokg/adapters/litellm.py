@@ -109,7 +109,7 @@ class LiteLlm:
         common = {"num_retries": 0, "max_retries": 0, "drop_params": True, "stream": False}
         if route.provider == "bedrock":
             if self._credentials is None:
-                raise NotInstalled("boto3 is not installed (docstokg[llm])")
+                raise NotInstalled("the package boto3 is not installed (docstokg[llm])")
             address = {"aws_bedrock_runtime_endpoint": route.base_url} if route.base_url else {}
             named = {"model": f"bedrock/converse/{route.name}"}
             return common | named | address | dict(self._credentials())
@@ -131,7 +131,9 @@ class LiteLlm:
                 try:
                     import litellm
                 except ImportError as missing:
-                    raise NotInstalled("litellm-core is not installed (docstokg[llm])") from missing
+                    raise NotInstalled(
+                        "the package litellm-core is not installed (docstokg[llm])"
+                    ) from missing
                 litellm.telemetry = False
                 litellm.suppress_debug_info = True
                 litellm.turn_off_message_logging = True

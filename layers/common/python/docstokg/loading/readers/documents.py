@@ -84,7 +84,7 @@ def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) 
 def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tuple[Document, ...]:
     made_by = converter.versions.get(suffix, "")
     if not made_by and suffix not in SOURCE_TEXTS:
-        raise Rejected(f"the package that reads {suffix} is not installed")
+        raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
     try:
         if suffix in SOURCE_TEXTS:
             return (_text_document(raw, suffix, doc_id, converter),)
@@ -131,7 +131,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
     elif suffix in converter.versions:
         (outline,) = converter.convert(suffix, shown.encode())
     else:
-        raise Rejected(f"the package that reads {suffix} is not installed")
+        raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
     blocks = _filled(shown, outline.blocks, body) if suffix == ".rst" else outline.blocks
     return Document(
         doc_id=fields.get("doc_id") or doc_id,

