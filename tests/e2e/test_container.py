@@ -1,0 +1,126 @@
+"""The container's files, as far as they can be held without an engine to build and run them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from docstokg.settings import SECRETS, Settings, variable
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "container"
+FILE = (FOLDER / "Containerfile").read_text("utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text("utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
+def lines(word: str) -> list[list[str]]:
+    return [line.split()[1:] for line in FILE.splitlines() if line.startswith(f"{word} ")]
+
+
+def test_the_head_says_what_was_never_done() -> None:
+    assert FILE.startswith("# Never built as an image")
+    assert "Never started" in (FOLDER / "compose.yaml").read_text("utf-8").splitlines()[0]
+
+
+def test_one_script_is_all_that_runs_and_nobody_is_root() -> None:
+    assert lines("RUN") == [["sh", "container/install", "/src", "/opt/docstokg"]]
+    assert lines("USER") == [["10001:10001"]]
+    assert FILE.index("USER") > FILE.rindex("FROM")
+    assert not lines("ADD") and "ARG" not in FILE
+
+
+def test_no_secret_can_get_into_a_layer() -> None:
+    names = {variable(field) for field in SECRETS}
+    assert not [name for name in names if name in FILE]
+    copied = [path for line in lines("COPY") if "--from=build" not in line for path in line[:-1]]
+    assert "." not in copied and "container" not in copied
+    ignored = (ROOT / ".gitignore").read_text("utf-8").split()
+    assert {"container/.env", "container/keys.json"} <= set(ignored)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> None:
+    """In an empty folder that holds what the COPY lines bring, and nothing else."""
+    source, target = tmp_path / "src", tmp_path / "opt"
+    for *paths, to in (line for line in lines("COPY") if line[0][0] != "-"):
+        for path in paths:
+            place = source / (path if to == "./" else to)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            ignored = shutil.ignore_patterns("__pycache__")
+            if (ROOT / path).is_dir():
+                shutil.copytree(ROOT / path, place, ignore=ignored)
+            else:
+                shutil.copy(ROOT / path, place)
+    found = subprocess.run(
+        [str(ROOT / "scripts" / "find-uv")], capture_output=True, text=True, check=True
+    )
+    environment = os.environ | {
+        "PATH": f"{Path(found.stdout.strip()).parent}:{os.environ['PATH']}",
+        "PYTHON": str(ROOT / ".venv" / "bin" / "python"),
+        "UV_SYSTEM_CERTS": "1",
+    }
+    done = subprocess.run(
+        ["sh", "container/install", str(source), str(target)],
+        cwd=source, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "0.1.0" in done.stdout
+    shutil.rmtree(source)
+    code = (
+        "import importlib.util as u, json\n"
+        "from docstokg_local.workflow import DEFINITION\n"
+        "from docstokg_local.extras import EXTRAS\n"
+        "names = [n for all in EXTRAS.values() for n in all] + ['cognition', 'torch', 'pytest']\n"
+        "print(json.dumps([str(DEFINITION), [n for n in names if u.find_spec(n) is None]]))"
+    )
+    asked = subprocess.run(
+        [str(target / "bin" / "python"), "-c", code],
+        cwd=tmp_path, env={}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stderr
+    definition, missing = json.loads(asked.stdout)
+    assert definition.startswith(str(target))
+    assert missing == ["torch", "pytest"]
+
+
+def test_only_loopback_is_published_and_stores_have_no_way_out() -> None:
+    ports = {name: service.get("ports", []) for name, service in SERVICES.items()}
+    assert all(one.startswith("127.0.0.1:") for some in ports.values() for one in some)
+    assert [name for name, some in ports.items() if some] == ["docstokg"]
+    assert COMPOSE["networks"]["stores"] == {"internal": True}
+    assert {name: service["networks"] for name, service in SERVICES.items()} == {
+        "docstokg": ["outside", "stores"], "opensearch": ["stores"], "neo4j": ["stores"],
+    }  # fmt: skip
+
+
+def test_the_service_can_write_nowhere_and_asks_for_keys() -> None:
+    ours = SERVICES["docstokg"]
+    assert ours["read_only"] is True and ours["user"] == "10001:10001"
+    assert ours["environment"]["DOCSTOKG_AUTH"] == "keys"
+    for service in SERVICES.values():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert ":" in service.get("image", ":") and not service.get("image", "").endswith("latest")
+
+
+def test_variables_are_settings_and_every_hole_is_explained() -> None:
+    known = {variable(field) for field in Settings.model_fields}
+    ours: dict[str, str] = SERVICES["docstokg"]["environment"]
+    assert set(ours) <= known
+    holes = re.findall(r"\$\{(\w+)", (FOLDER / "compose.yaml").read_text("utf-8"))
+    example = re.findall(r"^(\w+)=", (FOLDER / "env.example").read_text("utf-8"), re.M)
+    assert set(holes) == set(example)
+    for name, value in ours.items():
+        if name.removeprefix("DOCSTOKG_").lower() in SECRETS:
+            assert value.startswith("${"), name
+    Settings.from_environment(
+        {name: re.sub(r"\$\{\w+(?::[-?][^}]*)?\}", "x", value) for name, value in ours.items()}
+    )
