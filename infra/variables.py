@@ -54,7 +54,8 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     ),
     "retrieve": frozenset({"sparse", "graph_database"}),
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
-    "check": frozenset({"kg_enabled", "max_timeout_s", "sparse"}),
+    "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}),
+    "expand": frozenset({"domains"}),
     "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}),
     "health": frozenset({"kg_enabled", "health_keep_s"}),
 }  # fmt: skip

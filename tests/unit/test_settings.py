@@ -7,6 +7,7 @@ import pytest
 from docstokg.errors import Misconfigured
 from docstokg.settings import PARTS, Settings, variable
 from docstokg_local.settings_page import page
+from infra.variables import check_settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FIELDS = Settings.model_fields
@@ -37,6 +38,10 @@ def test_a_setting_is_read_from_its_variable(field: str) -> None:
     else:
         assert value != default
     assert getattr(Settings.from_environment({field.upper() + "_X": text}), field) == default
+
+
+def test_a_deployment_knows_what_to_do_with_every_setting() -> None:
+    check_settings()
 
 
 def test_the_page_of_settings_is_the_one_published() -> None:
