@@ -98,7 +98,7 @@ def check_only_whole_chunks(store: Path) -> None:
             chunk = json.loads(value)
             text = chunk["text"].encode()
             assert hashlib.sha256(text).hexdigest() == chunk["text_sha256"]
-            assert chunk["rest"]["sentences"]
+            assert chunk["sentences"]
     connection = sqlite3.connect(store)
     try:
         assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)

@@ -192,6 +192,23 @@ def test_long_lists_are_cut_between_items_and_tables_between_rows():
     assert all(f"| {n} | some words |" in joined for n in range(90))
 
 
+def test_a_long_description_is_cut_like_any_text(tmp_path: Path):
+    said = " ".join(
+        f"It also explains how valve {i} is opened, cleaned and closed." for i in range(40)
+    )
+    front = f"---\ntitle: Valves\ndescription: {said}\n---\n"
+    text, chunks = chunks_of(tmp_path / "guide.md", f"{front}\n# Valves\n\nBody.\n".encode())
+    told = [chunk for chunk in chunks if (chunk.char_start or 0) < len(front)]
+    assert len(told) > 1
+    assert told[0].text.startswith("title: Valves")
+    assert told[-1].text.endswith("valve 39 is opened, cleaned and closed.")
+    for chunk in told:
+        seen = encoder_text(chunk.title, chunk.text, chunk.headings)
+        assert len(PIECES.starts(seen)) + 2 <= ENCODER_PIECES
+        start = chunk.char_start or 0
+        assert text[start : start + len(chunk.text)] == chunk.text
+
+
 def test_an_option_keeps_its_description_and_long_ones_keep_its_name():
     said = "This tells what the option does, at some length. " * 3
     long = "".join(f"              Paragraph {n}. {said}\n\n" for n in range(12))

@@ -214,6 +214,8 @@ def test_json_documents_and_other_json(child, tmp_path):
         ("a.json", b"[" * 100_000, "no JSON"),
         ("a.json", b'{"a":' * 250 + b"1" + b"}" * 250, "nested deeper"),
         ("a.json", b'{"text": "x", "acl": "all"}', "acl"),
+        ("a.json", b'{"text": "x", "metadata": {"y": NaN}}', "NaN is no number"),
+        ("a.json", b'{"text": "x", "metadata": {"y": 1e999}}', "too large"),
         ("a.html", b"<div>" * 5_000 + b"x", "nested deeper"),
         ("a.csv", b"", "no rows"),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0", "NUL"),

@@ -1,6 +1,7 @@
 """Notebooks and JSON documents: what people wrote in them, under its place."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,12 +61,24 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
 def _parsed(raw: bytes) -> tuple[Any, str]:
     text, encoding = decode(raw)
     try:
-        return json.loads(text.removeprefix("\ufeff")), encoding
+        whole = text.removeprefix("\ufeff")
+        return json.loads(whole, parse_constant=_no_number, parse_float=_finite), encoding
     except json.JSONDecodeError as broken:
         reason = f"{broken.msg} in line {broken.lineno}"
         raise LoadError(f"it is no JSON: {reason}") from broken
     except (RecursionError, ValueError) as broken:
         raise LoadError("it is no JSON: nested too deep, or a number too long") from broken
+
+
+def _no_number(name: str) -> float:
+    raise LoadError(f"it is no JSON: {name} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise LoadError(f"the number {text[:40]} is too large")
+    return number
 
 
 def _is_document(value: object) -> bool:

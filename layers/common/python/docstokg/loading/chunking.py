@@ -50,14 +50,21 @@ class _Unit:
 
 
 def cut_document(
-    outline: Outline, begin: int, title: str, counter: PieceCounter, anchors: dict[int, str]
+    outline: Outline,
+    begin: int,
+    title: str,
+    counter: PieceCounter,
+    anchors: dict[int, str],
+    summary: tuple[int, int] | None = None,
 ) -> Iterator[Cut]:
     """Cut `outline.text[begin:]`; cuts are in order, and overlap only inside a long sentence.
 
-    `anchors`: a heading's start -> its anchor. Everything but white space, rules and headings
-    over nothing is in some chunk.
+    `anchors`: a heading's start -> its anchor. `summary`: a stretch before `begin` that comes
+    first. Everything but white space, rules and headings over nothing is in some chunk.
     """
     cutter = _Cutter(outline.text, title, counter)
+    if summary is not None:
+        yield from cutter.cut(Section(), [_Unit(*summary)])
     for section, units in _sections(outline, begin, anchors):
         yield from cutter.cut(section, units)
 

@@ -8,7 +8,7 @@ from typing import Any
 from docstokg.contracts.outline import Block, Outline
 from docstokg.domain.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
-from docstokg.loading.chunking import Cut, Section, cut_document
+from docstokg.loading.chunking import cut_document
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
 from docstokg.loading.readers.lines import check_depth, check_text
@@ -168,8 +168,8 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     shown = title or Path(name).stem[:LONGEST_TITLE]
     known_as = () if title else (shown,)
     anchors = heading_anchors(document.outline.blocks)
-    cuts = cut_document(document.outline, document.body, shown, counter, anchors)
-    for number, cut in enumerate(_all_cuts(document, cuts)):
+    cuts = cut_document(document.outline, document.body, shown, counter, anchors, document.summary)
+    for number, cut in enumerate(cuts):
         section = cut.section
         heading = section.heading.label if section.heading is not None else ""
         yield GivenChunk(
@@ -189,12 +189,6 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
             acl=fields.get("acl", ()),
             whole=True,
         )
-
-
-def _all_cuts(document: Document, cuts: Iterator[Cut]) -> Iterator[Cut]:
-    if document.summary is not None:
-        yield Cut(*document.summary, Section(), ())
-    yield from cuts
 
 
 def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
