@@ -14,7 +14,7 @@ from docstokg.domain.slice_graph import SliceGraph
 CO_MENTIONED = "CO_MENTIONED"
 """Type of an edge whose two entities are named by one chunk, without a stated relation."""
 
-MAX_CONCEPTS = 8
+MAX_CONCEPTS = 5
 MAX_RELATED = 3
 RELATED_CHUNKS = 30
 """Best chunks that say what else the graph knows of their entity: the model sees fewer."""

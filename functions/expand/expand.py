@@ -35,7 +35,8 @@ FRONTIER_ENTITIES = 5
 FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
 BEHIND = 3
-"""Chunks the graph may add behind the last that retrieval selected: answers stay small."""
+"""Chunks the graph may add behind the last that retrieval selected, where it adds fewer above:
+answers stay small."""
 
 MAX_SEEDS = 20
 
@@ -274,7 +275,7 @@ def _added(
 ) -> set[str]:
     """Choose what the graph adds: of as many places as were selected, those it can give a path to.
 
-    None of them stands below the last that was selected, up to BEHIND excepted.
+    None of them stands below the last that was selected, except that BEHIND may be added at least.
     """
     selected = set(retrieval.selected)
     if not selected:
@@ -283,7 +284,7 @@ def _added(
     behind: list[str] = []
     places = left = len(selected)
     for uuid in order:
-        if len(behind) == BEHIND:
+        if len(above) + len(behind) >= BEHIND and not (places > 0 and left > 0):
             break
         if uuid in selected:
             places, left = places - 1, left - 1
