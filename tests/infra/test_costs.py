@@ -102,3 +102,16 @@ def test_a_snapshot_worked_by_hand() -> None:
     bill = idle_usd(environment("prod"), Counts(0, 0, 0), machines=1)
     assert bill["snapshots of functions"] == pytest.approx(20.4928, abs=1e-3)
     assert bill["index, nodes"] == pytest.approx(730 * 3 * (0.178 + 0.068))
+
+
+def test_the_note_on_ingestion_shows_what_the_estimate_says() -> None:
+    from infra.ingestion_estimate import Load, book_limit, report, stages
+
+    note = (ROOT / "docs" / "decisions" / "cloud-ingestion.md").read_text("utf-8")
+    assert report(Load()) in note
+    usual, wider = stages(Load()), stages(Load(parallel=400))
+    assert [stage.name for stage in usual] == ["read", "encode", "names", "book", "write"]
+    assert wider[1].wall_s == usual[1].wall_s / 2
+    assert wider[1].usd == usual[1].usd
+    assert stages(Load(writers=4))[4].wall_s == usual[4].wall_s / 4
+    assert book_limit(Load(book=1000.0)) == 720_000
