@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
@@ -19,37 +17,13 @@ from infra.functions import Function, retention
 from infra.nag import acknowledge
 from infra.removal import KEPT, removal
 from infra.settings import Environment
-from infra.specs import ROOT
+from infra.specs import ROOT, ROUTES, Route
 from infra.workflow import Workflow
 
 # 29 s is the limit of a new account's REST API; it must fire last (docs/deploy.md).
 INTEGRATION_TIMEOUT_S = ROUTE_S
 STATUSES = ("200", "400", "404", "405", "429", "500")
 
-type Target = Literal["workflow", "function"]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One path and method; `open` needs no credential; `name` is the envelope's route."""
-
-    path: str
-    method: str
-    name: str
-    target: Target
-    open: bool = False
-
-
-ROUTES: tuple[Route, ...] = (
-    Route("/v1/answer", "POST", "answer", "workflow"),
-    Route("/v1/search", "POST", "search", "workflow"),
-    Route("/v1/chat/completions", "POST", "chat", "workflow"),
-    Route("/v1/models", "GET", "models", "workflow"),
-    Route("/v1/traverse", "POST", "traverse", "function"),
-    Route("/v1/check", "POST", "check", "function"),
-    Route("/mcp", "POST", "mcp", "function"),
-    Route("/v1/health", "GET", "health", "function", open=True),
-)
 
 ORIGIN = "Access-Control-Allow-Origin"
 OPENAPI = ROOT / "docs" / "openapi.json"
@@ -202,7 +176,7 @@ class Api(Construct):
             "jwt" if environment.auth == "jwt" else "iam", environment.iam_namespaces
         )
         self._authorizer = self._jwt() if environment.auth == "jwt" else None
-        self.routes = tuple(r for r in ROUTES if r.target == "workflow" or r.name in functions)
+        self.routes = tuple(r for r in ROUTES if r.target == "workflow" or r.function in functions)
         for route in self.routes:
             self._add(route)
         self._contract()
@@ -334,11 +308,13 @@ class Api(Construct):
 
     def _to_function(self, route: Route, caller: str) -> apigateway.Integration:
         return apigateway.LambdaIntegration(
-            self._functions[route.name].live,
+            self._functions[route.function].live,
             proxy=False,
             passthrough_behavior=_passthrough(route),
             timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
-            request_templates={"application/json": templates.request_function(route.name, caller)},
+            request_templates={
+                "application/json": templates.request_function(route.name, caller, route.parameters)
+            },
             integration_responses=[
                 self._mapped("200", None, templates.response_function()),
                 # For a function the pattern is matched against its error message.

@@ -108,7 +108,7 @@ def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tup
     bundles = []
     for spec in specs:
         bundle = folder / spec.name
-        _vendor(bundle, _lock(spec.name), target)
+        _vendor(bundle, _lock(spec.packages), target)
         _own_code(bundle, spec.name)
         bundles.append(Bundle(spec.name, target, bundle))
     return tuple(bundles)
@@ -121,7 +121,7 @@ def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> li
     found = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
     for spec in built() if specs is None else specs:
         bundle, own = folder / spec.name, _digest(*_own_sources(spec.name))
-        fresh = _is_fresh(bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.name)))
+        fresh = _is_fresh(bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages)))
         if not fresh or not _is_fresh(bundle / "functions", bundle.with_suffix(".own.stamp"), own):
             found.append(spec.name)
     return found

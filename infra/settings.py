@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from docstokg.settings import MODELS
+from infra.specs import SPECS
 
 type Auth = Literal["jwt", "iam"]
 type IndexKind = Literal["existing", "managed"]
@@ -148,21 +149,7 @@ class Environment:
 UNRESERVED = 100
 # Whose INIT takes longer than half a second (docs/deploy.md, cold starts): a snapshot pays there.
 _SLOW_TO_START = ("retrieve", "synthesize", "respond")
-# Bulkheads: one slow step must not eat the account's concurrency.
-_STEADY: Mapping[str, int] = {
-    "validate": 50,
-    "retrieve": 50,
-    "expand": 50,
-    "ground": 50,
-    "synthesize": 50,
-    "respond": 50,
-    "traverse": 20,
-    "check": 20,
-    "mcp": 20,
-    "health": 5,
-    "authorize": 50,
-    "record": 5,
-}
+_STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
 _BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}
 
 ENVIRONMENTS: Mapping[str, Environment] = {

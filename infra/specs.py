@@ -1,9 +1,10 @@
-"""What each function needs and may reach, in one table that both CDK and packaging read."""
+"""What each function needs, may reach and serves: the tables that CDK, packaging and tests read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from docstokg.domain.time_budget import NETS
 
@@ -18,13 +19,22 @@ ROLLBACK_ALARMS = ("api5xx", "workflow-failed", "workflow-timed-out", "degraded"
 class FunctionSpec:
     """Memory buys CPU (1,769 MB = one core); the timeout is the last net behind the ASL's own.
 
-    `uses` names what the function reaches: each name is one grant and its settings.
+    `uses` names what the function reaches: each name is one grant and its settings. `concurrency`
+    is the bulkhead of a steady load: one slow step must not eat the account's. `lock`: of the
+    packages in its zip, in requirements/, where it shares another function's.
     """
 
     name: str
     memory_mb: int
     timeout_s: int
     uses: frozenset[str]
+    concurrency: int = 50
+    lock: str = ""
+
+    @property
+    def packages(self) -> str:
+        """The name of its lock."""
+        return self.lock or self.name
 
     @property
     def substitution(self) -> str:
@@ -32,8 +42,11 @@ class FunctionSpec:
         return f"{self.name.title()}Function"
 
 
-def _spec(name: str, memory_mb: int, *uses: str) -> FunctionSpec:
-    return FunctionSpec(name, memory_mb, NETS[name].function_s, frozenset(uses))
+def _spec(
+    name: str, memory_mb: int, *uses: str, concurrency: int = 50, lock: str = ""
+) -> FunctionSpec:
+    timeout_s = NETS[name].function_s
+    return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses), concurrency, lock)
 
 
 SPECS: tuple[FunctionSpec, ...] = (
@@ -43,12 +56,53 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("ground", 1769, "index", "reranker"),
     _spec("synthesize", 1769, "model"),
     _spec("respond", 1769, "index", "embedder", "cache", "trace"),
-    _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags"),
-    _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags"),
-    _spec("mcp", 1024, "workflow", "cursor"),
-    _spec("health", 512, "index", "graph"),
+    _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
+    _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
+    _spec("mcp", 1024, "workflow", "cursor", concurrency=20),
+    _spec("documents", 1024, "index", "cursor", concurrency=10, lock="ground"),
+    _spec("health", 512, "index", "graph", concurrency=5),
     _spec("authorize", 512, "tokens"),
-    _spec("record", 512, "graph_writer"),
+    _spec("record", 512, "graph_writer", concurrency=5),
+)
+
+
+type Target = Literal["workflow", "function"]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path and method; `name` is the envelope's route, `function` who serves it.
+
+    `open` needs no credential. `parameters`: of the query string, which become the body.
+    """
+
+    path: str
+    method: str
+    name: str
+    target: Target
+    function: str = ""
+    open: bool = False
+    parameters: tuple[str, ...] = ()
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("/v1/answer", "POST", "answer", "workflow"),
+    Route("/v1/search", "POST", "search", "workflow"),
+    Route("/v1/chat/completions", "POST", "chat", "workflow"),
+    Route("/v1/models", "GET", "models", "workflow"),
+    Route("/v1/traverse", "POST", "traverse", "function", "traverse"),
+    Route("/v1/check", "POST", "check", "function", "check"),
+    Route("/mcp", "POST", "mcp", "function", "mcp"),
+    Route(
+        "/v1/documents",
+        "GET",
+        "documents",
+        "function",
+        "documents",
+        parameters=("namespace", "cursor"),
+    ),
+    Route("/v1/namespaces", "GET", "namespaces", "function", "documents"),
+    Route("/v1/health", "GET", "health", "function", "health", open=True),
 )
 
 

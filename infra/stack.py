@@ -139,7 +139,7 @@ class RunStack(cdk.Stack):
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
         if "mcp" in functions:
             workflow.let_start(functions["mcp"])
-            for name in ("check", "traverse"):
+            for name in ("check", "documents", "traverse"):
                 if name in functions:
                     variable = f"DOCSTOKG_{name.upper()}_FUNCTION_ARN"
                     functions["mcp"].let_invoke(functions[name], variable)

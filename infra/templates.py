@@ -34,9 +34,14 @@ def request_workflow(route: str, target: str, caller_vtl: str) -> str:
     return _fill(_read("request_workflow"), ROUTE=route, TARGET=target, CALLER=caller_vtl)
 
 
-def request_function(route: str, caller_vtl: str) -> str:
-    """The same envelope as the workflow's, as a function's event."""
-    return _fill(_read("request_function"), ROUTE=route, CALLER=caller_vtl)
+def request_function(route: str, caller_vtl: str, parameters: tuple[str, ...] = ()) -> str:
+    """The same envelope as the workflow's, as a function's event.
+
+    `parameters` of the query string become the body, each a text; others are not read.
+    """
+    names = ", ".join(f"'{name}'" for name in parameters)
+    body = _fill(_read("body_parameters"), NAMES=names) if parameters else _read("body_sent")
+    return _fill(_read("request_function"), BODY=body, ROUTE=route, CALLER=caller_vtl)
 
 
 def _response(name: str, route: str = "") -> str:

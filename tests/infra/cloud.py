@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from docstokg_local.asl_engine import Execution, StateMachine
 from infra import templates
 from infra.settings import Environment, environment
-from infra.specs import built
+from infra.specs import ROUTES, built
 from tests.conftest import CORPUS, write_corpus
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
@@ -291,10 +291,14 @@ class Cloud:
         return render_response(templates.response_workflow(), outcome)
 
     def route(self, name: str, body: dict[str, Any], sandbox: Sandbox | None = None) -> Answer:
-        """A route that one function serves, or the sandbox of it that is given."""
-        template = templates.request_function(name, self._caller())
-        event = render_request(template, json.dumps(body), self._context())
-        reply = self.call(name, event) if sandbox is None else sandbox.invoke(event)
+        """A route that one function serves, or the sandbox of it that is given.
+
+        `body`: what is sent, or the parameters of the query string where the route has some.
+        """
+        (route,) = (route for route in ROUTES if route.name == name)
+        template = templates.request_function(name, self._caller(), route.parameters)
+        event = render_request(template, json.dumps(body), self._context(), body)
+        reply = self.call(route.function, event) if sandbox is None else sandbox.invoke(event)
         return render_response(templates.response_function(), reply)
 
     def _caller(self) -> str:

@@ -26,8 +26,11 @@ JAVASCRIPT = {
 
 
 class Input:
-    def __init__(self, body: str) -> None:
-        self.body = body
+    def __init__(self, body: str, querystring: dict[str, str] | None = None) -> None:
+        self.body, self._querystring = body, querystring or {}
+
+    def params(self) -> dict[str, dict[str, str]]:
+        return {"querystring": self._querystring, "path": {}, "header": {}}
 
     def path(self, expression: str) -> Any:
         value = json.loads(self.body)
@@ -69,9 +72,11 @@ class Answer:
         return json.loads(self.body)
 
 
-def render_request(template: str, body: str, context: dict[str, Any]) -> Any:
+def render_request(
+    template: str, body: str, context: dict[str, Any], querystring: dict[str, str] | None = None
+) -> Any:
     """The integration request, parsed: it must be JSON or the service would refuse it."""
-    return json.loads(_merge(template, body, context))
+    return json.loads(_merge(template, body, context, querystring))
 
 
 def render_response(template: str, payload: Any, status: int = 200) -> Answer:
@@ -83,7 +88,9 @@ def render_response(template: str, payload: Any, status: int = 200) -> Answer:
     return Answer(override.get("status", status), headers, body)
 
 
-def _merge(template: str, body: str, context: dict[str, Any]) -> str:
-    names = {"input": Input(body), "util": Util(), "context": context}
+def _merge(
+    template: str, body: str, context: dict[str, Any], querystring: dict[str, str] | None = None
+) -> str:
+    names = {"input": Input(body, querystring), "util": Util(), "context": context}
     text: str = airspeed.Template(template).merge(names)
     return text

@@ -151,6 +151,10 @@ class Documents:
         }
         hits = [_hit(key, source, words) for key, source in visible.items()]
         hits.sort(key=lambda hit: (-hit["_score"], hit["_id"]))
+        if body.get("sort") == [{"doc_id": "asc"}]:
+            (after,) = body["search_after"]
+            hits = [hit for hit in hits if hit["_source"]["doc_id"] > after]
+            hits.sort(key=lambda hit: hit["_source"]["doc_id"])
         size = body.get("size", 10)
         return {
             "took": 1,
@@ -158,6 +162,7 @@ class Documents:
             "_shards": {"failed": 0},
             "hits": {"total": {"value": len(hits)}, "hits": hits[:size]},
             "aggregations": {
+                "names": {"buckets": _buckets(s["namespace"] for s in visible.values())},
                 "spaces": {"buckets": _buckets(s["namespace"] for s in visible.values())},
                 "tokens": {
                     "buckets": _buckets(t for s in visible.values() for t in s.get("tokens", ()))
@@ -167,7 +172,7 @@ class Documents:
 
 
 def _hit(key: str, source: Json, words: set[str]) -> Json:
-    shared = len(words & set(re.findall(r"\w{3,}", source.get("text", "").lower())))
+    shared = len(words & set(re.findall(r"\w{3,}", (source.get("text") or "").lower())))
     fields = {name: [source[name]] for name in ("uuid", "compact") if name in source}
     score = 0.5 + shared / (2.0 * (len(words) + 1))
     return {"_id": key, "_score": score, "_source": source, "fields": fields, "sort": [key]}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from infra.settings import environment
-from infra.specs import FunctionSpec, built
+from infra.specs import ROUTES, FunctionSpec, built
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.iam import ROOT, Call
 
@@ -57,12 +57,11 @@ def _edge(deployed: Deployed) -> Iterator[Right]:
         {"states:StateMachineQualifier": "live"},
     )
     page = "Lambda guide: services-apigateway"
-    routes = {"traverse": "POST/v1/traverse", "check": "POST/v1/check", "mcp": "POST/mcp"}
-    routes["health"] = "GET/v1/health"
-    for name, path in routes.items():
-        alias = f"{deployed.arn(deployed.function(name))}:live"
-        source = {"aws:SourceArn": f"{API}/live/{path}"}
-        yield _one(page, "apigateway.amazonaws.com", "lambda:InvokeFunction", alias, source)
+    for route in ROUTES:
+        if route.target == "function":
+            alias = f"{deployed.arn(deployed.function(route.function))}:live"
+            source = {"aws:SourceArn": f"{API}/live/{route.method}{route.path}"}
+            yield _one(page, "apigateway.amazonaws.com", "lambda:InvokeFunction", alias, source)
     for authorizer in deployed.all("AWS::ApiGateway::Authorizer"):
         alias = f"{deployed.arn(deployed.function('authorize'))}:live"
         source = {"aws:SourceArn": f"{API}/authorizers/{deployed.ref(authorizer)}"}

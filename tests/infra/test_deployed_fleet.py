@@ -86,6 +86,11 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
     assert walk.status == 200, walk.body
     check = cloud.route("check", {"text": "Seizures are a feature of Dravet syndrome."})
     assert check.status == 200, check.body
+    listed = cloud.route("documents", {"namespace": "default"})
+    assert listed.status == 200, listed.body
+    assert listed.json["documents"]
+    spaces = cloud.route("namespaces", {})
+    assert [space["namespace"] for space in spaces.json["namespaces"]] == ["default"]
     for tool, arguments in (
         ("search_documentation", {"query": "seizures"}),
         ("check_grounding", {"text": "Seizures occur."}),

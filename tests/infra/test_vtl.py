@@ -115,6 +115,26 @@ def test_an_open_route_has_no_rights() -> None:
     assert envelope["caller"] == {"sub": "anonymous", "namespaces": [], "groups": []}
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"namespace": "default"},
+        {"namespace": "default", "cursor": "a.b=="},
+        {"namespace": """it's "quoted" \\ $util #set 日本 /""", "unknown": "x"},
+        {"cursor": ""},
+    ],
+)
+def test_parameters_become_the_body_whatever_they_hold(given: dict[str, str]) -> None:
+    template = templates.request_function(
+        "documents", templates.caller("jwt"), ("namespace", "cursor")
+    )
+    envelope = Envelope.model_validate(render_request(template, "", context(READER), given))
+    known = {name: value for name, value in given.items() if value and name != "unknown"}
+    assert json.loads(base64.b64decode(envelope.body_b64)) == known
+    assert envelope.route == "documents"
+
+
 def succeeded(reply: object) -> dict[str, object]:
     return {"status": "SUCCEEDED", "output": json.dumps(reply)}
 

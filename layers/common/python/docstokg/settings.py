@@ -225,6 +225,7 @@ class OperationSettings(Contract):
     environment: str = Field("local", description="dimension of the metrics")
     workflow_arn: str | None = Field(None, description="the state machine; for the MCP function")
     check_function_arn: str | None = Field(None, description="/v1/check; for the MCP function")
+    documents_function_arn: str | None = Field(None, description="/v1/documents; likewise")
     traverse_function_arn: str | None = Field(None, description="/v1/traverse; likewise")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="the least a line must be to be written"

@@ -404,7 +404,7 @@ class Wiring:
     @once
     def documents_function(self) -> RouteFunction | None:
         """Give the function of documents, or None where it is not deployed."""
-        return None
+        return self._route_function(self.settings.documents_function_arn)
 
     @once
     def traverse_function(self) -> RouteFunction | None:

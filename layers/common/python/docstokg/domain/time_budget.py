@@ -76,6 +76,7 @@ NETS: Final[dict[str, Net]] = {
     "synthesize": Net(None, 28),
     "respond": Net(4, 5),
     "check": Net(None, 27),
+    "documents": Net(None, 10),
     "mcp": Net(None, 28),
     "health": Net(None, 6),
     "authorize": Net(None, 5),
