@@ -50,7 +50,8 @@ def test_both_targets_hold_the_locked_versions(bundles: Path, name: str) -> None
         return {path.name for path in (bundles / target / name).glob("*.dist-info")}
 
     assert installed("aarch64") == installed("host")
-    lock = (ROOT / "requirements" / f"{name}.lock").read_text("utf-8")
+    (packages,) = (spec.packages for spec in built() if spec.name == name)
+    lock = (ROOT / "requirements" / f"{packages}.lock").read_text("utf-8")
     pins = {
         f"{pin[1].lower().replace('-', '_')}-{pin[2]}"
         for pin in re.finditer(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)", lock, re.M)
