@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate
+.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate bench-load-kills
 # The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
 # or a remote model.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
@@ -69,6 +69,9 @@ bench-load: ## the server under 1 to 128 clients and with broken stores (STORE=f
 
 soak: ## half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load soak $(STORE) $(QUESTIONS) --minutes $(MINUTES) $(MORE)
+
+bench-load-kills: ## loads killed at random while somebody reads (KILLS=20, REAL=--real)
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load_kills --kills $(or $(KILLS),20) $(REAL)
 
 prune: ## remove versions of ENV that no rollback can want
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)

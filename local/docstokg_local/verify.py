@@ -15,9 +15,9 @@ from docstokg.domain.citations import find_markers
 from docstokg.domain.grounding import statements
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import Span as Place
-from docstokg.errors import LoadError
+from docstokg.errors import DocsToKGError, LoadError
 from docstokg.loading.context import Readers
-from docstokg.loading.readers.documents import read_documents
+from docstokg.loading.readers.documents import Document, read_documents
 from docstokg.loading.reading import rows_of, stage
 from docstokg.loading.records import text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
@@ -27,6 +27,7 @@ from docstokg.ports import DocumentRegister, SearchIndex
 from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
 from docstokg_local.load_stores import readers_of
+from docstokg_local.printing import say
 
 READ_S = 30.0
 
@@ -98,9 +99,23 @@ class StoreSources:
 
 
 class FileSources:
-    """The files that were loaded, read once more by the loader's own readers."""
+    """The files that were loaded, read once more by the loader's own readers.
 
-    def __init__(self, folder: Path, namespace: str, readers: Readers) -> None:
+    Where another version of a converter makes another text of a file today, what counts is the
+    text that was kept when it was loaded, and `notes` say so.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        namespace: str,
+        readers: Readers,
+        store: tuple[SearchIndex, DocumentRegister] | None = None,
+    ) -> None:
+        """`store`: where the files were loaded, for the texts that it keeps."""
+        self.notes: list[str] = []
+        self._kept = None if store is None else StoreSources(*store, namespace)
+        self._differing: set[str] = set()
         self._chunks: dict[str, SourceChunk] = {}
         documents: dict[str, str] = {}
         files = [
@@ -118,6 +133,8 @@ class FileSources:
                     except Rejected:
                         continue
                     documents |= {document.doc_id: document.text for document in read}
+                    if store is not None:
+                        self._compare(read, namespace, store[1])
             for chunk in staging.chunks():
                 self._chunks[chunk_uuid(namespace, chunk.id)] = SourceChunk(
                     chunk_id=chunk.id,
@@ -134,17 +151,44 @@ class FileSources:
         finally:
             staging.close()
 
+    def _compare(
+        self, read: Sequence[Document], namespace: str, register: DocumentRegister
+    ) -> None:
+        made = {document.doc_id: document for document in read if document.converter}
+        for record in register.find(namespace, list(made)) if made else ():
+            today = made[record.doc_id]
+            same = record.sha256 == text_sha256(today.text)
+            # The same converter makes another text only of another file: that is a finding.
+            if not same and record.converter not in ("", today.converter):
+                self._differing.add(record.doc_id)
+                self.notes.append(
+                    f"{record.doc_id}: {today.converter} makes another text of it than "
+                    f"{record.converter} did; its citations are held against the text kept then"
+                )
+
     def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
-        """Give the chunks that are in the files."""
-        return {uuid: self._chunks[uuid] for uuid in uuids if uuid in self._chunks}
+        """Give the chunks that are in the files, or in the texts kept of them."""
+        found = {
+            uuid: self._chunks[uuid]
+            for uuid in uuids
+            if uuid in self._chunks and self._chunks[uuid].doc_id not in self._differing
+        }
+        if self._kept is not None and self._differing:
+            kept = self._kept.read([uuid for uuid in uuids if uuid not in found])
+            found |= {u: chunk for u, chunk in kept.items() if chunk.doc_id in self._differing}
+        return found
 
 
 def verify_response(
-    body: dict[str, object], source: Path | None, wiring: Callable[[], Wiring]
+    body: dict[str, object],
+    source: Path | None,
+    wiring: Callable[[], Wiring],
+    tell: Callable[[str], None] = say,
 ) -> tuple[list[Finding], int]:
     """Compare a RAGResponse with the store, or with the files under `source`.
 
     Gives what is wrong and the number of citations proven; `LoadError` when it is no response.
+    `tell` is given what a reader should know besides.
     """
     try:
         response = RAGResponse.model_validate_json(json.dumps(body))
@@ -155,11 +199,25 @@ def verify_response(
     namespace = response.metadata.namespace
     sources: Sources
     if source is not None:
-        sources = FileSources(source, namespace, readers_of(wiring()))
+        ports = wiring()
+        store = _stored(ports)
+        files = FileSources(source, namespace, readers_of(ports), store)
+        for note in files.notes:
+            tell(note)
+        sources = files
     else:
         ports = wiring()
         sources = StoreSources(ports.search_index(), ports.register(), namespace)
     return check_response(response, sources)
+
+
+def _stored(ports: Wiring) -> tuple[SearchIndex, DocumentRegister] | None:
+    """Give the configured store, where one is: files can be compared without any."""
+    try:
+        ports.search_index().info(READ_S)
+        return ports.search_index(), ports.register()
+    except DocsToKGError:
+        return None
 
 
 def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Finding], int]:

@@ -6,9 +6,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
-from docstokg.contracts.records import ChunkRecord, FactRecord, IndexInfo, Scope, StoredChunk
+from docstokg.contracts.records import (
+    ChunkRecord,
+    DocumentChange,
+    FactRecord,
+    IndexInfo,
+    Scope,
+    StoredChunk,
+)
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.query_terms import indexed_text, option_words
 from docstokg.domain.vectors import quantise, unpack
@@ -62,6 +71,19 @@ class MemoryIndex:
             if chunk.vector is not None and len(chunk.vector) != 4 * (self._info.dimension or 0):
                 raise Misconfigured("a vector of another dimension")
         self._chunks.update({chunk.uuid: (chunk, mark) for chunk, mark in chunks})
+
+    @contextmanager
+    def hold(self, wait_s: float, waiting: Any = None) -> Iterator[None]:
+        yield
+
+    def put_document(self, change: DocumentChange) -> int:
+        self._facts = {
+            key: fact
+            for key, fact in self._facts.items()
+            if fact.evidence_uuid not in {*change.fallen, *change.gone}
+        }
+        self.put(change.chunks)
+        return self.delete(change.namespace, change.gone)
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         self._facts.update({(fact.namespace, fact.id): fact for fact in facts})
@@ -260,7 +282,8 @@ def _compact(chunk: ChunkRecord) -> bytes | None:
 
 
 def _stored(chunk: ChunkRecord) -> StoredChunk:
-    kept = {name: getattr(chunk, name) for name in StoredChunk.model_fields if name != "vector"}
+    names = StoredChunk.model_fields.keys() & ChunkRecord.model_fields.keys() - {"vector"}
+    kept = {name: getattr(chunk, name) for name in names}
     return StoredChunk(**kept, vector=_compact(chunk))
 
 

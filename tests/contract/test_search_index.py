@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
-from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
+from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack, packed, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
@@ -439,6 +439,47 @@ def test_documents_list_their_chunks(store: Store) -> None:
     assert store.writer.doc_uuids("other", "d") == ()
 
 
+def test_a_stored_document_changes_in_one_step(store: Store) -> None:
+    old = [chunk(f"c{n}", f"old {n}", doc_id="d") for n in range(4)]
+    facts = (fact("f1", "old seizure", "c1"), fact("f0", "kept seizure", "c0"))
+    fill(store, *old, facts=facts)
+    new = chunk("c1", "new 1", doc_id="d")
+    store.writer.open_load("run-2", None, None, None)
+    removed = store.writer.put_document(
+        DocumentChange(
+            namespace="ns",
+            doc_id="d",
+            chunks=[(new, "mark")],
+            kept=[uid("c0"), uid("c2")],
+            fallen=[uid("c1")],
+            gone=[uid("c3")],
+            generation="01B",
+        )
+    )
+    store.writer.close_load()
+    assert removed == 1
+    everything = store.index.get([uid(f"c{n}") for n in range(4)], Scope(namespace="ns"), 5)
+    texts = {uuid: found.text for uuid, found in everything.chunks.items()}
+    assert texts == {uid("c0"): "old 0", uid("c1"): "new 1", uid("c2"): "old 2"}
+    assert store.writer.known("ns", [uid("c1"), uid("c3")]) == {uid("c1"): "mark"}
+    query = ChannelQuery(channel="facts", size=10, text="seizure")
+    (facts_found,) = store.index.search([query], Scope(namespace="ns"), PATIENT_S)
+    assert seen(facts_found) == ["f0"]
+
+
+def test_a_document_that_gains_a_chunk_stays_whole(store: Store) -> None:
+    fill(store, chunk("c0", "first", doc_id="d"))
+    for name, generation in (("c1", "01B"), ("c2", "01C")):
+        known = store.writer.doc_uuids("ns", "d")
+        change = DocumentChange("ns", "d", [(chunk(name, name, doc_id="d"), "m")], known, [], [],
+                                generation)  # fmt: skip
+        store.writer.open_load("run", None, None, None)
+        assert store.writer.put_document(change) == 0
+        store.writer.close_load()
+    found = store.index.get([uid(f"c{n}") for n in range(3)], Scope(namespace="ns"), 5)
+    assert len(found.chunks) == 3
+
+
 def test_another_embedding_model_is_refused(store: Store) -> None:
     fill(store, seizure("a"))
     with pytest.raises(Misconfigured, match="model-a"):
@@ -509,7 +550,7 @@ def test_everything_stored_comes_back(store: Store) -> None:
     read = store.index.get([uid("b"), uid("a"), "gone", uid("a")], Scope(namespace="ns"), PATIENT_S)
     stored = read.chunks[uid("a")]
     for name in type(stored).model_fields:
-        if name != "vector":
+        if name not in ("vector", "generation"):
             assert getattr(stored, name) == getattr(full, name), name
     assert stored.vector == quantise(axis(0, 2))
     assert read.chunks[uid("b")].page == 12

@@ -4,7 +4,8 @@ All ports are synchronous and raise the tree of `docstokg.errors`: `Timeout` in 
 `Unavailable` when the other side is not there, `WrongAnswer` when it talks nonsense.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from docstokg.contracts.completion import Completion
@@ -15,6 +16,7 @@ from docstokg.contracts.outline import Outline
 from docstokg.contracts.records import (
     ChunkNode,
     ChunkRecord,
+    DocumentChange,
     DocumentRecord,
     EntityRecord,
     FactRecord,
@@ -69,6 +71,16 @@ class SearchIndex(Protocol):
 class IndexWriter(Protocol):
     """The loading side of a search index: whole chunks or nothing, repeatable."""
 
+    def hold(
+        self, wait_s: float, waiting: Callable[[int], None] | None = None
+    ) -> AbstractContextManager[None]:
+        """Keep every other load and removal out of this index, within and beyond this machine.
+
+        Waits for the one under way and calls `waiting` with the seconds waited since it was last
+        called; `Timeout` after `wait_s`. The lease of a killed holder passes on within 30 s.
+        """
+        ...
+
     def open_load(
         self,
         run_id: str,
@@ -85,6 +97,13 @@ class IndexWriter(Protocol):
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their content fingerprints, replacing by uuid, all or none."""
+        ...
+
+    def put_document(self, change: DocumentChange) -> int:
+        """Change a stored document; count the chunks removed.
+
+        No reader gets old and new text of it in one answer of `SearchIndex.get`.
+        """
         ...
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:

@@ -19,6 +19,7 @@ from docstokg.adapters.opensearch_server import (
 from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.generations import outdated
 from docstokg.domain.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import may_see, required
@@ -126,6 +127,9 @@ class OpenSearchIndex:
                     chunks[found["_id"]] = _stored(found["_id"], shown)
                 else:
                     missing.append(found["_id"])
+        for uuid in sorted(outdated(chunks.values())):
+            del chunks[uuid]
+            missing.append(uuid)
         unanswered = set(wanted) - chunks.keys() - set(missing) - set(failed)
         failed += sorted(unanswered)
         if unanswered:
@@ -464,4 +468,5 @@ def _stored(uuid: str, shown: Json) -> StoredChunk:
         vector=_compact(shown["compact"]),
         run_id=shown["run_id"],
         acl=tuple(shown["acl"]),
+        generation=shown.get("generation", ""),
     )

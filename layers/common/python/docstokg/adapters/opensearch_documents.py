@@ -35,8 +35,7 @@ class OpenSearchRegister:
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id."""
-        if self._call("GET", f"/{self._index}/_mapping") is None:
-            self._call("PUT", f"/{self._index}", {"settings": _SETTINGS, "mappings": _MAPPINGS})
+        ensure_register(self._server, self._index)
         lines: list[str] = []
         for document in documents:
             lines.append(json.dumps({"index": {"_id": _id(document.namespace, document.doc_id)}}))
@@ -143,6 +142,17 @@ class OpenSearchRegister:
             method, path, timeout_s=TIMEOUT_S, body=text, params=params, absent_is_none=True
         )
         return answer or None
+
+
+def ensure_register(server: Server, index: str) -> None:
+    """Make the register's index where it is absent; somebody else may make it at the same time."""
+    path = f"/{index}"
+    if server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
+        return
+    body = json.dumps({"settings": _SETTINGS, "mappings": _MAPPINGS})
+    server.call("PUT", path, timeout_s=TIMEOUT_S, body=body, answered=400)
+    if not server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
+        raise WrongAnswer(f"the index {index!r} could not be made")
 
 
 def _id(namespace: str, doc_id: str) -> str:

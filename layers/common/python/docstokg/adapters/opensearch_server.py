@@ -82,14 +82,18 @@ class Server:
         body: str | None = None,
         params: Mapping[str, str] | None = None,
         absent_is_none: bool = False,
+        answered: int | None = None,
     ) -> Json:
-        """Make one request and give the JSON object; `{}` for a 404 when that is an answer."""
+        """Make one request and give the JSON object; `{}` for a 404 when that is an answer.
+
+        `answered`: another status that is an answer and no error.
+        """
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
         sockets = _CallSockets()
         asked_for: Json = dict(params or {})
-        if absent_is_none:
-            asked_for["ignore"] = 404
+        if absent_is_none or answered is not None:
+            asked_for["ignore"] = 404 if answered is None else answered
         asked: Future[Any] = self._workers.submit(
             self._perform, sockets, method, path, body, asked_for, timeout_s
         )

@@ -5,7 +5,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Unpack
 
 import numpy as np
@@ -21,6 +21,7 @@ from docstokg.adapters.opensearch_layout import (
     template,
     token_of,
 )
+from docstokg.adapters.opensearch_lease import LoadLease
 from docstokg.adapters.opensearch_server import (
     Connection,
     Server,
@@ -28,7 +29,7 @@ from docstokg.adapters.opensearch_server import (
     index_notes,
     schema_checked,
 )
-from docstokg.contracts.records import ChunkRecord, FactRecord
+from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
 from docstokg.domain.identity import namespaced
 from docstokg.domain.query_terms import option_words
 from docstokg.domain.vectors import quantise, unpack
@@ -41,6 +42,8 @@ BULK_BYTES = 4_000_000
 BULK_TRIES = 6
 BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
+REMARKED = 100
+"""Whole chunks read at once to be marked: each has kilobytes of vectors."""
 
 
 class OpenSearchWriter:
@@ -56,7 +59,17 @@ class OpenSearchWriter:
         self._name = name
         self._telemetry = telemetry or Telemetry()
         self._server = Server(**connection)
+        self._lease = LoadLease(self._server, name)
         self._stale = True  # what was put may not be searchable yet
+
+    @contextlib.contextmanager
+    def hold(self, wait_s: float, waiting: Callable[[int], None] | None = None) -> Iterator[None]:
+        """Take the lease in the store; see `LoadLease`."""
+        self._lease.acquire(wait_s, waiting)
+        try:
+            yield
+        finally:
+            self._lease.release()
 
     def open_load(
         self,
@@ -117,6 +130,48 @@ class OpenSearchWriter:
             self._name,
             ((chunk.uuid, _chunk_document(chunk, fingerprint)) for chunk, fingerprint in chunks),
         )
+
+    def put_document(self, change: DocumentChange) -> int:
+        """Change a stored document; every chunk it has afterwards carries one generation.
+
+        One that only gains chunks keeps the generation it has.
+        """
+        silent = [*change.fallen, *change.gone]
+        facts = facts_alias(self._name)
+        for start in range(0, len(silent), PAGE):
+            terms = {"namespace": change.namespace, "evidence_uuid": silent[start : start + PAGE]}
+            self._remove(facts, self._ids(facts, terms, "id"))
+        written = {chunk.uuid for chunk, _ in change.chunks}
+        generation, others = change.generation, [u for u in change.kept if u not in written]
+        if others and not change.gone and not self._any(change.namespace, written):
+            generation, others = self._generation_of(others[0]), []
+        rows = [
+            (chunk.uuid, _chunk_document(chunk, fingerprint, generation))
+            for chunk, fingerprint in change.chunks
+        ]
+        self._bulk(self._name, [*rows, *self._remarked(others, generation)])
+        return self._remove(self._name, change.gone)
+
+    def _any(self, namespace: str, uuids: Collection[str]) -> bool:
+        return bool(self.known(namespace, sorted(uuids)))
+
+    def _generation_of(self, uuid: str) -> str:
+        for document in self._documents([uuid]):
+            return str(json.loads(document["shown"]).get("generation", ""))
+        return ""
+
+    def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
+        """Give chunks as they are stored, under another generation."""
+        for start in range(0, len(uuids), REMARKED):
+            for document in self._documents(uuids[start : start + REMARKED]):
+                shown = {**json.loads(document["shown"]), "generation": generation}
+                marked = {**document, "shown": json.dumps(shown, allow_nan=False)}
+                yield document["uuid"], json.dumps(marked, allow_nan=False)
+
+    def _documents(self, uuids: Sequence[str]) -> list[Json]:
+        answer = self._call("POST", f"/{self._name}/_mget", {"ids": list(uuids)})
+        with schema_checked("_mget"):
+            return [found["_source"] for found in answer["docs"] if found.get("found")]
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         """Write facts in bulk, with the same promise as `put`."""
@@ -199,7 +254,8 @@ class OpenSearchWriter:
         return fresh[0], fresh[1]
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Give the lease and the connections back."""
+        self._lease.release()
         self._server.close()
 
     def _check_layout(self, noted: Json) -> None:
@@ -292,6 +348,7 @@ class OpenSearchWriter:
 
     def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
         """Index (a document) or delete (None) by id; count what was made, replaced or removed."""
+        self._lease.check()
         self._stale = True
         done = 0
         created: list[str] = []
@@ -363,7 +420,7 @@ class OpenSearchWriter:
         )
 
 
-def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
+def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
     """Give a chunk as it is searched and, in one stored field, as it is read.
 
     The server would take a chunk's whole source apart to give a part of it: its vector and its
@@ -400,6 +457,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
         "anchor": chunk.anchor,
         "char_start": chunk.char_start,
         "sentences": chunk.sentences,
+        "generation": generation,
     }
     searched = {
         **both,
@@ -420,6 +478,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str) -> str:
 def _chunk_record(uuid: str, found: Json) -> ChunkRecord:
     shown = json.loads(found["shown"])
     del shown["compact"], shown["facets"]
+    shown.pop("generation", None)  # of a load, not of the chunk
     vector = found.get("vector")
     return ChunkRecord(
         uuid=uuid,

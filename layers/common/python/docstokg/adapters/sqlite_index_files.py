@@ -49,11 +49,15 @@ class LoadLock:
         self._path = path
         self._file: IO[bytes] | None = None
 
-    def acquire(self, timeout_s: float) -> None:
-        """Wait until no other process loads; `Timeout` after `timeout_s`."""
+    def acquire(self, timeout_s: float, waiting: Callable[[int], None] | None = None) -> None:
+        """Wait until no other process loads; `Timeout` after `timeout_s`.
+
+        `waiting` is called every second with the seconds waited since the call before.
+        """
         if self._file is not None:
             return
-        until = time.monotonic() + timeout_s
+        told = time.monotonic()
+        until = told + timeout_s
         folder = sidecar_folder(self._path)
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "load.lock").open("ab")
@@ -65,6 +69,9 @@ class LoadLock:
                     file.close()
                     raise Timeout(f"another load into {self._path} does not end") from taken
                 time.sleep(LOCK_POLL_S)
+                if waiting is not None and time.monotonic() - told >= 1:
+                    told += 1
+                    waiting(1)
             else:
                 self._file = file
                 return

@@ -5,7 +5,7 @@
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from docstokg.adapters.sqlite_index_schema import (
     words_table,
 )
 from docstokg.adapters.sqlite_session import HOW, translated
-from docstokg.contracts.records import ChunkRecord, FactRecord
+from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
 from docstokg.errors import Misconfigured, Unavailable
@@ -51,6 +51,18 @@ class SqliteIndexWriter:
         self._connection: sqlite3.Connection | None = None
         self._token_ids: dict[str, int] = {}
         self._load_lock = LoadLock(self._path)
+        self._held = False
+
+    @contextmanager
+    def hold(self, wait_s: float, waiting: Callable[[int], None] | None = None) -> Iterator[None]:
+        """Lock the index for this process; the system frees it however the process ends."""
+        self._load_lock.acquire(wait_s, waiting)
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            self._load_lock.release()
 
     def open_load(
         self,
@@ -111,6 +123,25 @@ class SqliteIndexWriter:
                 self._remove_chunks(db, [chunk.uuid])
                 self._insert(db, chunk, fingerprint)
             _note_change(db, len(chunks))
+
+    def put_document(self, change: DocumentChange) -> int:
+        """Change a stored document in one transaction."""
+        with self._transaction() as db:
+            dimension = int(_noted(db).get("dimension") or 0)
+            ns = _known_namespace(db, change.namespace)
+            if ns is not None and (silent := [*change.fallen, *change.gone]):
+                _remove_facts(
+                    db,
+                    "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))",
+                    (ns, json.dumps(silent)),
+                )
+            removed = self._remove_chunks(db, change.gone)
+            for chunk, fingerprint in change.chunks:
+                _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
+                self._remove_chunks(db, [chunk.uuid])
+                self._insert(db, chunk, fingerprint)
+            _note_change(db, len(change.chunks) + len(change.gone))
+            return removed
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         """Write facts, replacing by id, all or none; an unchanged fact is left as it is."""
@@ -186,7 +217,8 @@ class SqliteIndexWriter:
             _note(db, "bytes", str(self._path.stat().st_size))
         self._checkpoint()
         remove_other_generations(self._path, keep)
-        self._load_lock.release()
+        if not self._held:
+            self._load_lock.release()
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""

@@ -1,5 +1,6 @@
 """What the stores hold: the loader writes these, the adapters keep them, the steps read them."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from docstokg.contracts.model import Contract
@@ -56,6 +57,23 @@ class ChunkRecord(Contract):
     run_id: str
 
 
+class DocumentChange(NamedTuple):
+    """What a load changes of a document that the index holds already, by uuid.
+
+    `chunks`: new or changed ones with their fingerprints. `kept`: stored ones that stay. `fallen`:
+    stored ones whose statements no longer hold. `gone`: those the document has no more.
+    `generation`: a ULID, later than that of every load before.
+    """
+
+    namespace: str
+    doc_id: str
+    chunks: Sequence[tuple[ChunkRecord, str]]
+    kept: Sequence[str]
+    fallen: Sequence[str]
+    gone: Sequence[str]
+    generation: str
+
+
 class DocumentRecord(Contract):
     """A document as lists show it, and where it came from.
 
@@ -94,7 +112,11 @@ class FactRecord(Contract):
 
 
 class StoredChunk(Contract):
-    """A hydrated chunk; `vector` is int8-quantised (x127), or None without an embedding."""
+    """A hydrated chunk; `vector` is int8-quantised (x127), or None without an embedding.
+
+    `generation`: of the load that last changed its document, where a store needs it to tell old
+    from new; see `domain.generations`.
+    """
 
     uuid: str
     chunk_id: str
@@ -114,6 +136,7 @@ class StoredChunk(Contract):
     sentences: tuple[tuple[int, int], ...] = ()
     vector: bytes | None = None
     run_id: str
+    generation: str = ""
 
 
 class IndexInfo(Contract):

@@ -1,12 +1,12 @@
 """Chunks go into the index with their vectors and into the graph with what they mention."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import batched
+from itertools import groupby
 from typing import NamedTuple
 
-from docstokg.contracts.records import ChunkRecord
+from docstokg.contracts.records import ChunkRecord, DocumentChange
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import Span, sentence_spans
 from docstokg.loading.context import CHUNK_BATCH, Context
@@ -21,7 +21,6 @@ from docstokg.loading.records import (
     fingerprint,
     same_statements,
 )
-from docstokg.loading.removal import remove
 from docstokg.ports import Parts
 
 Fresh = Sequence[tuple[GivenChunk, str]]
@@ -31,27 +30,34 @@ AHEAD = 2
 """Batches that are encoded while one is written."""
 
 
-class _Batch(NamedTuple):
-    """Chunks, the new or changed ones with their fingerprints, uuids whose statements fall."""
+class _Change(NamedTuple):
+    """What happens to a document that is stored already; see `DocumentChange`."""
 
-    chunks: Sequence[GivenChunk]
-    fresh: list[tuple[GivenChunk, str]]
+    kept: list[str]
     fallen: list[str]
+    gone: list[str]
+
+
+class _Batch(NamedTuple):
+    """Chunks, the new or changed ones with their fingerprints, and the documents that change."""
+
+    chunks: list[GivenChunk]
+    fresh: list[tuple[GivenChunk, str]]
+    changes: dict[str, _Change]
 
 
 def write_chunks(context: Context, book: EntityBook, finder: MentionFinder) -> None:
     """Write what is new or changed, encoded; the graph's side is written anew always.
 
-    What a changed chunk invalidates goes before its new fingerprint is stored: the fingerprint is
-    the commit mark an interrupted load is continued by.
+    A stored document changes in one step. What a changed chunk invalidates goes before its new
+    fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
     """
     with (
         context.progress.stage("chunks", context.staging.count("chunk")) as advance,
         ThreadPoolExecutor(1) as ahead,
     ):
         waiting: deque[tuple[_Batch, Future[Records]]] = deque()
-        for chunks in batched(context.staging.chunks(), CHUNK_BATCH, strict=False):
-            batch = _compared(context, chunks)
+        for batch in _batches(context):
             waiting.append((batch, ahead.submit(encoded, context, batch.fresh)))
             if len(waiting) > AHEAD:
                 advance(_write(context, book, finder, *waiting.popleft()))
@@ -59,20 +65,51 @@ def write_chunks(context: Context, book: EntityBook, finder: MentionFinder) -> N
             advance(_write(context, book, finder, *waiting.popleft()))
 
 
-def _compared(context: Context, chunks: Sequence[GivenChunk]) -> _Batch:
-    """Find which chunks the store does not hold as they are now."""
+def _batches(context: Context) -> Iterator[_Batch]:
+    """Put documents together until a batch is full; one that is stored already is not parted."""
+    batch = _Batch([], [], {})
+    for doc_id, parts in groupby(context.staging.documents_chunks(), key=lambda part: part[0]):
+        stored = context.earlier is None or doc_id in context.earlier
+        for chunks in [[c for _, part in parts for c in part]] if stored else (p for _, p in parts):
+            _compare(context, doc_id if stored else None, chunks, batch)
+            if len(batch.chunks) >= CHUNK_BATCH:
+                yield batch
+                batch = _Batch([], [], {})
+    if batch.chunks:
+        yield batch
+
+
+def _compare(
+    context: Context, doc_id: str | None, chunks: Sequence[GivenChunk], batch: _Batch
+) -> None:
+    """Find which chunks the store does not hold as they are now.
+
+    `doc_id`: of a document of which these are all chunks; None for one that is new.
+    """
     dense = context.model if context.dense is not None and context.model else ""
     sparse = context.sparse.model if context.sparse is not None else ""
-    uuids = [chunk_uuid(context.namespace, chunk.id) for chunk in chunks]
-    stored = context.stores.index_writer.known(context.namespace, uuids)
-    batch = _Batch(chunks, [], [])
+    writer, namespace = context.stores.index_writer, context.namespace
+    uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
+    stored = writer.known(namespace, uuids)
+    fresh: list[tuple[GivenChunk, str]] = []
+    fallen: list[str] = []
     for uuid, chunk in zip(uuids, chunks, strict=True):
         mark = fingerprint(chunk, dense, sparse)
         if stored.get(uuid) != mark:
-            batch.fresh.append((chunk, mark))
+            fresh.append((chunk, mark))
             if uuid in stored and not same_statements(stored[uuid], mark):
-                batch.fallen.append(uuid)
-    return batch
+                fallen.append(uuid)
+    batch.chunks.extend(chunks)
+    batch.fresh.extend(fresh)
+    if doc_id is None:
+        return
+    before = set(writer.doc_uuids(namespace, doc_id))
+    whole = context.replace_docs or context.staging.is_whole(doc_id)
+    gone = sorted(before.difference(uuids)) if whole else []
+    if before and (fresh or gone):
+        written = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
+        kept = sorted(before.difference(gone, written))
+        batch.changes[doc_id] = _Change(kept, fallen, gone)
 
 
 def _write(
@@ -83,11 +120,23 @@ def _write(
     encoding: Future[Records],
 ) -> int:
     """Write one batch when it is encoded; count its chunks."""
-    records, report = encoding.result(), context.report
-    if batch.fallen:
-        remove(context.stores, context.namespace, batch.fallen)
-    if records:
-        context.stores.index_writer.put(records)
+    records, report, stores = encoding.result(), context.report, context.stores
+    if new := [row for row in records if row[0].doc_id not in batch.changes]:
+        stores.index_writer.put(new)
+    for doc_id, change in batch.changes.items():
+        if silent := [*change.fallen, *change.gone]:
+            stores.graph_writer.delete(context.namespace, silent)
+        report.removed += stores.index_writer.put_document(
+            DocumentChange(
+                namespace=context.namespace,
+                doc_id=doc_id,
+                chunks=[row for row in records if row[0].doc_id == doc_id],
+                kept=change.kept,
+                fallen=change.fallen,
+                gone=change.gone,
+                generation=context.generation,
+            )
+        )
     _write_nodes(context, book, finder, batch.chunks)
     report.chunks += len(batch.chunks)
     report.written += len(records)

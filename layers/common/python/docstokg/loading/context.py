@@ -1,7 +1,7 @@
 """What every step of a load shares: ports, the staging area, and where it reports to."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -157,7 +157,8 @@ class Context:
     """One load.
 
     `model`, `dimension`: the vector space it writes. `dense`, `sparse`: what encodes here, or None.
-    `replace_docs`: documents are replaced whole.
+    `replace_docs`: documents are replaced whole. `earlier`: the documents the stores may hold
+    already, None when that is not known. `generation`: see `DocumentChange`.
     """
 
     namespace: str
@@ -171,6 +172,8 @@ class Context:
     dense: Embedder | None
     sparse: SparseEncoder | None
     replace_docs: bool = False
+    earlier: Set[str] | None = None
+    generation: str = ""
 
     @property
     def scope(self) -> Scope:

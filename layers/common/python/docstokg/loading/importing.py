@@ -42,7 +42,7 @@ from docstokg.loading.readers.export_lines import (
 from docstokg.loading.readers.lines import LONGEST_LINE, parse_object, reasons
 from docstokg.loading.records import fingerprint, text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
-from docstokg.loading.removal import remove
+from docstokg.loading.removal import alone, remove
 
 LARGEST_MANIFEST = 100_000
 SQUEEZED = 1000
@@ -127,6 +127,14 @@ def load_export(
     With `only`, what the namespace holds and the file does not is removed; without it that is
     a `LoadError`. Running it again, also after it was killed, ends in the same content.
     """
+    shown = progress or Silent()
+    with alone(stores.index_writer, shown):
+        return _loaded(path, namespace, stores, rejects, only, shown)
+
+
+def _loaded(
+    path: Path, namespace: str, stores: Stores, rejects: RejectLog, only: bool, shown: Progress
+) -> LoadReport:
     started = time.monotonic()
     manifest = manifest_of(path)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -146,7 +154,6 @@ def load_export(
     stores.graph_writer.note_recogniser(namespace, "")
     if others:
         report.removed = remove(stores, namespace, others)
-    shown = progress or Silent()
     with zipfile.ZipFile(path) as file:
         for name in PARTS:
             with shown.stage(name, manifest.counts.get(name)) as advance:

@@ -38,7 +38,7 @@ from docstokg.loading.origins import Origins, is_listable, many
 from docstokg.loading.reading import Row, rows_of, stage
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.relinking import News, relink
-from docstokg.loading.removal import remove_documents, remove_stale
+from docstokg.loading.removal import alone, remove_documents, remove_stale
 from docstokg.loading.sources import SourceFile, find_files
 from docstokg.loading.staging import Staging
 from docstokg.ports import SearchIndex
@@ -72,8 +72,24 @@ def load(
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     if options.embed and stores.embedder is None:
         report.warnings.append(NO_EMBEDDER)
-    staging = Staging()
     timed = _Timed(progress or Silent(), report.stages)
+    with alone(stores.index_writer, timed):
+        _load(paths, files, options, stores, rejects, timed, report)
+    report.rejected = rejects.count
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _load(
+    paths: Sequence[Path],
+    files: Sequence[SourceFile],
+    options: LoadOptions,
+    stores: Stores,
+    rejects: RejectLog,
+    timed: "_Timed",
+    report: LoadReport,
+) -> None:
+    staging = Staging()
     try:
         before = _info(stores.search_index)
         origins = Origins(stores.register, options.namespace, options.replace_docs, report.run_id)
@@ -84,9 +100,6 @@ def load(
         _write(context, before.unfinished_load, origins, gone)
     finally:
         staging.close()
-    report.rejected = rejects.count
-    report.seconds = time.monotonic() - started
-    return report
 
 
 class _Timed:
@@ -153,6 +166,11 @@ def _read(
         dense=dense,
         sparse=sparse,
         replace_docs=options.replace_docs,
+        # Of a load that never ended the register knows nothing yet.
+        earlier=None
+        if before.unfinished_load or (before.chunks and not origins.stored)
+        else frozenset(origins.stored),
+        generation=str(ULID()),
     )
 
 

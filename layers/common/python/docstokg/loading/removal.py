@@ -1,11 +1,17 @@
 """What leaves both stores: the graph first, so that a removal cut short can be done again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 from ulid import ULID
 
 from docstokg.domain.identity import chunk_uuid
-from docstokg.loading.context import Context, Stores
+from docstokg.errors import Timeout
+from docstokg.loading.context import Context, Progress, Silent, Stores
+from docstokg.ports import IndexWriter
+
+WAIT_S = 3600.0
+"""How long a load or a removal waits for the one before it."""
 
 
 def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
@@ -42,18 +48,32 @@ def remove_documents(context: Context, doc_ids: Sequence[str]) -> None:
             advance(1)
 
 
+@contextmanager
+def alone(writer: IndexWriter, progress: Progress) -> Iterator[None]:
+    """Keep other loads and removals away; `Timeout` when the one under way does not end."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(writer.hold(0))
+        except Timeout:
+            with progress.stage("waiting for the load under way", None) as waited:
+                held.enter_context(writer.hold(WAIT_S, waited))
+        yield
+
+
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
     """Remove one document's chunks with what only they support; count the chunks."""
-    uuids = stores.index_writer.doc_uuids(namespace, doc_id)
-    count = _delete(stores, namespace, uuids) if uuids else 0
-    stores.register.forget(namespace, [doc_id])
+    with alone(stores.index_writer, Silent()):
+        uuids = stores.index_writer.doc_uuids(namespace, doc_id)
+        count = _delete(stores, namespace, uuids) if uuids else 0
+        stores.register.forget(namespace, [doc_id])
     return count
 
 
 def delete_namespace(stores: Stores, namespace: str) -> int:
     """Remove everything of a namespace; count the chunks."""
-    count = _delete(stores, namespace, None)
-    stores.register.forget(namespace, None)
+    with alone(stores.index_writer, Silent()):
+        count = _delete(stores, namespace, None)
+        stores.register.forget(namespace, None)
     return count
 
 

@@ -194,6 +194,21 @@ class Staging:
                 last = seq
                 yield _chunk(identity, doc_id, payload, embedding)
 
+    def documents_chunks(self) -> Iterator[tuple[str, list[GivenChunk]]]:
+        """Yield (doc_id, some of its chunks in order), all of a document one after another."""
+        firsts = self._db.execute(
+            "SELECT doc_id, min(seq) AS first FROM chunk GROUP BY doc_id ORDER BY first"
+        ).fetchall()
+        for doc_id, _ in firsts:
+            last = 0
+            while rows := self._db.execute(
+                "SELECT seq, id, doc_id, payload, embedding FROM chunk "
+                "WHERE doc_id = ? AND seq > ? ORDER BY seq LIMIT 500",
+                (doc_id, last),
+            ).fetchall():
+                last = rows[-1][0]
+                yield doc_id, [_chunk(*row[1:]) for row in rows]
+
     def chunk(self, chunk_id: str) -> StagedChunk | None:
         """Find one chunk of this load."""
         row = self._db.execute(
@@ -274,6 +289,11 @@ class Staging:
         if every:
             query += " UNION SELECT doc_id FROM chunk"
         return [row[0] for row in self._db.execute(query + " ORDER BY 1")]
+
+    def is_whole(self, doc_id: str) -> bool:
+        """Tell whether a document was read whole: what it does not hold now is gone."""
+        row = self._db.execute("SELECT 1 FROM document WHERE doc_id = ?", (doc_id,)).fetchone()
+        return row is not None
 
     def count(self, table: Literal["chunk", "entity", "relation", "triple", "edge"]) -> int:
         """Count the rows of a table."""

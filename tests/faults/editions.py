@@ -1,0 +1,124 @@
+"""Two editions of the same books, and a reader who notices when both stand in one answer."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from docstokg.contracts.records import Scope
+from docstokg.domain.identity import chunk_uuid
+from docstokg.errors import DocsToKGError
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.asking import ask
+from docstokg_local.workflow import LocalWorkflow
+
+BOOKS = 3
+PARTS = {1: 150, 2: 110}
+"""The second edition is shorter: chunks of the first have to go."""
+
+QUESTION = "Which lamp is lit at the harbour?"
+
+
+def write_editions(folder: Path) -> dict[int, Path]:
+    """Write both; every third part is the same in both, every other names its edition."""
+    found = {}
+    for edition, parts in PARTS.items():
+        found[edition] = folder / f"edition{edition}"
+        found[edition].mkdir(parents=True)
+        for book in range(BOOKS):
+            text = f"---\ndoc_id: book{book}\n---\n# The lamps of book {book}\n\n"
+            for part in range(parts):
+                said = f"edition{edition}" if part % 3 else "any edition"
+                line = f"Lamp {part} of book {book} is lit at the harbour, says {said}. "
+                text += f"## Part {part}\n\n{line * 12}\n\n"
+            (found[edition] / f"book{book}.md").write_text(text, encoding="utf-8")
+    return found
+
+
+class Reader:
+    """Reads whole books, and asks questions, while somebody loads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._wiring = Wiring(settings, Telemetry(level="ERROR"))
+        self._index = self._wiring.search_index()
+        self._workflow = LocalWorkflow(self._wiring)
+        self._books = {
+            book: [chunk_uuid("default", f"book{book}#{n}") for n in range(3 * PARTS[1])]
+            for book in range(BOOKS)
+        }
+        self.reads = self.answers = self.failed = 0
+        self.editions: set[str] = set()
+        self.mixed: list[str] = []
+        self._stop = threading.Event()
+
+    def read(self) -> None:
+        """Read every book once."""
+        for book, uuids in self._books.items():
+            try:
+                found = self._index.get(uuids, Scope(namespace="default"), 5.0).chunks
+            except DocsToKGError:
+                self.failed += 1
+                continue
+            self.reads += 1
+            self._look(f"book {book}", [chunk.text for chunk in found.values()])
+
+    def ask(self) -> None:
+        """Ask for as many passages as there may be, with their whole texts."""
+        budget = {"max_chunks": 100, "timeout_s": 10}
+        request = {"query": QUESTION, "top_k": 100, "verbosity": "full", "budget": budget}
+        outcome = ask(self._workflow, request)
+        if outcome.status != 200:
+            self.failed += 1
+            return
+        self.answers += 1
+        texts: dict[str, list[str]] = {}
+        for citation in outcome.body["citations"]:
+            said = texts.setdefault(citation["doc_id"], [])
+            said += [citation["snippet"], citation.get("full_text") or ""]
+        for doc_id, said in texts.items():
+            self._look(f"answer on {doc_id}", said)
+
+    def _look(self, where: str, texts: list[str]) -> None:
+        seen = {name for name in ("edition1", "edition2") for text in texts if name in text}
+        self.editions |= seen
+        if len(seen) > 1:
+            self.mixed.append(where)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read and ask in a thread of its own meanwhile."""
+        self._stop.clear()
+        thread = threading.Thread(target=self._loop, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join(60)
+
+    def _loop(self) -> None:
+        turn = 0
+        while not self._stop.wait(0.01):
+            self.read()
+            turn += 1
+            if turn % 10 == 0:
+                self.ask()
+
+    def close(self) -> None:
+        """Give the stores back."""
+        self._wiring.close()
+
+    def report(self) -> str:
+        """Say what was seen, as JSON."""
+        return json.dumps(
+            {
+                "reads": self.reads,
+                "answers": self.answers,
+                "failed": self.failed,
+                "editions": sorted(self.editions),
+                "mixed": len(self.mixed),
+            }
+        )

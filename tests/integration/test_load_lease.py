@@ -1,0 +1,87 @@
+"""One load at a time into a real index, whichever machine it comes from."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from docstokg.adapters import opensearch_lease
+from docstokg.adapters.opensearch_lease import LoadLease
+from docstokg.adapters.opensearch_server import Server
+from docstokg.errors import Timeout, Unavailable
+from docstokg_local.services import Which
+from tests.contract.real import remove_indices
+from tests.services import SERVICES, server
+
+pytestmark = [*SERVICES]
+HOLDS = """
+import sys, time
+from docstokg.adapters.opensearch_lease import LoadLease
+from docstokg.adapters.opensearch_server import Server
+LoadLease(Server(url=sys.argv[1]), sys.argv[2]).acquire(30)
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[tuple[str, str]]:
+    url, name = server(Which.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
+    yield url, name
+    remove_indices(url, name)
+
+
+@pytest.fixture
+def leases(place: tuple[str, str]) -> Iterator[tuple[LoadLease, LoadLease]]:
+    servers = [Server(url=place[0]) for _ in range(2)]
+    made = LoadLease(servers[0], place[1]), LoadLease(servers[1], place[1])
+    yield made
+    for lease, one in zip(made, servers, strict=True):
+        lease.release()
+        one.close()
+
+
+def test_a_second_loader_waits_until_the_first_is_done(leases) -> None:
+    first, second = leases
+    first.acquire(0)
+    waited: list[int] = []
+    with pytest.raises(Timeout, match="another load"):
+        second.acquire(2, waited.append)
+    assert sum(waited) >= 1
+    first.check()
+    first.release()
+    second.acquire(0)
+    second.check()
+
+
+def test_a_killed_holder_of_this_machine_is_waited_for_no_longer(place, leases) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDS, *place], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait()
+    holder.stdout.close()
+    begun = time.monotonic()
+    leases[0].acquire(20)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch) -> None:
+    """Of another machine's process nobody here knows whether it lives: its lease runs out."""
+    first, second = leases
+    monkeypatch.setattr(opensearch_lease, "_process", lambda pid: "")
+    monkeypatch.setattr(opensearch_lease, "RENEW_S", 600.0)
+    monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
+    first.acquire(0)
+    begun = time.monotonic()
+    second.acquire(30)
+    assert time.monotonic() - begun >= 3
+    monkeypatch.setattr(opensearch_lease, "CALL_S", 5.0)
+    with pytest.raises(Unavailable, match="run it again"):
+        first.check()
+    second.check()
