@@ -104,10 +104,12 @@ def real_stores(folder: Path | None, namespace: str) -> Iterator[Real]:
         parent.mkdir(parents=True, exist_ok=True)
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=parent, prefix="load-")))
         home.chmod(0o755)  # OpenSearch runs as an account of its own
-        given = {
-            which: services.start(which, home / which, cache=CACHE, port=services.free_port())
-            for which in (Which.OPENSEARCH, Which.NEO4J)
-        }
+        given: dict[Which, Endpoint] = {}
+        for which in Which:
+            stack.callback(services.stop, which, home / which, kill=True)
+            given[which] = services.start(
+                which, home / which, cache=CACHE, port=services.free_port()
+            )
         real = Real(home, given)
         stack.callback(real.close)
         if folder is not None:

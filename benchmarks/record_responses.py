@@ -404,7 +404,7 @@ def run(case: Case, store: Path, models: dict[str, object]) -> dict[str, Any]:
 def _until_written(log: list[str]) -> None:
     """Wait for what the consumer in the background says: it waits for its store, three times."""
     ends = time.monotonic() + 45
-    while time.monotonic() < ends and not any('"trace' in line for line in log):
+    while time.monotonic() < ends and not any('"traces_not_written"' in line for line in log):
         time.sleep(0.2)
 
 

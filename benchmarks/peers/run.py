@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.load_stores import CACHE
 from docstokg_local import services
-from docstokg_local.services import Which
+from docstokg_local.services import Endpoint, Which
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -140,15 +140,29 @@ def on_servers(
     peer: str, name: str, folder: Path, triples: bool, home: Path, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Run a peer on servers that hold nothing of another's graph."""
-    for which in Which:
-        services.stop(which, home / which, kill=True)
-        shutil.rmtree(home / which, ignore_errors=True)
-    given = {
-        which: services.start(which, home / which, cache=CACHE, port=services.free_port())
-        for which in Which
-    }
+    try:
+        given = {
+            which: services.start(which, home / which, cache=CACHE, port=services.free_port())
+            for which in Which
+        }
+        return run(peer, task_of(name, folder, triples, given, options), options.folder)
+    finally:
+        for which in Which:
+            services.stop(which, home / which, kill=True)
+            shutil.rmtree(home / which, ignore_errors=True)
+
+
+def task_of(
+    name: str,
+    folder: Path,
+    triples: bool,
+    given: dict[Which, Endpoint],
+    options: argparse.Namespace,
+) -> dict[str, Any]:
+    """Write what `common.main` reads."""
     index, graph = given[Which.OPENSEARCH], given[Which.NEO4J]
-    task = {
+    pids = {} if options.no_hang else {str(which): at.pid for which, at in given.items()}
+    return {
         "name": name,
         "folder": str(folder),
         "triples": triples,
@@ -160,15 +174,8 @@ def on_servers(
             "graph_user": graph.user,
             "graph_password": graph.password,
         },
-        "pids": {}
-        if options.no_hang
-        else {str(which): endpoint.pid for which, endpoint in given.items()},
+        "pids": pids,
     }
-    try:
-        return run(peer, task, options.folder)
-    finally:
-        for which in Which:
-            services.stop(which, home / which, kill=True)
 
 
 if __name__ == "__main__":
