@@ -115,6 +115,8 @@ def main() -> None:
         Path(home).chmod(0o755)  # OpenSearch runs as an account of its own
         for name in options.sets:
             folder = options.data / name
+            if not (folder / "passages.jsonl").is_file():
+                parser.error(f"{folder} holds no passages.jsonl; name the data with --data")
             kinds = (False, True) if (folder / "triples.jsonl").exists() else (False,)
             for triples in kinds:
                 for peer in options.peers:
