@@ -1,0 +1,203 @@
+"""Forty files that mean harm, each in a load of its own: what was said, how long, how much memory.
+
+`python -m benchmarks.hostile_files [--report FILE]`
+
+Every file lies in a folder with one good one, is loaded by the command line, and must end as one
+named reject (or harmless text), with the good file loaded. Seconds are of processor, memory is the
+largest of any process of the load.
+"""
+
+# ruff: noqa: E501, PLW0108 - a case is a line; its content is made when its turn has come
+
+import argparse
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+DEEP = 20_000
+BIG = 30_000_000
+BILLION = "".join(
+    f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' if n else '<!ENTITY l0 "lol">' for n in range(10)
+)
+FILE_ENTITY = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A file, and what is wrong with it."""
+
+    name: str
+    what: str
+    content: Callable[[], bytes]
+
+
+def _docx(document: str, zeros: int = 0, climbs: bool = False) -> Callable[[], bytes]:
+    """Make a package with this main part, and one that is large or climbs out."""
+
+    def made() -> bytes:
+        import docx
+
+        out = io.BytesIO()
+        docx.Document().save(out)
+        target = io.BytesIO()
+        with (
+            zipfile.ZipFile(out) as good,
+            zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bad,
+        ):
+            for name in good.namelist():
+                raw = good.read(name)
+                bad.writestr(name, document.encode() if name == "word/document.xml" else raw)
+            if zeros:
+                bad.writestr("word/media/zeros", b"\0" * zeros)
+            if climbs:
+                bad.writestr("../../etc/passwd", b"x")
+        return target.getvalue()
+
+    return made
+
+
+def _pdf(objects: list[bytes], trailer: bytes = b"<</Size 9/Root 1 0 R>>") -> bytes:
+    out, places = bytearray(b"%PDF-1.7\n"), []
+    for number, body in enumerate(objects, 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    return bytes(out + b"trailer\n" + trailer + b"\nstartxref\n%d\n%%%%EOF" % start)
+
+
+def _stream(raw: bytes, times: int = 1) -> bytes:
+    for _ in range(times):
+        raw = zlib.compress(raw, 9)
+    filters = b"[" + b"/FlateDecode " * times + b"]"
+    return b"<</Length %d/Filter %s>>\nstream\n%s\nendstream" % (len(raw), filters, raw)
+
+
+PAGES = b"<</Type/Pages/Kids[3 0 R]/Count 1>>"
+PAGE = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>"
+CATALOG = b"<</Type/Catalog/Pages 2 0 R>>"
+ACTION = b"<</Type/Catalog/Pages 2 0 R/OpenAction<</S/URI/URI(http://192.0.2.1/)>>>>"
+WORD = '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>'
+NOTEBOOK = '{"nbformat": 4, "cells": %s}'
+
+CASES = (
+    Case("a.json", "lists 20,000 deep", lambda: b"[" * DEEP + b"]" * DEEP),
+    Case("b.json", "objects 20,000 deep", lambda: b'{"a":' * DEEP + b"1" + b"}" * DEEP),
+    Case("c.json", "a number of 10 million digits", lambda: b'{"a": ' + b"9" * 10_000_000 + b"}"),
+    Case("d.json", "NaN and Infinity", lambda: b'{"text": "a", "metadata": {"x": NaN, "y": Infinity}}'),
+    Case("e.json", "a lone surrogate in the text", lambda: b'{"text": "a \\ud800 b"}'),
+    Case("f.json", "a doc_id that climbs out", lambda: b'{"doc_id": "../../etc/passwd", "text": "Hello there."}'),
+    Case("g.json", "a doc_id of 100,000 letters", lambda: json.dumps({"doc_id": "x" * 100_000, "text": "Hello."}).encode()),
+    Case("h.json", "three documents of one id with three texts", lambda: json.dumps([{"doc_id": "x", "text": f"Text {n}."} for n in range(3)]).encode()),
+    Case("i.ipynb", "a cell whose source is a number", lambda: (NOTEBOOK % '[{"cell_type": "markdown", "source": 7}]').encode()),
+    Case("j.ipynb", "cells 20,000 deep", lambda: (NOTEBOOK % ("[" * DEEP + "]" * DEEP)).encode()),
+    Case("k.md", "quotes 20,000 deep", lambda: b">" * DEEP + b" a\n"),
+    Case("l.md", "lists 2,000 deep", lambda: "\n".join(" " * 2 * n + "- a" for n in range(2000)).encode()),
+    Case("m.md", "100,000 open brackets", lambda: b"[" * 100_000),
+    Case("n.md", "100,000 stars and underscores", lambda: b"*_" * 50_000 + b"a"),
+    Case("o.md", "front matter that multiplies aliases", lambda: b"---\na: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(8)).encode() + b"---\nText.\n"),
+    Case("p.md", "front matter that makes a Python object", lambda: b"---\na: !!python/object/apply:os.system [\"touch /tmp/owned\"]\n---\nText.\n"),
+    Case("q.md", "a line of 30 MB without a space", lambda: b"a" * BIG),
+    Case("r.md", "NUL in the middle", lambda: b"Hello\0there.\n"),
+    Case("s.txt", "random bytes", lambda: bytes((n * n * 31 + n) % 256 for n in range(200_000))),
+    Case("t.txt", "20 MB of combining accents", lambda: ("a" + "\u0301\u0323" * 5_000_000).encode()),
+    Case("u.txt", "a million headings", lambda: b"A\n=\n\n" * 1_000_000),
+    Case("v.rst", "a file inserted", lambda: b"A\n=\n\n.. include:: /etc/passwd\n\nText after it.\n"),
+    Case("w.rst", "a table read from a file and from a URL", lambda: b".. csv-table::\n   :file: /etc/passwd\n\n.. csv-table::\n   :url: http://192.0.2.1/\n"),
+    Case("x.rst", "raw HTML from a file", lambda: b".. raw:: html\n   :file: /etc/passwd\n\nText after it.\n"),
+    Case("y.rst", "a substitution of itself", lambda: b".. |a| replace:: |b| |b|\n.. |b| replace:: |a| |a|\n\n|a|\n"),
+    Case("z.rst", "sections of 3,000 levels", lambda: b"".join(b"%c%d\n%c%c%c%c%c%c\n\n" % (65, n, *(bytes([33 + n % 14]) * 6)) for n in range(3000))),
+    Case("aa.html", "tags 20,000 deep", lambda: b"<div>" * DEEP + b"a"),
+    Case("ab.html", "script and style only", lambda: b"<script>alert(1)</script><style>a{}</style>"),
+    Case("ac.html", "an external entity", lambda: f"{FILE_ENTITY}<main><p>&x; stays text.</p></main>".encode()),
+    Case("ad.html", "a table of a million cells", lambda: b"<table>" + (b"<tr>" + b"<td>a" * 1000) * 1000),
+    Case("ae.docx", "no zip at all", lambda: b"PK\x03\x04 not really"),
+    Case("af.docx", "a billion laughs", _docx(f"<!DOCTYPE d [{BILLION}]>{WORD}<w:p><w:r><w:t>&l9;</w:t></w:r></w:p></w:body></w:document>")),
+    Case("ag.docx", "an external entity", _docx(f"{FILE_ENTITY}{WORD}<w:p><w:r><w:t>&x;</w:t></w:r></w:p></w:body></w:document>")),
+    Case("ah.docx", "2 GB of zeros in one part", _docx(f"{WORD}</w:body></w:document>", zeros=2_000_000_000)),
+    Case("ai.docx", "a part named ../../etc/passwd", _docx(f"{WORD}<w:p><w:r><w:t>Harmless text.</w:t></w:r></w:p></w:body></w:document>", climbs=True)),
+    Case("aj.pdf", "pages that hold each other", lambda: _pdf([CATALOG, b"<</Type/Pages/Kids[2 0 R]/Count 1>>"])),
+    Case("ak.pdf", "a stream of 500 MB, packed twice", lambda: _pdf([CATALOG, PAGES, PAGE, _stream(b"(a) Tj " * 70_000_000, 2)])),
+    Case("al.pdf", "an action on opening that calls a host", lambda: _pdf([ACTION, PAGES, PAGE, _stream(b"BT (x) Tj ET")])),
+    Case("am.pdf", "a table of places that lies", lambda: b"%PDF-1.7\nxref\n0 99999999\nstartxref\n9\n%%EOF"),
+    Case("an.csv", "a row of a million columns", lambda: b"a," * 1_000_000 + b"\n" + b"1," * 1_000_000),
+)  # fmt: skip
+
+
+def measure(case: Case) -> dict[str, str]:
+    """Load one case beside a good file."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "folder"
+        folder.mkdir()
+        # Made elsewhere: a child's largest memory is told as at least its parent's.
+        subprocess.run(
+            [sys.executable, "-m", "benchmarks.hostile_files", "--make", str(folder), case.name],
+            check=True,
+        )
+        size = (folder / case.name).stat().st_size
+        (folder / "good.md").write_text("# Good\n\nThis file is fine.\n")
+        rejects = Path(temporary) / "rejects.jsonl"
+        command = [
+            sys.executable, "-m", "docstokg_local.cli", "load", str(folder), "--no-embed",
+            "--index", f"sqlite:///{temporary}/store.sqlite", "--rejects", str(rejects),
+        ]  # fmt: skip
+        environment = os.environ | {"DOCSTOKG_NAMES": "rule", "DOCSTOKG_CACHE_DIR": temporary}
+        with (Path(temporary) / "said").open("w+b") as said:
+            process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            said.seek(0)
+            text = said.read().decode("utf-8", "replace")
+        rows = [json.loads(line) for line in rejects.read_text("utf-8").splitlines()]
+        loaded = re.search(r"^([\d,]+) chunks", text, re.M)
+        reasons = "; ".join(dict.fromkeys(row["reason"] for row in rows))
+        return {
+            "file": f"`{case.name}` {size / 1e6:.2f} MB",
+            "what": case.what,
+            "said": reasons
+            or f"loaded: {loaded[1] if loaded else '?'} chunks with the good file's",
+            "exit": str(process.returncode),
+            "seconds": f"{usage.ru_utime + usage.ru_stime:.1f}",
+            "peak": f"{usage.ru_maxrss / 1024:.0f}",
+        }
+
+
+def main() -> None:
+    """Measure all cases, or those named; write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.make is not None:
+        for case in CASES:
+            if case.name in chosen.names:
+                (chosen.make / case.name).write_bytes(case.content())
+        return
+    lines = [
+        "| file | what it is | what was said | exit | processor s | peak MB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for case in CASES:
+        if chosen.names and case.name not in chosen.names:
+            continue
+        row = {key: value.replace("|", "\\|")[:300] for key, value in measure(case).items()}
+        lines.append(f"| {' | '.join(row.values())} |")
+        print(lines[-1], flush=True)
+    if chosen.report is not None:
+        head = "# Forty hostile files\n\n`python -m benchmarks.hostile_files`, each beside a good file.\n\n"
+        chosen.report.write_text(head + "\n".join(lines) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
