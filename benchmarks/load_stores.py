@@ -45,7 +45,7 @@ class Real:
                 f"{name}_USER": endpoint.user,
                 f"{name}_PASSWORD": endpoint.password,
             }
-        return found
+        return {name: value for name, value in found.items() if value}  # OpenSearch has no user
 
     def through_proxies(self) -> dict[str, str]:
         """Give the same, by way of the proxies."""
