@@ -28,8 +28,8 @@ REPORT = Path(__file__).with_name("load_kills.md")
 HEAD = """# Loads killed at random while somebody reads
 
 `make bench-load-kills`. Two loaders at once load two editions of
-three books of 110 and 150 parts; some of their loads are killed at a random moment. A reader reads
-whole books (one hydration each) and asks for as many passages as there may be. *Mixed*: both
+three books, of 150 and 110 parts; some loads are killed at a random moment. A reader reads whole
+books (one hydration each) and asks for as many passages as there may be. *Mixed*: both
 editions of one book in one read or answer. *Same*: both stores hold in the end what a clean load of
 the second edition leaves.
 

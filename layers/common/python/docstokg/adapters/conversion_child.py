@@ -182,4 +182,5 @@ def _rows(blocks: Iterable[Block], depth: int) -> list[list[Any]]:
 
 
 if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    with contextlib.suppress(BrokenPipeError):  # who asked was killed
+        serve(sys.stdin.buffer, sys.stdout.buffer)
