@@ -136,7 +136,7 @@ def _checked(
         comparison.know(run.plan.query, grounded.query_vector)
         checked = check_answer(
             synthesis.answer,
-            grounded.blocks,
+            grounded.blocks[: synthesis.given],
             citations=grounded.citations,
             query=run.plan.query,
             compare=comparison,

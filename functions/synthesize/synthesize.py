@@ -47,14 +47,16 @@ def synthesize(
         if time_s is None:
             continue
         ask = partial(_completed, language_model, run, blocks, model, time_s)
-        completion = run.attempt(
+        answered = run.attempt(
             "language_model", ask, lambda error: _reason(error, failures), model=model
         )
-        if completion is not None:
+        if answered is not None:
+            completion, given = answered
             return Synthesis(
                 outcome="answered",
                 answer=completion.text,
                 model=completion.model,
+                given=given,
                 tokens_in=completion.tokens_in,
                 tokens_out=completion.tokens_out,
                 cost_usd=completion.cost_usd,
@@ -116,8 +118,11 @@ def _completed(
     blocks: Sequence[Block],
     name: str,
     timeout_s: float,
-) -> Completion:
-    """Ask one model, with as many passages as its own context and the caller's budget hold."""
+) -> tuple[Completion, int]:
+    """Ask one model, with as many passages as its own context and the caller's budget hold.
+
+    Its words, and how many of the passages it was given.
+    """
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None
     model = language_model()
@@ -138,7 +143,7 @@ def _completed(
     )
     if not completion.text.strip():
         raise WrongAnswer(f"model {name} answered nothing")
-    return completion
+    return completion, len(prompt.given(blocks, room))
 
 
 def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:

@@ -203,15 +203,19 @@ def test_unknown_models_are_what_the_operator_says(server: Providers) -> None:
 
 
 def test_a_small_context_holds_fewer_passages(small_store, client_for, server: Providers) -> None:
-    def prompted(*table: str) -> str:
+    def prompted(*table: str) -> tuple[str, int]:
         server.asked.clear()
         client = client_for(small_store, **configured(server), models=("small",), model_table=table)
-        asked(client, "small")
+        body = asked(client, "small")
         content: str = server.asked[0][2]["messages"][1]["content"]
-        return content
+        return content, body["grounding"]["total_citations"]
 
-    assert prompted("small=128000").count("PASSAGE 2") == 2
-    assert prompted("small=620").count("PASSAGE 2") == 0
+    content, given = prompted("small=128000")
+    assert content.count("PASSAGE 2") == 2
+    assert given == content.count("] Source: ")
+    content, given = prompted("small=620")
+    assert content.count("PASSAGE 2") == 0
+    assert given == 1, "a marker of a passage the model never saw is none"
 
 
 def asked(client: Any, model: str, timeout_s: float = 20) -> dict[str, Any]:
