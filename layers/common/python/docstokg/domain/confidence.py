@@ -12,10 +12,6 @@ _FILE: Final = "confidence_table.json"
 CEILING_WITH_INVALID_CITATIONS: Final = 0.5
 CEILING_WITH_UNSUPPORTED: Final = 0.45
 FLOOR_WHEN_SUPPORTED: Final = 0.51
-FLOOR_FROM: Final = 0.25
-"""Below it a supported answer keeps its value: passages and words are so far from the question that
-what is truly quoted does not answer it (docs/decisions/answers-extractive.md)."""
-
 WITHOUT_CITATIONS: Final = 0.5
 _HIGH: Final = 0.8
 _MEDIUM: Final = 0.5
@@ -43,17 +39,13 @@ def confidence(
     return round(min(1.0, max(0.0, value)), 6)
 
 
-def bounded(
-    value: float, verdicts: Sequence[Verdict], *, invalid: bool, compared: bool = True
-) -> float:
+def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool) -> float:
     """Hold a confidence within what the checks allow.
 
-    At least 0.51 when every factual sentence is cited and supported, unless the answer was
-    `compared` with the question by meaning and is worth less than 0.25; upper limits win: 0.45
+    At least 0.51 when every factual sentence is cited and supported; upper limits win: 0.45
     with any unsupported sentence, 0.5 where a marker named what was not given.
     """
-    near = value >= FLOOR_FROM or not compared
-    if near and verdicts and all(verdict == "supported" for verdict in verdicts):
+    if verdicts and all(verdict == "supported" for verdict in verdicts):
         value = max(value, FLOOR_WHEN_SUPPORTED)
     if "unsupported" in verdicts:
         value = min(value, CEILING_WITH_UNSUPPORTED)

@@ -97,7 +97,6 @@ def check_answer(
             _confidence(cited, given, citations, similarity),
             [verdict.verdict for verdict in judged],
             invalid=bool(checked.invalid),
-            compared=similarity is not None,
         )
     warnings += _marker_doubts(checked.invalid, cited)
     return CheckedAnswer(
