@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from docstokg.contracts.records import Scope
@@ -255,6 +255,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=150, deadline=None)
+@example("0[1]\n```.\n[0]", "drop")
 @given(st.one_of(st.text(max_size=120), st.lists(PIECES, max_size=25).map("".join)),
        st.sampled_from(["attribute", "drop", "report"]))  # fmt: skip
 def test_any_model_output_whatever(answer: str, repair: str) -> None:

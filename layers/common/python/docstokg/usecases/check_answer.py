@@ -403,7 +403,8 @@ def _repaired(
     ]
     if not bad:
         return text, judged, False
-    kept = grounding.without(text, bad)
+    # A dropped code fence makes brackets of its code into markers.
+    kept = _without_orphans(grounding.without(text, bad), given).text
     return kept, _judged(kept, given, compare), True
 
 
