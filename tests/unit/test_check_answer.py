@@ -255,6 +255,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=150, deadline=None)
+@example(f"Seizures are events in the brain[2]```\n{notices.ABSTENTION}\n[9]: x [1]```\n", "drop")
 @example("0[1]\n```.\n[0]", "drop")
 @given(st.one_of(st.text(max_size=120), st.lists(PIECES, max_size=25).map("".join)),
        st.sampled_from(["attribute", "drop", "report"]))  # fmt: skip

@@ -30,6 +30,8 @@ _MOST_COMPARED = 40
 _MOST_CHOSEN = 3
 _CLEARLY = 0.1
 _NEARLY = 0.15
+_MOST_REPAIRS = 4
+"""Rounds of dropping sentences, of which one is enough for text that holds no code."""
 
 
 class CheckedAnswer(Contract):
@@ -77,7 +79,7 @@ def check_answer(
     if repair == "attribute":
         text, judged = _attributed(text, judged, given, compare)
     if repair == "drop":
-        text, judged, dropped = _repaired(text, judged, given, compare)
+        text, judged, dropped = _repaired(text, judged, given, compare, facts)
         if dropped:
             warnings.append(notices.UNSUPPORTED_DROPPED)
         if not text.strip():
@@ -394,18 +396,22 @@ def _repaired(
     judged: tuple[SentenceVerdict, ...],
     given: Mapping[int, Block],
     compare: Comparison | None,
+    facts: Sequence[Fact],
 ) -> tuple[str, tuple[SentenceVerdict, ...], bool]:
     """Drop unsupported sentences and judge what is left, whose places have moved."""
-    bad = [
-        sentences.Span(verdict.start, verdict.end)
-        for verdict in judged
-        if verdict.verdict == "unsupported"
-    ]
-    if not bad:
-        return text, judged, False
-    # A dropped code fence makes brackets of its code into markers.
-    kept = _without_orphans(grounding.without(text, bad), given).text
-    return kept, _judged(kept, given, compare), True
+    whole = text
+    for _ in range(_MOST_REPAIRS):
+        bad = [
+            sentences.Span(verdict.start, verdict.end)
+            for verdict in judged
+            if verdict.verdict == "unsupported"
+        ]
+        if not bad:
+            return text, judged, text != whole
+        # With a code fence dropped, what was code is read: it may be a sentence or a marker.
+        text = _without_orphans(grounding.without(text, bad), given).text
+        judged = _by_facts(text, _judged(text, given, compare), facts)
+    return "", (), True
 
 
 def _confidence(
