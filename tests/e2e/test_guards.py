@@ -21,7 +21,7 @@ def served(small_store: Path, cache_dir: Path):
     def make(host: str, **more) -> TestClient:
         url = f"sqlite:///{small_store}"
         settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **more)
-        client = TestClient(application(settings), base_url=f"http://{host}")
+        client = TestClient(application(settings, "127.0.0.1"), base_url=f"http://{host}")
         opened.append(client.__enter__())
         return client
 
