@@ -13,6 +13,7 @@ from docstokg.domain.linking import Match
 from docstokg.domain.pagerank import Vector
 from docstokg.domain.slice_graph import (
     FACTS,
+    LED_ON,
     SEEDING_CHUNKS,
     WEIGHTS,
     SliceGraph,
@@ -258,13 +259,15 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
 def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """Order all chunks by the walk, or, where it would be guessing, leave retrieval's order.
 
-    It would where no fact was matched, nobody gave seeds, and the question names nothing that is
-    listed or that a chunk is about, nor any chunk what another is about.
+    It would where no fact was matched, nobody gave seeds, the question names nothing that is
+    listed or that a chunk is about, and hardly any opened chunk mentions what another is about.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = ranked_chunks(ranking.graph, ranking.scores, fused)
     named = any(leads(ranking.graph, entity) for entity in ranking.named)
-    if named or ranking.given or stated(retrieval) or ranking.graph.leads_from_chunk_to_chunk:
+    opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
+    linked = ranking.graph.led_on(opened) >= LED_ON
+    if named or ranking.given or stated(retrieval) or linked:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]

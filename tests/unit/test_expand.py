@@ -231,6 +231,24 @@ def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
     assert names(run(graph, "bridge", pool))[:2] == ["x", "d"]
 
 
+@pytest.mark.parametrize(("links", "moves"), [(0, False), (2, False), (3, True)])
+def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> None:
+    """Three of the twenty chunks that were opened must mention what another is about."""
+    from docstokg.contracts.records import MentionRecord
+    from tests.contract.test_knowledge_graph import chunk, entity
+
+    uuids = [number(f"c{i}") for i in range(20)]
+    graph = MemoryGraph()
+    graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(20)])
+    graph.put_entities([entity("X:1", "a title", listed=False)])
+    title = {uuids[19]: [MentionRecord(uuid=uuids[19], entity="X:1", about=True)]}
+    said = [MentionRecord(uuid=u, entity="X:1", start=0, end=4) for u in uuids[:links]]
+    graph.put_mentions("default", title | {mention.uuid: [mention] for mention in said})
+    pool = tuple(Candidate(uuid=u, score=1 - i / 100) for i, u in enumerate(uuids))
+    order = run(graph, "nothing known", Retrieval(selected=tuple(uuids), pool=pool)).ranking
+    assert ([item.uuid for item in order] != uuids) == moves
+
+
 def crowded() -> MemoryGraph:
     """Make a clinic where the best chunk of the pool is about something else than is asked."""
     from docstokg.contracts.records import MentionRecord

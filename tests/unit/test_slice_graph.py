@@ -100,11 +100,12 @@ def test_what_no_walk_reaches_stands_in_the_order_of_retrieval() -> None:
     found = SliceGraph(GraphSlice(), ("x", "y", "z"))
     scores = walk(found, restart(found, {}, [], {"z": 1.0}))
     assert ranked_chunks(found, scores, {"x": 0.1, "y": 0.5, "z": 0.2}) == ["z", "y", "x"]
-    assert not part.leads_from_chunk_to_chunk
+    assert part.led_on(["c"]) == part.led_on(["unknown"]) == part.led_on([]) == 0
 
 
-def test_only_what_another_chunk_mentions_leads_from_chunk_to_chunk() -> None:
+def test_a_chunk_leads_on_by_mentioning_what_another_is_about() -> None:
     headline = graph([("c", "a", True), ("d", "b", False)], {"a": (1, 1)})
     title = graph([("c", "a", True), ("d", "a", False)], {"a": (2, 1)})
-    assert not headline.leads_from_chunk_to_chunk
-    assert title.leads_from_chunk_to_chunk
+    assert headline.led_on(["c", "d"]) == 0
+    assert title.led_on(["c", "d"]) == 0.5
+    assert title.led_on(["d"]) == 1

@@ -1,7 +1,7 @@
 """A fetched slice as one undirected graph of chunks and entities, and where its walk restarts."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -24,6 +24,10 @@ FACTS = 10
 
 SEEDING_CHUNKS = 20
 """Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little."""
+
+LED_ON = 0.15
+"""Share of the opened chunks, three of twenty, that must mention what another chunk is about for
+their links alone to change the order: fewer are chance, as among abstracts that stand alone."""
 
 COLLECTION = 10_000
 """Chunks that rarity is taken of, whatever the store holds: 200 to a billion rank alike."""
@@ -97,16 +101,18 @@ class SliceGraph:
         heads = max(1, self.entities[entity].heads)
         return max(1.0, self.weights.about / math.sqrt(heads))
 
-    @property
-    def leads_from_chunk_to_chunk(self) -> bool:
-        """Tell whether any chunk is about an entity that a chunk mentions which is not about it."""
+    def led_on(self, uuids: Collection[str]) -> float:
+        """Give the share of these chunks that mention what another chunk is about, 0 of none."""
         known = self.entities
-        return any(
-            mention.about and known[entity].mentions > known[entity].heads
-            for found in self.mentions.values()
-            for entity, mention in found.items()
-            if entity in known
+        leading = sum(
+            any(
+                known[entity].heads > 0 and not mention.about
+                for entity, mention in self.mentions.get(uuid, {}).items()
+                if entity in known
+            )
+            for uuid in uuids
         )
+        return leading / max(1, len(uuids))
 
     def rarity(self, entity: str) -> float:
         """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
