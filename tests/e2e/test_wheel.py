@@ -155,7 +155,10 @@ def test_without_the_model_files_words_and_graph_answer(shell: Run) -> None:
 def test_a_missing_extra_is_named_in_one_line(
     shell: Run, command: str, settings: dict[str, str], line: str
 ) -> None:
-    (Path(shell("pwd").stdout.strip()) / "paper.docx").write_bytes(b"PK")
+    home = Path(shell("pwd").stdout.strip())
+    (home / "paper.docx").write_bytes(b"PK")
+    (home / "tea.md").write_text("# Tea\n\nGreen tea is steeped at 80 degrees.\n")
+    assert shell("docstokg", "load", "tea.md").returncode == 0
     done = shell("docstokg", *shlex.split(command), **settings)
     said = (done.stdout + done.stderr).splitlines()
     assert len([one for one in said if line in one]) == 1, said

@@ -19,6 +19,7 @@ from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
     QuotaExceeded,
+    Refused,
     Timeout,
     Unavailable,
     WrongAnswer,
@@ -58,7 +59,7 @@ def test_vectors_come_back_in_order_and_of_unit_length(server: ModelServer, prov
 FAILURES = [
     ("refuse_429", QuotaExceeded),
     ("error_500", Unavailable),
-    ("unauthorized", Unavailable),
+    ("unauthorized", Refused),
     ("break_off", Unavailable),
     ("not_json", WrongAnswer),
     ("hang", Timeout),

@@ -77,6 +77,10 @@ class Documents:
         given: Json = json.loads(body) if body and last != "_bulk" else {}
         if scope[1:] == ["_doc"]:
             return self._document(method, name, last, given)
+        if scope[1:] == ["_create"]:
+            if last in self._documents.get(name, {}):
+                return 409, {"status": 409, "error": {"type": "version_conflict_engine_exception"}}
+            return self._document(method, name, last, given)
         match method, last:
             case "PUT", "_mapping":
                 kept = self._mappings[name]
@@ -113,7 +117,7 @@ class Documents:
             result = "deleted" if held.pop(key, None) is not None else "not_found"
         else:
             held[key] = given
-        return 200, {"_id": key, "result": result}
+        return 200, {"_id": key, "result": result, "_seq_no": 0, "_primary_term": 1}
 
     def _write(self, name: str, body: str) -> list[Json]:
         lines = iter(body.splitlines())
