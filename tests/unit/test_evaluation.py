@@ -87,7 +87,7 @@ def test_wrong_questions_are_told_by_line(tmp_path, line: str):
 def test_a_report_holds_no_secret_and_no_address():
     from docstokg.settings import Settings
 
-    settings = Settings(index_password="hidden", index_url="https://user@inward", fusion="rrf")
+    settings = Settings(index_password="hidden", index_url="https://user@host", fusion="rrf")
     shown = shown_settings(settings)
     assert shown["fusion"] == "rrf"
-    assert "hidden" not in str(shown) and "inward" not in str(shown)
+    assert "hidden" not in str(shown) and "host" not in str(shown)
