@@ -102,6 +102,7 @@ def test_kills_leave_no_duplicate_and_no_orphan(
                 assert processes.load(place.settings, folder) == 0
             for _ in range(KILLS_EACH if attempt else 0):
                 status = processes.load(place.settings, new, chance.uniform(0, seconds))
+                assert os.WIFSIGNALED(status) or status == 0, "a load after a kill failed"
                 killed += os.WIFSIGNALED(status)
             begun = time.monotonic()
             assert processes.load(place.settings, new) == 0

@@ -27,6 +27,7 @@ from docstokg.errors import DocsToKGError, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
 CANCELLED = "task_cancelled_exception"  # what `cancel_after_time_interval` ends a search with
+ABSENT = "index_not_found_exception"
 MAX_CLAUSES = 400  # the server allows 1,024 in all; the exact sub-field doubles the words
 MAX_TOKENS = 900
 EXACT_BOOST = 0.1
@@ -193,8 +194,12 @@ class OpenSearchIndex:
         left = max(0.001, until - time.monotonic())
         answer = self._post("/_msearch", body, left)
         with schema_checked("_msearch"):
-            chunks, facts = (child["hits"]["total"]["value"] for child in answer["responses"])
-            buckets = answer["responses"][0]["aggregations"]["spaces"]["buckets"]
+            of_chunks, of_facts = answer["responses"]
+            chunks = of_chunks["hits"]["total"]["value"]
+            # A load that was killed early may have left chunks alone; the next one mends it.
+            absent = ABSENT in _kinds(of_facts.get("error"))
+            facts = 0 if absent else of_facts["hits"]["total"]["value"]
+            buckets = of_chunks["aggregations"]["spaces"]["buckets"]
             namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
         info = IndexInfo(
             embedding_model=noted.get("embedding_model"),

@@ -42,6 +42,7 @@ BULK_BYTES = 4_000_000
 BULK_TRIES = 6
 BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
+SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 REMARKED = 100
 """Whole chunks read at once to be marked: each has kilobytes of vectors."""
 
@@ -67,6 +68,7 @@ class OpenSearchWriter:
         """Take the lease in the store; see `LoadLease`."""
         self._lease.acquire(wait_s, waiting)
         try:
+            self._await_shards()
             yield
         finally:
             self._lease.release()
@@ -79,16 +81,16 @@ class OpenSearchWriter:
         sparse_model: str | None,
     ) -> None:
         """Make the indices when absent, note the load and the vector space; see the port."""
-        noted = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
-        if noted is None:
-            noted = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
-            if embedding_model and dimension:
-                noted |= {"embedding_model": embedding_model, "dimension": dimension}
-            noted["sparse_model"] = sparse_model
-            for kind, alias in self._aliases():
-                self._create(index_name(self._name, kind, 1), kind, noted, alias)
+        first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
+        if embedding_model and dimension:
+            first |= {"embedding_model": embedding_model, "dimension": dimension}
+        first["sparse_model"] = sparse_model
+        # Facts before chunks: who finds the chunks' notes finds both, whenever a load was killed.
+        for kind, alias in reversed(self._aliases()):
+            noted = self._ensured(kind, alias, first)
+            self._check_layout(noted)
+        if noted == first:
             return
-        self._check_layout(noted)
         stored = noted.get("embedding_model")
         space = (stored, noted.get("dimension"))
         if embedding_model and stored and (embedding_model, dimension) != space:
@@ -278,7 +280,47 @@ class OpenSearchWriter:
         text = None if body is None else json.dumps(body)
         return self._server.call(method, path, timeout_s=LOAD_TIMEOUT_S, body=text, params=params)
 
-    def _create(self, index: str, kind: str, noted: Json, alias: str | None) -> None:
+    def _ensured(self, kind: str, alias: str, first: Json) -> Json:
+        """Give an index's notes; make it with `first` where it is absent.
+
+        The server may still be making what a load asked for that was killed since.
+        """
+        noted = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        if noted is not None:
+            return noted
+        answer = self._create(index_name(self._name, kind, 1), kind, first, alias)
+        noted = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        if noted is None:
+            error: Json = answer.get("error", {})
+            raise WrongAnswer(f"the index {alias!r} could not be made ({error_text(error)})")
+        return noted
+
+    def _await_shards(self) -> None:
+        """Wait until what exists can be read: the server may just be making or moving it."""
+        until = time.monotonic() + SHARDS_S
+        for _, alias in self._aliases():
+            while not self._is_readable(alias, time.monotonic() >= until):
+                time.sleep(SHARDS_POLL_S)
+
+    def _is_readable(self, alias: str, last: bool) -> bool:
+        try:
+            answer = self._server.call(
+                "POST",
+                f"/{alias}/_search",
+                timeout_s=SHARDS_S,
+                body='{"size": 0}',
+                absent_is_none=True,
+            )
+            if answer.get("_shards", {}).get("failed"):
+                raise Unavailable(f"only a part of index {alias!r} can be read")
+        except Unavailable:
+            if last:
+                raise
+            return False
+        return True
+
+    def _create(self, index: str, kind: str, noted: Json, alias: str | None) -> Json:
+        """Make an index; with an alias, that it is there already is an answer with `error`."""
         chosen = template()[kind]
         mappings = {**chosen["mappings"], "_meta": noted}
         if kind == "chunks" and (dimension := noted.get("dimension")):
@@ -287,7 +329,13 @@ class OpenSearchWriter:
         body = {"settings": chosen["settings"], "mappings": mappings}
         if alias:
             body["aliases"] = {alias: {}}
-        self._call("PUT", f"/{index}", body)
+        return self._server.call(
+            "PUT",
+            f"/{index}",
+            timeout_s=LOAD_TIMEOUT_S,
+            body=json.dumps(body),
+            answered=400 if alias else None,
+        )
 
     def _note(self, noted: Json) -> None:
         self._call("PUT", f"/{self._name}/_mapping", {"_meta": noted})

@@ -1,0 +1,108 @@
+"""A load that was killed while its indices were made is followed by one that mends them."""
+
+import json
+import secrets
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from docstokg.adapters.opensearch import OpenSearchIndex
+from docstokg.adapters.opensearch_writer import OpenSearchWriter
+from docstokg_local.services import Which
+from tests.contract.real import ask, remove_indices
+from tests.contract.test_search_index import fact, seizure
+from tests.services import SERVICES, server
+
+pytestmark = [*SERVICES]
+SPACE = ("model-a", 8, "sparse-a")
+
+
+@pytest.fixture
+def place() -> Iterator[tuple[str, str]]:
+    url, name = server(Which.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
+    yield url, name
+    remove_indices(url, name)
+
+
+def load(url: str, name: str) -> tuple[int, int]:
+    """Load as the pipeline does and count what can be read."""
+    index, writer = (
+        OpenSearchIndex(url=url, name=name, info_ttl_s=0),
+        OpenSearchWriter(url=url, name=name),
+    )
+    try:
+        with writer.hold(30):
+            writer.open_load("run-2", *SPACE)
+            writer.put([(seizure("a"), "print")])
+            writer.put_facts([fact("f", "seizure", "a")])
+            writer.close_load()
+        info = index.info(30)
+        return info.chunks, info.facts
+    finally:
+        index.close()
+        writer.close()
+
+
+@pytest.mark.parametrize("lost", ["chunks", "facts"])
+def test_one_of_both_indices_is_made_when_the_other_is_there(
+    place: tuple[str, str], lost: str
+) -> None:
+    url, name = place
+    index, writer = OpenSearchIndex(url=url, name=name), OpenSearchWriter(url=url, name=name)
+    try:
+        writer.open_load("run-1", *SPACE)
+        mapping = json.loads(ask(url, "GET", f"/{name}-{lost}-*/_mapping"))
+        (made,) = mapping
+        ask(url, "DELETE", f"/{made}")
+        if lost == "facts":
+            info = index.info(30)
+            assert (info.chunks, info.facts, info.unfinished_load) == (0, 0, True)
+    finally:
+        index.close()
+        writer.close()
+    assert load(url, name) == (1, 1)
+    again = json.loads(ask(url, "GET", f"/{name}-{lost}-*/_mapping"))
+    assert again[made]["mappings"]["properties"] == mapping[made]["mappings"]["properties"]
+
+
+def test_an_index_that_is_being_made_is_no_error(place: tuple[str, str]) -> None:
+    """The server goes on making what a killed load asked for."""
+    url, name = place
+    writers = [OpenSearchWriter(url=url, name=name) for _ in range(6)]
+    together = threading.Barrier(len(writers))
+
+    def open_load(writer: OpenSearchWriter) -> None:
+        together.wait()
+        writer.open_load("run-1", *SPACE)
+
+    try:
+        with ThreadPoolExecutor(len(writers)) as threads:
+            list(threads.map(open_load, writers))
+    finally:
+        for writer in writers:
+            writer.close()
+    assert load(url, name) == (1, 1)
+
+
+def test_a_load_waits_for_shards_that_are_not_there_yet(place: tuple[str, str]) -> None:
+    url, name = place
+    assert load(url, name) == (1, 1)
+    (chunks,) = json.loads(ask(url, "GET", f"/{name}/_alias"))
+
+    rule = f"/{chunks}/_settings", "index.routing.allocation.require._name"
+    ask(url, "POST", f"/{chunks}/_close")
+    ask(url, "PUT", rule[0], {rule[1]: "nowhere"})
+    ask(url, "POST", f"/{chunks}/_open?wait_for_active_shards=0")
+    later = threading.Timer(1.5, ask, [url, "PUT", rule[0], {rule[1]: None}])
+    later.start()
+    try:
+        writer = OpenSearchWriter(url=url, name=name)
+        try:
+            with writer.hold(30):
+                assert len(writer.known("ns", [seizure("a").uuid])) == 1
+        finally:
+            writer.close()
+    finally:
+        later.join()
