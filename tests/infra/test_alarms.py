@@ -1,0 +1,116 @@
+"""What would be watched once deployed: alarms, dead letters, silence, the dashboard's metrics."""
+
+import json
+import re
+
+import pytest
+
+from infra.settings import environment
+from infra.specs import built
+from tests.infra.conftest import Template
+
+# The first test waits for what all of them share: a synthesis, or wheels for two machines.
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+
+def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) -> None:
+    alarms = template.all("AWS::CloudWatch::Alarm")
+    topic = next(iter(template.all("AWS::SNS::Topic")))
+    for alarm in alarms.values():
+        assert alarm["AlarmActions"] == [{"Ref": topic}]
+        assert alarm["AlarmDescription"]
+    names = {alarm["AlarmName"] for alarm in alarms.values()}
+    ends = [
+        *("api5xx", "api-latency", "workflow-failed", "workflow-timed-out", "workflow-throttled"),
+        *("degraded", "circuit-open", "plans-rejected", "model-cost", "api-throttled"),
+        *("index-red", "index-storage", "index-key", "traces-old", "throttles-circuit"),
+    ]
+    for end in ends:
+        assert any(name.endswith(end) for name in names), end
+    for spec in built():
+        for kind in ("errors", "throttles", "slow"):
+            assert any(name.endswith(f"-{kind}-{spec.name}") for name in names), spec.name
+    assert template.all("AWS::Budgets::Budget")
+
+
+def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(
+    template: Template,
+) -> None:
+    queues = template.all("AWS::SQS::Queue")
+    redriven = {
+        name: queue["RedrivePolicy"] for name, queue in queues.items() if "RedrivePolicy" in queue
+    }
+    ((traces, policy),) = redriven.items()
+    dead = policy["deadLetterTargetArn"]["Fn::GetAtt"][0]
+    assert policy["maxReceiveCount"] == 3
+    mapping = template.one("AWS::Lambda::EventSourceMapping")
+    assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == traces
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert queues[traces]["VisibilityTimeout"] >= 6 * template.function("record")["Timeout"]
+    (cleaning,) = (
+        schedule["Target"]
+        for schedule in template.all("AWS::Scheduler::Schedule").values()
+        if "DeadLetterConfig" in schedule["Target"]
+    )
+    missed = cleaning["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
+    assert {dead, missed} == set(queues) - {traces}
+    watched = set()
+    for alarm in template.all("AWS::CloudWatch::Alarm").values():
+        for dimension in alarm.get("Dimensions", []):
+            if dimension["Name"] == "QueueName" and "Visible" in alarm["MetricName"]:
+                watched.add(dimension["Value"]["Fn::GetAtt"][0])
+                assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (
+                    0,
+                    "GreaterThanThreshold",
+                )
+    assert watched == {dead, missed}
+
+
+def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -> None:
+    """The question is one the functions answer: as they read it, not as it is written."""
+    import base64
+
+    from docstokg.contracts.envelope import Envelope
+    from docstokg.settings import Settings
+    from functions.validate.validate import Rules, validate
+
+    asking = [
+        schedule["Target"]
+        for schedule in template.all("AWS::Scheduler::Schedule").values()
+        if "sfn:startExecution" in str(schedule["Target"]["Arn"])
+    ]
+    alarms = template.all("AWS::CloudWatch::Alarm").values()
+    unanswered = [alarm for alarm in alarms if alarm["AlarmName"].endswith("-unanswered")]
+    assert len(asking) == len(unanswered) == (environment(template.name).canary is not None)
+    for target, alarm in zip(asking, unanswered, strict=True):
+        text = "".join(part for part in target["Input"]["Fn::Join"][1] if isinstance(part, str))
+        given = json.loads(json.loads(text)["Input"])
+        validated = validate(
+            Envelope.model_validate(given),
+            rules=Rules.from_settings(Settings()),
+            started_at="",
+            now_ms=0,
+        )
+        assert validated.plan is not None, validated.reply
+        assert json.loads(base64.b64decode(given["body_b64"]))["query"] == validated.plan.query
+        assert (alarm["TreatMissingData"], alarm["ComparisonOperator"]) == (
+            "breaching",
+            "LessThanThreshold",
+        )
+
+
+def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Template) -> None:
+    from docstokg.observability import METRICS
+
+    board = json.dumps(template.one("AWS::CloudWatch::Dashboard")["DashboardBody"])
+    shown = set(re.findall(r'"DocsToKG\\",\\"(\w+)', board))
+    shown |= set(re.findall(r"DocsToKG\W+(\w+)", board))
+    assert shown - {"environment"} <= set(METRICS)
+    assert len(shown) >= 15
+    for alarm in template.all("AWS::CloudWatch::Alarm").values():
+        used = [alarm] + [
+            m["MetricStat"]["Metric"] for m in alarm.get("Metrics", []) if "MetricStat" in m
+        ]
+        for metric in used:
+            if metric.get("Namespace") == "DocsToKG":
+                assert metric["MetricName"] in METRICS
