@@ -15,9 +15,9 @@ from docstokg.contracts.records import EntityRecord, RelationRecord, Scope
 from docstokg.errors import PlanRejected, WrongAnswer
 from docstokg.observability import Telemetry
 from docstokg_local.services import Which
-from tests.contract.real import neo4j_store
+from tests.contract.real import neo4j_sides, neo4j_store
 from tests.integration.admit_plans import admitted
-from tests.services import SERVICES, server
+from tests.services import SERVICES, own_home, server, start_own
 
 pytestmark = [*SERVICES]
 EXAMPLES: dict[str, object] = {"x": "a", "k": 1, "y": 2}
@@ -103,6 +103,43 @@ def test_a_bad_query_is_refused(graph: Neo4jGraph, name: str) -> None:
 @pytest.mark.parametrize("template", cypher.READS, ids=lambda template: template.name)
 def test_every_query_of_ours_is_admitted(graph: Neo4jGraph, template: Template) -> None:
     assert verdict_of(graph, template).reasons == ()
+
+
+DENSE = """
+CALL () { UNWIND range(1, 2) AS i
+  CREATE (e:Entity {key: i, id: 'e', folded: 'n/e', open_mentions: 1000, closed_mentions: 0})
+  RETURN collect(e) AS es }
+CALL (es) { UNWIND range(1, 40) AS i WITH es[0] AS a, es[1] AS b
+  CREATE (a)-[:RELATED_TO {type: 'is_a'}]->(b), (b)-[:RELATED_TO {type: 'is_a'}]->(a) }
+CALL (es) { UNWIND range(1, 50) AS i CREATE (c:Chunk {uuid: toString(i), namespace: 'n'})
+  WITH c, i, es UNWIND range(1, 20) AS j WITH c, i, es[j % 2] AS e
+  CREATE (c)-[:MENTIONS {entity: e.key, degree: 20, chunk: i}]->(e) }
+"""
+
+
+def test_no_count_of_entities_leads_to_a_scan() -> None:
+    # Indexes that were sampled while they were empty, then few entities with many edges: for
+    # either the planner has read every key or label instead of following what it holds.
+    with own_home(Which.NEO4J) as home:
+        graph, writer = neo4j_sides(start_own(Which.NEO4J, home))
+        try:
+            writer.close_load()
+            chain = (
+                "UNWIND range(1, 300) AS i CREATE (:Entity {key: i, folded: 'x' + i}) WITH i "
+                "MATCH (a:Entity {key: i}), (b:Entity {key: i - 1}) CREATE (a)-[:RELATED_TO]->(b)"
+            )
+            steps = (
+                (chain,),
+                ("MATCH (e:Entity) DETACH DELETE e", DENSE, "CALL db.resampleOutdatedIndexes()"),
+            )
+            for step in steps:
+                for text in (*step, "CALL db.clearQueryCaches()"):
+                    writer._server.write(text, {}, 60)
+                refused = [v for t in cypher.READS if (v := verdict_of(graph, t)).reasons]
+                assert refused == []
+        finally:
+            graph.close()
+            writer.close()
 
 
 def test_the_committed_list_is_what_was_explained() -> None:

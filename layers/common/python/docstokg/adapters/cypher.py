@@ -233,14 +233,15 @@ _LINKED = f"""CALL (starts) {{
 WITH *, [e IN neighbours WHERE NOT e IN starts AND NOT e.key IN $p.known] AS linked"""
 
 # What the opened chunks mention, by the same sum over the root of how many chunks mention it, and
-# which entities are kept: two thirds of the nodes (domain.neighbourhood.choose_entities).
+# which entities are kept: two thirds of the nodes (domain.neighbourhood.choose_entities). The label
+# comes last: few entities with many mentions are otherwise read whole.
 _MENTIONED = f"""CALL (opened, starts) {{
   UNWIND range(0, size(opened) - 1) AS i
   WITH opened[i] AS c, i, starts
-  MATCH (c)-[:MENTIONS]->(e:Entity)
+  MATCH (c)-[:MENTIONS]->(e)
   WHERE (e.open_mentions + e.closed_mentions >= {LEAST_MENTIONS} OR {_HEADS} > 0) AND {_TYPED}
     AND NOT e.key IN $p.known AND NOT e IN starts
-  WITH e, sum({UNIT} / ({SMOOTHING} + i)) AS weight
+  WITH e, sum({UNIT} / ({SMOOTHING} + i)) AS weight WHERE e:Entity
   WITH e, weight / sqrt(e.open_mentions + e.closed_mentions) AS weight ORDER BY weight DESC, e.key
   RETURN collect(e) AS mentioned
 }}
@@ -287,6 +288,9 @@ WITH *, starts + extra AS kept,
 
 # Every edge among what is kept, and to what is known. Filtering the edges here and not in the
 # adapter halves the time: the driver decodes a value in 1.4 us.
+# A key at the other end is named before it is compared (`met`): the planner then has to follow
+# the relations of an entity it holds. Compared in the MATCH, some counts of entities make it read
+# the whole index of keys instead, which the guard refuses.
 _EDGES = f"""CALL (kept) {{
   UNWIND kept AS e
   WITH e WHERE {_KNOWN}
@@ -305,11 +309,13 @@ CALL (chunks, ends) {{
 CALL (entities, ends, old) {{
   CALL (entities, ends, old) {{
     UNWIND entities AS s
-    MATCH (s)-[r:RELATED_TO]->(t:Entity) WHERE t.key IN ends AND {_STATED}
+    MATCH (s)-[r:RELATED_TO]->(t) WITH s, r, t, t.key AS met
+    WHERE met IN ends AND t:Entity AND {_STATED}
     RETURN s, r, t LIMIT $p.max_relations
   UNION ALL
     UNWIND CASE WHEN size(old) > 0 THEN entities ELSE [] END AS t
-    MATCH (s:Entity)-[r:RELATED_TO]->(t) WHERE s.key IN old AND {_STATED}
+    MATCH (s)-[r:RELATED_TO]->(t) WITH s, r, t, s.key AS met
+    WHERE met IN old AND s:Entity AND {_STATED}
     RETURN s, r, t LIMIT $p.max_relations
   }}
   RETURN collect([s.key, r.type, t.key, r.weight, r.evidence_uuid, r.evidence_chunk_id,
