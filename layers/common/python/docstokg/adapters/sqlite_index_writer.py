@@ -31,7 +31,7 @@ from docstokg.adapters.sqlite_index_schema import (
     searched_words,
     words_table,
 )
-from docstokg.adapters.sqlite_session import HOW, translated
+from docstokg.adapters.sqlite_session import HOW, Closing, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
@@ -290,7 +290,11 @@ class SqliteIndexWriter:
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
             connection = sqlite3.connect(
-                self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+                self._path,
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+                factory=Closing,
             )
             try:
                 connection.row_factory = sqlite3.Row
