@@ -28,6 +28,7 @@ def server_for(models, small_store, cache_dir) -> Iterator[Callable[..., str]]:
         wiring = Wiring(settings, Telemetry(sink, lambda line: None), models)
         held = socket.socket()
         held.bind(("127.0.0.1", 0))
+        held.listen()  # a request that comes before the server runs waits for it
         config = uvicorn.Config(
             application(settings, wiring, sink), log_level="error", access_log=False
         )
