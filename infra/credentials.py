@@ -57,6 +57,9 @@ class Secrets(Construct):
             "graph_writer": self._secret(
                 "GraphWriter", '{"graph_user": "trace"}', "graph_password"
             ),
+            "graph_loader": self._secret(
+                "GraphLoader", '{"graph_user": "loader"}', "graph_password"
+            ),
             "cursor": self._secret("Cursor", "{}", "cursor_key"),
         }
         for vendor, (_, field) in VENDORS.items():

@@ -23,6 +23,7 @@ from infra.encryption import DataKey
 from infra.firewall import Firewall
 from infra.flags import Flags
 from infra.functions import Functions
+from infra.intake import Intake
 from infra.network import Network
 from infra.observability import Alerts, Observability
 from infra.pruning import Pruning
@@ -82,11 +83,14 @@ class DataStack(cdk.Stack):
         )
         self.storage = Storage(self, "Storage", key=self.key, retain=retain)
         self.search.loader.add_statements(self.storage.handing_over())
+        self.intake = Intake(self, "Intake", key=self.key, retain=retain)
         cdk.CfnOutput(self, "IndexUrl", value=self.search.url)
         cdk.CfnOutput(self, "IndexName", value=environment.index_name)
         cdk.CfnOutput(self, "LoaderPolicy", value=self.search.loader.managed_policy_arn)
         cdk.CfnOutput(self, "SnapshotBucket", value=self.storage.bucket.bucket_name)
         cdk.CfnOutput(self, "SnapshotRole", value=self.storage.snapshots.role_arn)
+        cdk.CfnOutput(self, "DocumentBucket", value=self.intake.bucket.bucket_name)
+        cdk.CfnOutput(self, "SourcesPolicy", value=self.intake.sources.managed_policy_arn)
         cdk.CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
         for name, secret in self.secrets.by_name.items():
             cdk.CfnOutput(self, f"Secret{name.title().replace('_', '')}", value=secret.secret_arn)

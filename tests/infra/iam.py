@@ -27,6 +27,7 @@ KEYS = (
     "aws:SourceArn",
     "kms:EncryptionContext:aws:logs:arn",
     "kms:ViaService",
+    "s3:prefix",
     "states:StateMachineQualifier",
 )
 

@@ -215,7 +215,7 @@ def _data(deployed: Deployed) -> Iterator[Right]:
         for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
             yield _one(page, "es.amazonaws.com", action, stream, OURS)
     (snapshots,) = (n for n in deployed.all("AWS::IAM::Role") if "Snapshots" in n)
-    role, bucket = deployed.arn(snapshots), deployed.arn(deployed.only("AWS::S3::Bucket"))
+    role, bucket = deployed.arn(snapshots), deployed.arn(bucket_of(deployed, "Storage"))
     page = "OpenSearch Service guide: managedomains-snapshots, prerequisites"
     yield _one(page, "es.amazonaws.com", "sts:AssumeRole", role, OURS)
     yield _one(page, role, "s3:ListBucket", bucket)
@@ -224,6 +224,12 @@ def _data(deployed: Deployed) -> Iterator[Right]:
     page = "S3 guide: UsingKMSEncryption, permissions"
     for action in ("kms:Decrypt", "kms:GenerateDataKey"):
         yield _one(page, role, action, key, via("s3"))
+
+
+def bucket_of(deployed: Deployed, construct: str) -> str:
+    """Logical id of the bucket that a construct of the data stack makes."""
+    (found,) = (n for n in deployed.all("AWS::S3::Bucket") if n.startswith(construct))
+    return found
 
 
 def _flags(deployed: Deployed) -> Iterator[Right]:
@@ -259,6 +265,18 @@ def _people(deployed: Deployed) -> Iterator[Right]:
     yield _one(page, loader, "iam:PassRole", deployed.arn(snapshots))
     page = "API Gateway guide: api-gateway-control-access-using-iam-policies-to-invoke-api"
     yield _one(page, callers, "execute-api:Invoke", f"{API}/live/POST/v1/answer")
+    (sources,) = (arn for name, arn in policies.items() if name.startswith("IntakeSources"))
+    bucket = deployed.arn(bucket_of(deployed, "Intake"))
+    page = "S3 guide: security_iam_service-with-iam, actions and resources"
+    for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
+        yield _one(page, sources, action, f"{bucket}/sources/default/a/b.md")
+    yield _one(page, sources, "s3:GetObject", f"{bucket}/runs/1/report.json")
+    for prefix in ("sources/default/", "runs/1/"):
+        yield _one(page, sources, "s3:ListBucket", bucket, {"s3:prefix": prefix})
+    page = "S3 guide: UsingKMSEncryption, permissions"
+    for action in ("kms:Decrypt", "kms:GenerateDataKey"):
+        key = deployed.arn(deployed.only("AWS::KMS::Key"))
+        yield _one(page, sources, action, key, via("s3"))
     (pruner,) = (n for n in deployed.all("AWS::IAM::Role") if n.startswith("Pruning"))
     role = deployed.arn(pruner)
     page = "Lambda guide: lambda-api-permissions-ref, qualified resources"

@@ -68,7 +68,7 @@ def neighbours(call: Call) -> Iterator[Call]:
 def _foreign(value: str) -> str:
     if ACCOUNT in value:
         return value.replace(ACCOUNT, OTHER)
-    return value.replace(REGION, ELSEWHERE) if REGION in value else f"{value}-other"
+    return value.replace(REGION, ELSEWHERE) if REGION in value else f"other-{value}"
 
 
 def test_what_services_do_for_us_is_allowed_and_its_neighbours_are_not(
@@ -136,6 +136,14 @@ DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {
     "letters without their key": (
         lambda t: _drop(t, lambda s: "sqs." in json.dumps(s.get("Condition", {}))),
         "kms:GenerateDataKey",
+    ),
+    "documents without the key": (
+        lambda t: _drop(t, lambda s: '"s3.' in json.dumps(s.get("Condition", {}))),
+        "kms:GenerateDataKey",
+    ),
+    "folders that cannot be listed": (
+        lambda t: _drop(t, lambda s: "s3:prefix" in json.dumps(s.get("Condition", {}))),
+        "s3:ListBucket",
     ),
     "snapshots without their role": (
         lambda t: _drop(t, lambda s: s["Action"] == "iam:PassRole"),

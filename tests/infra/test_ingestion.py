@@ -1,0 +1,46 @@
+"""Loading in AWS: the bucket, the machine, and what its functions may do."""
+
+import json
+
+import pytest
+
+from tests.infra.conftest import Template
+
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+
+def test_the_bucket_of_documents_is_ours_alone(template: Template) -> None:
+    (name,) = (n for n in template.all("AWS::S3::Bucket") if n.startswith("Intake"))
+    bucket = template.resources[name]["Properties"]
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    assert "DataKey" in json.dumps(rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"])
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert bucket["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    assert "BucketName" not in bucket
+    rules = bucket["LifecycleConfiguration"]["Rules"]
+    gone = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "Prefix" in rule}
+    assert gone == {"runs/": 90, "inbox/": 90}
+    (every,) = (rule for rule in rules if "Prefix" not in rule)
+    assert every["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
+    assert "ExpirationInDays" not in every
+    (policy,) = (
+        given["PolicyDocument"]["Statement"]
+        for given in template.all("AWS::S3::BucketPolicy").values()
+        if given["Bucket"] == {"Ref": name}
+    )
+    assert [s["Effect"] for s in policy] == ["Deny"]
+    assert policy[0]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    kept = "Delete" if template.name != "prod" else "RetainExceptOnCreate"
+    assert template.resources[name]["DeletionPolicy"] == kept
+
+
+def test_loading_has_a_graph_credential_of_its_own(template: Template) -> None:
+    users = {
+        json.loads(secret["GenerateSecretString"]["SecretStringTemplate"]).get("graph_user")
+        for secret in template.all("AWS::SecretsManager::Secret").values()
+    }
+    assert {"reader", "trace", "loader"} <= users
+    assert "SecretGraphLoader" in template.outputs
