@@ -15,7 +15,7 @@ from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function, retention
 from infra.nag import acknowledge
-from infra.removal import KEPT, removal
+from infra.removal import RETAIN, removal
 from infra.settings import Environment
 from infra.specs import ROOT, ROUTES, Route
 from infra.workflow import Workflow
@@ -144,7 +144,7 @@ class Api(Construct):
             min_compression_size=cdk.Size.kibibytes(1),
             # The log role is the account's: it must outlive the environment that set it last.
             cloud_watch_role=True,
-            cloud_watch_role_removal_policy=KEPT,
+            cloud_watch_role_removal_policy=RETAIN,
             default_cors_preflight_options=_preflight(environment.cors_origin),
             deploy_options=apigateway.StageOptions(
                 stage_name=environment.stage,

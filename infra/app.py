@@ -44,12 +44,12 @@ def build(ours: Environment, *, out: Path | None = None, bundles: Path | None = 
 
 def missing(ours: Environment, *, sources: bool = False) -> list[str]:
     """Say what keeps this environment from being deployed from this checkout."""
-    found = obstacles(ours)
+    problems = obstacles(ours)
     if sources:
-        return found
+        return problems
     if late := unbuilt("aarch64"):
-        found.append(f"not built, or older than the sources: {', '.join(late)}; `make package`")
-    return found
+        problems.append(f"not built, or older than the sources: {', '.join(late)}; `make package`")
+    return problems
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -84,8 +84,8 @@ def _deployable() -> None:
     if not name:
         raise SystemExit("say which environment: -c env=dev, -c env=staging or -c env=prod")
     ours = environment(str(name))
-    if found := missing(ours):
-        lines = "".join(f"\n  - {told}" for told in found)
+    if problems := missing(ours):
+        lines = "".join(f"\n  - {told}" for told in problems)
         raise SystemExit(f"{name} cannot be deployed from here:{lines}")
     for told in cautions(ours):
         sys.stderr.write(f"warning: {name}: {told}\n")

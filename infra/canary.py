@@ -56,7 +56,10 @@ class Asking(Construct):
                 arn="arn:aws:scheduler:::aws-sdk:sfn:startExecution",
                 role_arn=role.role_arn,
                 input=cdk.Stack.of(self).to_json_string(
-                    {"StateMachineArn": workflow.alias_arn, "Input": json.dumps(asked(canary))}
+                    {
+                        "StateMachineArn": workflow.alias_arn,
+                        "Input": json.dumps(envelope_of(canary)),
+                    }
                 ),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=0),
             ),
@@ -73,7 +76,7 @@ class Asking(Construct):
         )
 
 
-def asked(canary: Canary) -> dict[str, object]:
+def envelope_of(canary: Canary) -> dict[str, object]:
     """The envelope of the question, as the gateway's template would write it."""
     body = {"query": canary.question, "namespace": canary.namespace}
     return {

@@ -164,29 +164,29 @@ def lines_of(profile: Profile, report: Mapping[str, Any], assumed: Assumed) -> d
     batches = 1 / assumed.traces_in_batch if profile.workflow else 0.0
     calls = len(profile.steps) + assumed.new_tokens + batches
     printed = calls * assumed.lambda_log_bytes
-    found = {"REST API": REST.usd}
+    lines = {"REST API": REST.usd}
     if profile.workflow:
         whole = sum(took(name) + assumed.hop_ms for name in profile.steps)
-        found["state machine, Express"] = express_usd(whole)
+        lines["state machine, Express"] = express_usd(whole)
         tasks = TASK_EVENTS * len(profile.steps)
         printed += (tasks + CHOICE_EVENTS * CHOICES + OTHER_EVENTS) * assumed.event_bytes
         printed += report["whole"]["log_bytes"]
         # Each message is sent alone, fetched and deleted in batches.
-        found["trace queue"] = QUEUE.usd * (1 + 2 * batches)
-        found["DynamoDB"] = assumed.kept_answers * (READ.usd * 2 + WRITE.usd * 8)
-    found["functions, calls"] = CALL.usd * calls
-    found["functions, time"] = sum(compute(name) for name in profile.steps)
-    found["authoriser and trace writer, time"] = assumed.new_tokens * compute("authorize")
-    found["authoriser and trace writer, time"] += batches * compute("record")
-    found["logs"] = LOGS.usd * printed * MILLION / GIGA
-    found["X-Ray"] = XRAY.usd * assumed.traced
+        lines["trace queue"] = QUEUE.usd * (1 + 2 * batches)
+        lines["DynamoDB"] = assumed.kept_answers * (READ.usd * 2 + WRITE.usd * 8)
+    lines["functions, calls"] = CALL.usd * calls
+    lines["functions, time"] = sum(compute(name) for name in profile.steps)
+    lines["authoriser and trace writer, time"] = assumed.new_tokens * compute("authorize")
+    lines["authoriser and trace writer, time"] += batches * compute("record")
+    lines["logs"] = LOGS.usd * printed * MILLION / GIGA
+    lines["X-Ray"] = XRAY.usd * assumed.traced
     answered = report["whole"] if profile.workflow else rows[profile.steps[0]]
-    found["data out"] = OUT.usd * answered["response_bytes"] * MILLION / GIGA
-    found["WAF, where it is on"] = WAF.usd
+    lines["data out"] = OUT.usd * answered["response_bytes"] * MILLION / GIGA
+    lines["WAF, where it is on"] = WAF.usd
     if profile.remote_model:
         words = assumed.tokens_in * WORDS_IN.usd + assumed.tokens_out * WORDS_OUT.usd
-        found["model, gpt-4o-mini"] = words
-    return found
+        lines["model, gpt-4o-mini"] = words
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,22 +207,22 @@ def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -
     three that cost nothing.
     """
     index = ours.index
-    found = {}
+    lines = {}
     if index.kind == "managed":
         nodes = index.data_nodes * NODES[index.instance_type]
         nodes += index.managers * NODES[index.manager_type] if index.managers else 0.0
-        found["index, nodes"] = nodes * MONTH_H
-        found["index, disks"] = index.data_nodes * index.volume_gib * DISK.usd
+        lines["index, nodes"] = nodes * MONTH_H
+        lines["index, disks"] = index.data_nodes * index.volume_gib * DISK.usd
     memory = sum(MEMORY[name] for name in ours.snap_start) / 1024
-    found["snapshots of functions"] = memory * SNAPSHOT.usd * MONTH_H * 3600 * machines
-    found["key"] = KEY.usd
-    found["secrets"] = counts.secrets * SECRET.usd
-    found["alarms"] = counts.alarm_metrics * ALARM.usd
+    lines["snapshots of functions"] = memory * SNAPSHOT.usd * MONTH_H * 3600 * machines
+    lines["key"] = KEY.usd
+    lines["secrets"] = counts.secrets * SECRET.usd
+    lines["alarms"] = counts.alarm_metrics * ALARM.usd
     if counts.endpoint_zones:
-        found["endpoint of Bedrock"] = counts.endpoint_zones * ENDPOINT.usd * MONTH_H
+        lines["endpoint of Bedrock"] = counts.endpoint_zones * ENDPOINT.usd * MONTH_H
     if counts.rules:
-        found["firewall"] = ACL.usd + counts.rules * RULE.usd
-    return found
+        lines["firewall"] = ACL.usd + counts.rules * RULE.usd
+    return lines
 
 
 def counted(templates: Sequence[Mapping[str, Any]]) -> Counts:

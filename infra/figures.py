@@ -60,8 +60,8 @@ def figures(name: str, out: Path, bundles: Path | None) -> Figures:
         sum(
             len(entry["data"])
             for note in notes
-            for found in note.values()
-            for entry in found
+            for group in note.values()
+            for entry in group
             if entry["type"] == "aws:cdk:acknowledged-rules"
         ),
     )

@@ -18,7 +18,7 @@ from infra.credentials import Secrets
 from infra.data import SearchData
 from infra.flags import PORT, Flags
 from infra.nag import acknowledge
-from infra.removal import KEPT, removal
+from infra.removal import RETAIN, removal
 from infra.settings import Environment
 from infra.specs import ROOT, FunctionSpec, built
 from infra.state import State
@@ -110,7 +110,7 @@ class Function(Construct):
             snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
             current_version_options=lambda_.VersionOptions(
                 # An older state machine version names it; infra.prune removes what none names.
-                removal_policy=KEPT,
+                removal_policy=RETAIN,
                 description="Immutable; named by state machine versions",
             ),
             vpc=vpc,
@@ -173,7 +173,7 @@ SYNCHRONOUS = (
 
 def retention(days: int) -> logs.RetentionDays:
     """How long a log is kept; ValueError names the periods CloudWatch Logs knows."""
-    found = {
+    choices = {
         1: logs.RetentionDays.ONE_DAY,
         7: logs.RetentionDays.ONE_WEEK,
         14: logs.RetentionDays.TWO_WEEKS,
@@ -185,9 +185,9 @@ def retention(days: int) -> logs.RetentionDays:
         731: logs.RetentionDays.TWO_YEARS,
         1827: logs.RetentionDays.FIVE_YEARS,
     }
-    if days not in found:
-        raise ValueError(f"log_days is one of {', '.join(map(str, found))}, not {days}")
-    return found[days]
+    if days not in choices:
+        raise ValueError(f"log_days is one of {', '.join(map(str, choices))}, not {days}")
+    return choices[days]
 
 
 class Functions(Construct):

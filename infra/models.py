@@ -33,12 +33,12 @@ def providers(environment: Environment) -> frozenset[str]:
 
 def vendors(environment: Environment) -> frozenset[str]:
     """Name everybody whose key a function of this environment needs."""
-    found = set(providers(environment) - {"bedrock"})
+    names = set(providers(environment) - {"bedrock"})
     if environment.embed_provider != "local":
-        found.add("embedder")
+        names.add("embedder")
     if environment.settings.get("rerank_provider", "none") not in ("none", "local"):
-        found.add("reranker")
-    return frozenset(found)
+        names.add("reranker")
+    return frozenset(names)
 
 
 def bedrock_models(environment: Environment) -> tuple[str, ...]:
@@ -68,10 +68,10 @@ def statements(stack: cdk.Stack, models: tuple[str, ...]) -> list[iam.PolicyStat
 def _resources(stack: cdk.Stack, model: str) -> list[tuple[str, Mapping[str, Mapping[str, str]]]]:
     here = f"arn:{stack.partition}:bedrock"
     if model.startswith("arn:"):
-        found: list[tuple[str, Mapping[str, Mapping[str, str]]]] = [(model, {})]
+        resources: list[tuple[str, Mapping[str, Mapping[str, str]]]] = [(model, {})]
         if "inference-profile/" in model:
-            found.append((f"{here}:*::foundation-model/*", _through(model)))
-        return found
+            resources.append((f"{here}:*::foundation-model/*", _through(model)))
+        return resources
     if (prefix := _PROFILE.match(model)) is None:
         return [(f"{here}:{stack.region}::foundation-model/{model}", {})]
     profile = f"{here}:{stack.region}:{stack.account}:inference-profile/{model}"

@@ -118,13 +118,13 @@ def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> li
     """Name what of `target` is missing, or older than the sources or the locks, by its stamps."""
     folder = BUILD / target
     layer = folder / "layer"
-    found = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
+    names = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
     for spec in built() if specs is None else specs:
         bundle, own = folder / spec.name, _digest(*_own_sources(spec.name))
         fresh = _is_fresh(bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages)))
         if not fresh or not _is_fresh(bundle / "functions", bundle.with_suffix(".own.stamp"), own):
-            found.append(spec.name)
-    return found
+            names.append(spec.name)
+    return names
 
 
 def _lock(name: str) -> str:
@@ -139,9 +139,9 @@ def _recipe(lock: str) -> str:
 
 def _vendor(folder: Path, lock: str, target: Target) -> None:
     """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
-    wanted = _recipe(lock)
+    recipe = _recipe(lock)
     stamp = folder.with_suffix(".stamp")
-    if _is_fresh(folder, stamp, wanted):
+    if _is_fresh(folder, stamp, recipe):
         return
     shutil.rmtree(folder, ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -157,7 +157,7 @@ def _vendor(folder: Path, lock: str, target: Target) -> None:
     keep = folder.name == "runtime"
     _prune(folder, PRUNE if keep else PRUNE + tuple(f"{n}*" for n in FROM_RUNTIME))
     _compile(folder)
-    stamp.write_text(wanted, encoding="utf-8")
+    stamp.write_text(recipe, encoding="utf-8")
 
 
 def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
@@ -169,32 +169,32 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
                 path.unlink()
 
 
-def _is_fresh(folder: Path, stamp: Path, wanted: str) -> bool:
-    return folder.is_dir() and stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted
+def _is_fresh(folder: Path, stamp: Path, digest: str) -> bool:
+    return folder.is_dir() and stamp.is_file() and stamp.read_text(encoding="utf-8") == digest
 
 
 def _layer(folder: Path) -> None:
-    wanted, stamp = _digest(OWN), folder.with_suffix(".stamp")
-    if _is_fresh(folder, stamp, wanted):
+    digest, stamp = _digest(OWN), folder.with_suffix(".stamp")
+    if _is_fresh(folder, stamp, digest):
         return
     stamp.unlink(missing_ok=True)
     _copy(OWN, folder / "python" / "docstokg")
     _compile(folder)
-    stamp.write_text(wanted, encoding="utf-8")
+    stamp.write_text(digest, encoding="utf-8")
 
 
 def _own_code(bundle: Path, name: str) -> None:
     """The prefix stays: the handler is `functions.NAME.handler` here and in the repository."""
     own, package = _own_sources(name)
-    wanted, stamp = _digest(own, package), bundle.with_suffix(".own.stamp")
-    if _is_fresh(bundle / "functions", stamp, wanted):
+    digest, stamp = _digest(own, package), bundle.with_suffix(".own.stamp")
+    if _is_fresh(bundle / "functions", stamp, digest):
         return
     stamp.unlink(missing_ok=True)
     shutil.rmtree(bundle / "functions", ignore_errors=True)
     _copy(own, bundle / "functions" / name)
     shutil.copy2(package, bundle / "functions" / "__init__.py")
     _compile(bundle / "functions", below=bundle)
-    stamp.write_text(wanted, encoding="utf-8")
+    stamp.write_text(digest, encoding="utf-8")
 
 
 def _own_sources(name: str) -> tuple[Path, Path]:
@@ -238,16 +238,16 @@ def _compile(folder: Path, below: Path | None = None) -> None:
 def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
     """The entries of a lock that pin `names`, with their hashes."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
-    wanted = dict.fromkeys(names)
-    kept = [entry for entry in entries if re.split(r"==", entry)[0].strip() in wanted]
-    return "\n".join(kept) + "\n"
+    projects = dict.fromkeys(names)
+    pins = [entry for entry in entries if re.split(r"==", entry)[0].strip() in projects]
+    return "\n".join(pins) + "\n"
 
 
 def _uv() -> str:
-    found = subprocess.run(  # noqa: S603 - our own script
+    result = subprocess.run(  # noqa: S603 - our own script
         [str(ROOT / "scripts" / "find-uv")], check=True, capture_output=True, text=True
     )
-    return found.stdout.strip()
+    return result.stdout.strip()
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -45,10 +45,10 @@ def weights(versions: Sequence[str], percent: int) -> Weights:
     ]
 
 
-def firing(alarms: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> list[str]:
+def firing(alarms: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
     """Names of the wanted alarms that fire, or that are not there to be asked."""
     states = {str(alarm["AlarmName"]): alarm["StateValue"] for alarm in alarms}
-    return sorted(name for name in wanted if states.get(name, "MISSING") in ("ALARM", "MISSING"))
+    return sorted(name for name in names if states.get(name, "MISSING") in ("ALARM", "MISSING"))
 
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
@@ -56,8 +56,8 @@ def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
     ours: Environment = environment(name)
     alarms = [f"docstokg-{ours.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     if percent > 0:
-        found = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
-        if bad := firing(found, alarms):
+        metric_alarms = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
+        if bad := firing(metric_alarms, alarms):
             raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
     machine = _machine(states, f"docstokg-{ours.name}")
     listed = states.list_state_machine_versions(stateMachineArn=machine, maxResults=10)
@@ -84,8 +84,8 @@ def watch(
     alarms = [f"docstokg-{ours.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     for _ in range(max(1, math.ceil(minutes * 60 / LOOK_EVERY_S))):
         wait(LOOK_EVERY_S)
-        found = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
-        if bad := firing(found, alarms):
+        metric_alarms = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
+        if bad := firing(metric_alarms, alarms):
             promote(name, 0, states, cloudwatch)
             return bad
     return []

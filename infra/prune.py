@@ -35,37 +35,37 @@ def leftovers(machine: str, names: Sequence[str], states: Any, functions: Any) -
     alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
     stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
-    wanted: set[str] = set()
+    in_use: set[str] = set()
     for arn in stay:
         described = states.describe_state_machine(stateMachineArn=arn)
-        wanted.update(FUNCTION.findall(described["definition"]))
-    if not wanted:
+        in_use.update(FUNCTION.findall(described["definition"]))
+    if not in_use:
         raise ValueError(f"{machine} names no function versions, so nothing is safe to remove")
     gone = []
     for name in names:
-        wanted |= {
-            f"{_unqualified(found['AliasArn'])}:{version}"
-            for found in _pages(functions, "list_aliases", "Aliases", FunctionName=name)
-            for version in _routes(found)
+        in_use |= {
+            f"{_unqualified(item['AliasArn'])}:{version}"
+            for item in _pages(functions, "list_aliases", "Aliases", FunctionName=name)
+            for version in _routes(item)
         }
         gone += [
-            found["FunctionArn"]
-            for found in _pages(
+            item["FunctionArn"]
+            for item in _pages(
                 functions, "list_versions_by_function", "Versions", FunctionName=name
             )
-            if found["Version"] != "$LATEST" and found["FunctionArn"] not in wanted
+            if item["Version"] != "$LATEST" and item["FunctionArn"] not in in_use
         ]
     return Leftovers(tuple(arn for arn in versions if arn not in stay), tuple(gone))
 
 
-def prune(found: Leftovers, states: Any, functions: Any) -> None:
+def prune(rest: Leftovers, states: Any, functions: Any) -> None:
     """Remove them; each must carry its version's number, or nothing is called."""
-    for arn in found.functions:
+    for arn in rest.functions:
         if not FUNCTION.fullmatch(arn):
             raise ValueError(f"{arn} is no version of a function")
-    for arn in found.machines:
+    for arn in rest.machines:
         states.delete_state_machine_version(stateMachineVersionArn=arn)
-    for arn in found.functions:
+    for arn in rest.functions:
         functions.delete_function(FunctionName=_unqualified(arn), Qualifier=arn.rpartition(":")[2])
 
 
@@ -113,21 +113,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     outputs = mine.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
     role = next(o["OutputValue"] for o in outputs if o["OutputKey"] == "PrunerRole")
     account = role.split(":")[4]
-    given = mine.client("sts").assume_role(RoleArn=role, RoleSessionName="prune")["Credentials"]
+    keys = mine.client("sts").assume_role(RoleArn=role, RoleSessionName="prune")["Credentials"]
     session = boto3.session.Session(
-        given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], ours.region
+        keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], ours.region
     )
     states, functions = session.client("stepfunctions"), session.client("lambda")
     machine = f"arn:aws:states:{ours.region}:{account}:stateMachine:{stack}"
     names = [f"{stack}-{spec.name}" for spec in built()]
-    found = leftovers(machine, names, states, functions)
-    for arn in (*found.machines, *found.functions):
+    rest = leftovers(machine, names, states, functions)
+    for arn in (*rest.machines, *rest.functions):
         sys.stdout.write(f"{arn}\n")
     if not options.dry_run:
-        prune(found, states, functions)
+        prune(rest, states, functions)
     told = "would go" if options.dry_run else "removed"
     sys.stdout.write(
-        f"{len(found.machines)} state machine and {len(found.functions)} function versions {told}\n"
+        f"{len(rest.machines)} state machine and {len(rest.functions)} function versions {told}\n"
     )
 
 

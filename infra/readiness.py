@@ -15,25 +15,25 @@ ACCOUNT = re.compile(r"\d{12}")
 
 def obstacles(environment: Environment) -> list[str]:
     """Say what is left to fill in or to raise, one sentence each; empty when it can go."""
-    found = []
+    problems = []
     if not environment.account:
-        found.append("account is empty: name the twelve digits this environment belongs to")
+        problems.append("account is empty: name the twelve digits this environment belongs to")
     elif not ACCOUNT.fullmatch(environment.account):
-        found.append(f"account {environment.account!r} is not twelve digits")
-    found += [
+        problems.append(f"account {environment.account!r} is not twelve digits")
+    problems += [
         f"{path} is an example: {value}"
         for path, value in _texts(environment, "")
         if EXAMPLE.search(value)
     ]
     if environment.auth == "jwt" and environment.tokens is None:
-        found.append("auth is jwt, and tokens names no issuer")
+        problems.append("auth is jwt, and tokens names no issuer")
     if environment.reserved > environment.function_quota - UNRESERVED:
-        found.append(
+        problems.append(
             f"concurrency reserves {environment.reserved}; with {UNRESERVED} left unreserved the "
             f"account needs a quota of {environment.reserved + UNRESERVED} concurrent executions, "
             f"and function_quota says {environment.function_quota}"
         )
-    return found
+    return problems
 
 
 def cautions(environment: Environment) -> list[str]:

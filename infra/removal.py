@@ -5,9 +5,9 @@ from __future__ import annotations
 import aws_cdk as cdk
 
 # `Retain` would also keep what a rolled-back creation made, and block the next one by its name.
-KEPT = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+RETAIN = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
 def removal(*, retain: bool) -> cdk.RemovalPolicy:
     """How a resource with content goes: kept, except while it is first made, or deleted."""
-    return KEPT if retain else cdk.RemovalPolicy.DESTROY
+    return RETAIN if retain else cdk.RemovalPolicy.DESTROY

@@ -178,10 +178,10 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any, wait_s: float = WA
         cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="make smoke")
     until = time.monotonic() + wait_s
     while True:
-        found = cloudwatch.describe_alarm_history(
+        history = cloudwatch.describe_alarm_history(
             AlarmName=name, HistoryItemType="Action", StartDate=started, MaxRecords=10
         )["AlarmHistoryItems"]
-        told = [item["HistorySummary"] for item in found]
+        told = [item["HistorySummary"] for item in history]
         if any(text.startswith("Successfully executed action") for text in told):
             return
         if failed := [text for text in told if text.startswith("Failed")]:
@@ -220,10 +220,10 @@ def sigv4(region: str) -> Sign:
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
 
-    found = boto3.session.Session().get_credentials()
-    if found is None:
+    credentials = boto3.session.Session().get_credentials()
+    if credentials is None:
         raise Wrong("no AWS credentials in this shell")
-    signer: Any = SigV4Auth(found.get_frozen_credentials(), "execute-api", region)
+    signer: Any = SigV4Auth(credentials.get_frozen_credentials(), "execute-api", region)
 
     def sign(method: str, url: str, body: bytes) -> Mapping[str, str]:
         request = AWSRequest(method, url, data=body, headers={"Content-Type": "application/json"})

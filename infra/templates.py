@@ -77,7 +77,7 @@ def response_unrouted(status: int, title: str, code: str, detail: str) -> str:
 def static_json(document: object) -> str:
     """A JSON document as a template that prints it: `$` and `#` mean nothing special any more."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    escaped = re.sub(r"[$#]", lambda found: "${dollar}" if found[0] == "$" else "${hash}", text)
+    escaped = re.sub(r"[$#]", lambda match: "${dollar}" if match[0] == "$" else "${hash}", text)
     return f"#set($dollar = '$')\n#set($hash = '#')\n{escaped}"
 
 

@@ -116,18 +116,18 @@ def chosen(environment: Environment) -> dict[str, Value]:
         "trace_days": environment.trace_days,
         "index_name": environment.index_name,
     }
-    given = dict(environment.settings)
-    if said := sorted(own.keys() & given.keys()):
+    explicit = dict(environment.settings)
+    if said := sorted(own.keys() & explicit.keys()):
         raise Misconfigured(f"{environment.name}: {', '.join(said)} has a field of its own")
     deployable = frozenset().union(EVERY, *BY_USE.values(), *BY_FUNCTION.values())
-    if foreign := sorted(given.keys() - deployable):
+    if foreign := sorted(explicit.keys() - deployable):
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
-    found = own | given
-    texts = {variable(name): text(value) for name, value in found.items()}
+    variables = own | explicit
+    texts = {variable(name): text(value) for name, value in variables.items()}
     read = Settings.from_environment(texts)
-    if changed := [name for name, value in found.items() if getattr(read, name) != value]:
+    if changed := [name for name, value in variables.items() if getattr(read, name) != value]:
         raise Misconfigured(f"{environment.name}: {', '.join(changed)} is of another type")
-    return found
+    return variables
 
 
 def settings_of(environment: Environment, spec: FunctionSpec) -> dict[str, str]:

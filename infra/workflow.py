@@ -18,7 +18,7 @@ from constructs import Construct
 
 from infra.functions import Function
 from infra.nag import acknowledge, logical_id
-from infra.removal import KEPT
+from infra.removal import RETAIN
 from infra.settings import Environment
 from infra.specs import ROOT
 
@@ -119,7 +119,7 @@ class Workflow(Construct):
             state_machine_revision_id=resource.attr_state_machine_revision_id,
         )
         # The version before this one must stay: a rollback goes back to it.
-        self.version.apply_removal_policy(KEPT)
+        self.version.apply_removal_policy(RETAIN)
         self.alias_arn = f"{self.machine.state_machine_arn}:{ALIAS}"
 
     def let_start(self, function: Function) -> None:

@@ -132,12 +132,12 @@ def _grounded(
         return _with_citations(call, request, index, compare, facts)
     factual = [statement for statement in statements(request.text) if statement.factual]
     with call.timed("retrieval"):
-        found = _sources(call, factual[:MOST_SENTENCES], request.query, index, embedder)
+        sources = _sources(call, factual[:MOST_SENTENCES], request.query, index, embedder)
     with call.timed("grounding"):
-        per_sentence = [*found, *([] for _ in factual[MOST_SENTENCES:])]
+        per_sentence = [*sources, *([] for _ in factual[MOST_SENTENCES:])]
         comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
         grounding = ground_sentences(request.text, per_sentence, comparison, facts)
-    named = {block.rank: block.uuid for blocks in found for block in blocks}
+    named = {block.rank: block.uuid for blocks in sources for block in blocks}
     return grounding, tuple(Source(rank=rank, uuid=named[rank]) for rank in sorted(named)), ()
 
 
@@ -173,9 +173,9 @@ def _cited_block(citation: CheckCitation, chunk: StoredChunk) -> Block:
     base = chunk.char_start or 0
     start, end = 0, len(chunk.text)
     if citation.char_start is not None and citation.char_end is not None:
-        asked = (citation.char_start - base, citation.char_end - base)
-        if 0 <= asked[0] < asked[1] <= end:
-            start, end = asked
+        span = (citation.char_start - base, citation.char_end - base)
+        if 0 <= span[0] < span[1] <= end:
+            start, end = span
     return _block(citation.rank, chunk, start, end)
 
 
@@ -203,8 +203,8 @@ def _sources(
     texts = [
         statement.claim if not query else f"{statement.claim} {query}" for statement in factual
     ]
-    found = _searched(call, texts, _vectors(call, texts, index, embedder), index)
-    uuids = list(dict.fromkeys(uuid for hits in found for uuid in hits))
+    hit_lists = _searched(call, texts, _vectors(call, texts, index, embedder), index)
+    uuids = list(dict.fromkeys(uuid for hits in hit_lists for uuid in hits))
     hydrated = index.get(uuids, call.scope, call.left_s(time_budget.CHECK_S)) if uuids else None
     chunks = hydrated.chunks if hydrated is not None else {}
     ranks = {uuid: rank for rank, uuid in enumerate((u for u in uuids if u in chunks), start=1)}
@@ -214,7 +214,7 @@ def _sources(
             for uuid in hits
             if uuid in chunks
         ]
-        for hits in found
+        for hits in hit_lists
     ]
 
 
@@ -222,7 +222,7 @@ def _searched(
     call: Call, texts: Sequence[str], vectors: tuple[bytes, ...] | None, index: SearchIndex
 ) -> list[list[str]]:
     """Give for each text the uuids its channels found; `Timeout` when time runs out."""
-    found: list[list[str]] = []
+    hit_lists: list[list[str]] = []
     for place, text in enumerate(texts):
         queries = [ChannelQuery(channel="bm25", size=SOURCES_PER_SENTENCE, text=text)]
         if vectors is not None:
@@ -237,8 +237,8 @@ def _searched(
             if result.failure is not None:
                 call.lose(LOST.get(result.channel, "retrieval_unavailable"))
             hits.update(dict.fromkeys(hit.uuid for hit in result.hits))
-        found.append(list(hits))
-    return found
+        hit_lists.append(list(hits))
+    return hit_lists
 
 
 def _vectors(

@@ -34,8 +34,8 @@ def build(wiring: Wiring) -> Handler:
         try:
             reply = routes[envelope.route](envelope)
         except DocsToKGError as error:
-            asked = {"request_id": envelope.request_id, "route": envelope.route}
-            telemetry.log("ERROR", "documents_failed", **asked, **cause(error))
+            request_fields = {"request_id": envelope.request_id, "route": envelope.route}
+            telemetry.log("ERROR", "documents_failed", **request_fields, **cause(error))
             detail = "What is loaded cannot be read or changed now."
             reply = problem_reply(503, "unavailable", detail, envelope.request_id)
         status = str(reply.statusCode)

@@ -43,13 +43,13 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
     except InvalidCursor as wrong:
         where = FieldProblem(path="$.cursor", code="invalid_cursor", message=str(wrong))
         return invalid([where], envelope.request_id)
-    found: list[ListedDocument] = []
+    documents: list[ListedDocument] = []
     cursor = None
     for record in _visible(register, caller, namespace, after):
-        if len(found) == PAGE:
-            cursor = _cursor(found[-1].doc_id, namespace, key)
+        if len(documents) == PAGE:
+            cursor = _cursor(documents[-1].doc_id, namespace, key)
             break
-        found.append(
+        documents.append(
             ListedDocument(
                 doc_id=record.doc_id,
                 title=record.title,
@@ -59,14 +59,14 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
             )
         )
     may_load = caller.may_load(namespace)
-    return _reply(DocumentPage(documents=tuple(found), cursor=cursor, may_load=may_load))
+    return _reply(DocumentPage(documents=tuple(documents), cursor=cursor, may_load=may_load))
 
 
 def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
     """Give a NamespaceList as a reply: what holds something the caller may read."""
     caller = envelope.caller
     names = [name for name in register.namespaces() if caller.may_read(name)]
-    found = []
+    namespaces = []
     for name in names:
         documents = chunks = 0
         last = ("", "")
@@ -74,7 +74,7 @@ def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
             documents, chunks = documents + 1, chunks + record.chunks
             last = max(last, (record.loaded_at, record.run_id))
         if documents:
-            found.append(
+            namespaces.append(
                 ListedNamespace(
                     namespace=name,
                     documents=documents,
@@ -83,7 +83,7 @@ def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
                     may_load=caller.may_load(name),
                 )
             )
-    return _reply(NamespaceList(namespaces=tuple(found)))
+    return _reply(NamespaceList(namespaces=tuple(namespaces)))
 
 
 def not_granted(namespace: str, request_id: str) -> Reply:

@@ -53,8 +53,8 @@ def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Rep
 
 
 def _read(call: Call, uuids: Sequence[str], index: SearchIndex) -> list[StoredChunk]:
-    found = index.get(uuids, call.scope, call.left_s(time_budget.PASSAGE_S)).chunks
-    return [found[uuid] for uuid in uuids if uuid in found]
+    chunks = index.get(uuids, call.scope, call.left_s(time_budget.PASSAGE_S)).chunks
+    return [chunks[uuid] for uuid in uuids if uuid in chunks]
 
 
 def _number(chunk: StoredChunk) -> int | None:

@@ -62,13 +62,13 @@ class RankedGraph:
     """What is known, ranked by one walk: the question's entities, and every node's probability.
 
     `start`: every node's share of the restart vector. `matches`: where the question names what.
-    `given`: the chunks that seeds name, each with its share.
+    `seed_shares`: the chunks that seeds name, each with its share.
     """
 
     graph: SliceGraph
     matches: Sequence[Match]
     named: Mapping[str, float]
-    given: Mapping[str, float]
+    seed_shares: Mapping[str, float]
     start: Vector
     scores: Vector
 
@@ -211,9 +211,9 @@ def ranked(
     }
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
     leading = {entity: share for entity, share in named.items() if leads(graph, entity)}
-    given = seeds_of(plan.namespace, plan.expansion.seeds).shares(part)
-    start = restart(graph, {**leading, **chosen, **given}, facts, pool)
-    return RankedGraph(graph, matches, named, given, start, walk(graph, start))
+    seed_shares = seeds_of(plan.namespace, plan.expansion.seeds).shares(part)
+    start = restart(graph, {**leading, **chosen, **seed_shares}, facts, pool)
+    return RankedGraph(graph, matches, named, seed_shares, start, walk(graph, start))
 
 
 def leads(graph: SliceGraph, entity: str) -> bool:
@@ -267,7 +267,7 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     named = any(leads(ranking.graph, entity) for entity in ranking.named)
     opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
     linked = ranking.graph.led_on(opened) >= LED_ON
-    if named or ranking.given or stated(retrieval) or linked:
+    if named or ranking.seed_shares or stated(retrieval) or linked:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
@@ -308,7 +308,7 @@ def _expansion(
         ranking.scores,
         ranking.named,
         ends,
-        [*ranking.given, *(item.uuid for item in retrieval.pool[:SEEDING_CHUNKS])],
+        [*ranking.seed_shares, *(item.uuid for item in retrieval.pool[:SEEDING_CHUNKS])],
         Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
     )
     order = order_of(retrieval, ranking)
@@ -354,11 +354,11 @@ def _seeds(ranking: RankedGraph) -> tuple[SeedRef, ...]:
     """Give the entities the walk restarts from, those the question names first."""
     graph, total, start = ranking.graph, float(ranking.start.sum()), ranking.start.tolist()
     share = {name: start[graph.node[name]] / total for name in graph.entities}
-    found = sorted(
+    entity_ids = sorted(
         (name for name in graph.entities if share[name] > 0 or name in ranking.named),
         key=lambda name: (name not in ranking.named, -share[name], name),
     )
     return tuple(
         SeedRef(id=item.id, name=item.name, type=item.type, share=round(share[item.id], 6))
-        for item in (graph.entities[name] for name in found[:MAX_SEEDS])
+        for item in (graph.entities[name] for name in entity_ids[:MAX_SEEDS])
     )

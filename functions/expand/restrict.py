@@ -33,8 +33,8 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
         return run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
 
     plan, scope = run.plan.expansion, run.scope
-    given = seeds_of(run.plan.namespace, plan.seeds)
-    seeds = domain.expand_seeds(graph, given.entities, scope, left_s())
+    client_seeds = seeds_of(run.plan.namespace, plan.seeds)
+    seeds = domain.expand_seeds(graph, client_seeds.entities, scope, left_s())
     around = SliceRequest(
         entity_types=plan.concept_types,
         relations=plan.relations,
@@ -49,11 +49,11 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
     for _ in range(1, (plan.max_hops or 1) if plan.two_hops else 1):
         entities = [entity.id for entity in part.entities]
         part = merge(part, graph.widen(entities, around, scope, left_s()))
-    if given.groups and given.unknown(part):
+    if client_seeds.groups and client_seeds.unknown(part):
         passages = around.model_copy(
             update={
-                "chunk_uuids": given.chunks,
-                "groups": given.groups,
+                "chunk_uuids": client_seeds.chunks,
+                "groups": client_seeds.groups,
                 "chunks_per_group": CHUNKS_PER_SEED,
             }
         )
@@ -65,8 +65,8 @@ def _documents(run: Run, part: GraphSlice | None) -> tuple[str, ...] | None:
     if part is None:
         run.warnings.append("kg_expansion.route could not be followed.")
         return None
-    given = run.plan.expansion.seeds
-    if len(seeds_of(run.plan.namespace, given).unknown(part)) == len(given):
+    client_seeds = run.plan.expansion.seeds
+    if len(seeds_of(run.plan.namespace, client_seeds).unknown(part)) == len(client_seeds):
         run.warnings.append("No seed of kg_expansion.route is in the graph; it was ignored.")
         return None
     doc_ids = tuple(sorted({chunk.doc_id for chunk in part.chunks}))

@@ -15,7 +15,7 @@ class Seeds:
     a bare id is tried as both, unless it is an entity's.
     """
 
-    given: tuple[str, ...]
+    names: tuple[str, ...]
     entities: tuple[str, ...]
     chunks: tuple[str, ...]
     groups: tuple[str, ...]
@@ -27,25 +27,25 @@ class Seeds:
         known.update(chunk.chunk_id for chunk in part.chunks)
         for group, _ in part.members:
             known.update((group, group.partition(":")[2]))
-        return [seed for seed in self.given if seed not in known and seed.casefold() not in known]
+        return [seed for seed in self.names if seed not in known and seed.casefold() not in known]
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
         """Give each chunk that a seed names its share of that seed."""
         chunks = {chunk.uuid for chunk in part.chunks}
-        found = dict.fromkeys((uuid for uuid in self.chunks if uuid in chunks), 1.0)
+        shares = dict.fromkeys((uuid for uuid in self.chunks if uuid in chunks), 1.0)
         sizes: dict[str, int] = {}
         for group, _ in part.members:
             sizes[group] = sizes.get(group, 0) + 1
         for group, uuid in part.members:
             if uuid in chunks:
-                found[uuid] = found.get(uuid, 0.0) + 1 / sizes[group]
-        return found
+                shares[uuid] = shares.get(uuid, 0.0) + 1 / sizes[group]
+        return shares
 
 
-def seeds_of(namespace: str, given: Sequence[str]) -> Seeds:
+def seeds_of(namespace: str, names: Sequence[str]) -> Seeds:
     """Say what each seed may be in a namespace; the graph tells what it is."""
     entities, chunks, groups = [], [], []
-    for seed in given:
+    for seed in names:
         if seed.startswith((DOCUMENT, TOPIC)):
             groups.append(seed)
             continue
@@ -53,4 +53,4 @@ def seeds_of(namespace: str, given: Sequence[str]) -> Seeds:
         if not is_id(seed):
             chunks += [seed, chunk_uuid(namespace, seed)]
             groups += [DOCUMENT + seed, TOPIC + seed]
-    return Seeds(tuple(given), tuple(entities), tuple(chunks), tuple(groups))
+    return Seeds(tuple(names), tuple(entities), tuple(chunks), tuple(groups))

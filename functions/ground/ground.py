@@ -78,8 +78,10 @@ def ground(
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    kept = passages.given(plan, citations, chunks)
-    blocks = _blocks(plan, expansion, [citations[i] for i in kept], [chunks[i] for i in kept])
+    positions = passages.context(plan, citations, chunks)
+    blocks = _blocks(
+        plan, expansion, [citations[i] for i in positions], [chunks[i] for i in positions]
+    )
     blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
@@ -181,12 +183,14 @@ def _citations(
 ) -> list[Citation]:
     pool = {candidate.uuid: candidate for candidate in retrieval.pool}
     stems = snippets.question_stems(plan.query)
-    found = snippets.pattern(stems)
+    query_pattern = snippets.pattern(stems)
     scores = _scores(retrieval, chunks, stems)
     retrieved_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     citations = []
     for rank, (ranked, chunk) in enumerate(zip(order, chunks, strict=True), 1):
-        start, end = snippets.best_window(chunk.text, chunk.sentences, found, plan.snippet_chars)
+        start, end = snippets.best_window(
+            chunk.text, chunk.sentences, query_pattern, plan.snippet_chars
+        )
         base = chunk.char_start or 0
         candidate = pool.get(ranked.uuid)
         score = knowledge.credited(scores[rank - 1], plan.query, ranked, chunk, expansion)
@@ -250,7 +254,7 @@ def _blocks(
     chunks: Sequence[StoredChunk],
 ) -> list[Block]:
     """Cut citations to passages that fit the token budget together, their source lines counted."""
-    found = snippets.pattern(snippets.question_stems(plan.query))
+    query_pattern = snippets.pattern(snippets.question_stems(plan.query))
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     left = plan.budget_limits.max_tokens_context
     blocks: list[Block] = []
@@ -271,7 +275,9 @@ def _blocks(
         limit = min(BLOCK_CHARACTERS, room * 4)
         start, end = 0, len(chunk.text)
         if end > limit or budget.tokens(chunk.text) > room:
-            start, end = snippets.best_window(chunk.text, chunk.sentences, found, max(0, limit))
+            start, end = snippets.best_window(
+                chunk.text, chunk.sentences, query_pattern, max(0, limit)
+            )
         while end > start and budget.tokens(chunk.text[start:end]) > room:
             end = snippets.shortened(
                 chunk.text, chunk.sentences, start, end, (end - start) * 3 // 4

@@ -56,15 +56,15 @@ def focus(name: str, chunk: StoredChunk) -> float:
     1 where the title holds it; else the root of twice its share of the words of the sentence that
     names it, of the shortest such sentence.
     """
-    wanted = snippets.question_stems(name)
-    if not wanted or wanted <= snippets.question_stems(chunk.title):
+    name_stems = snippets.question_stems(name)
+    if not name_stems or name_stems <= snippets.question_stems(chunk.title):
         return 1.0
     naming = [
         len(words)
         for start, end in chunk.sentences or ((0, len(chunk.text)),)
-        if wanted <= (words := snippets.question_stems(chunk.text[start:end]))
+        if name_stems <= (words := snippets.question_stems(chunk.text[start:end]))
     ]
-    return min(1.0, math.sqrt(2 * len(wanted) / min(naming))) if naming else 1.0
+    return min(1.0, math.sqrt(2 * len(name_stems) / min(naming))) if naming else 1.0
 
 
 def renamed(query: str, renamings: Sequence[Renaming]) -> str:
@@ -78,10 +78,10 @@ def renamed(query: str, renamings: Sequence[Renaming]) -> str:
     return "".join([*parts, query[at:]])
 
 
-def discount(ranked: Ranked, found: bool) -> float:
+def discount(ranked: Ranked, by_retrieval: bool) -> float:
     """Give the factor of a chunk that no channel returned, unless the question names its entity."""
     pointer = ranked.evidence
-    if found or (pointer is not None and pointer.match_type == "direct_mention"):
+    if by_retrieval or (pointer is not None and pointer.match_type == "direct_mention"):
         return 1.0
     return relevance.GRAPH_ONLY_DISCOUNT
 

@@ -10,7 +10,7 @@ from docstokg.domain import extractive
 MOST_DEFINING = 2
 
 
-def given(
+def context(
     plan: Plan, citations: Sequence[Citation], chunks: Sequence[StoredChunk]
 ) -> tuple[int, ...]:
     """Give the places of the first `max_blocks`, and of up to two behind them that define the term.

@@ -24,18 +24,22 @@ def compared(
     are no cosines, and the extractive model has the words alone.
     """
     plan = run.plan
-    wanted = plan.synthesis
-    if wanted is None or extractive.MODEL not in (wanted.model, wanted.fallback) or not blocks:
+    synthesis = plan.synthesis
+    if (
+        synthesis is None
+        or extractive.MODEL not in (synthesis.model, synthesis.fallback)
+        or not blocks
+    ):
         return list(blocks)
     cosines: dict[str, list[float]] = {}
     if query_vector is not None:
         question = unpack(base64.b64decode(query_vector))
         time_s = run.left_s(*time_budget.SENTENCES)
         uuids = [block.uuid for block in blocks]
-        found = run.attempt(
+        comparison = run.attempt(
             "sentence_vectors", lambda: index.sentence_vectors(uuids, run.scope, time_s), None
         )
-        cosines = _cosines(found or {}, question)
+        cosines = _cosines(comparison or {}, question)
     texts = {chunk.uuid: chunk for chunk in chunks}
     return [_with(block, texts[block.uuid], cosines.get(block.uuid, [])) for block in blocks]
 

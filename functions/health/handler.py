@@ -21,15 +21,15 @@ def build(wiring: Wiring) -> Handler:
         "graph": graph.info if wiring.settings.kg_enabled else None,
     }
 
-    kept: dict[str, Any] = {}
+    snapshot: dict[str, Any] = {}
     kept_until = -math.inf
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        nonlocal kept, kept_until
+        nonlocal snapshot, kept_until
         if time.monotonic() >= kept_until:
-            kept = health(checks, workers, wiring.telemetry).model_dump(mode="json")
+            snapshot = health(checks, workers, wiring.telemetry).model_dump(mode="json")
             kept_until = time.monotonic() + wiring.settings.health_keep_s
-        return kept
+        return snapshot
 
     return handler
 

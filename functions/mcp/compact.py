@@ -49,9 +49,9 @@ def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
     return {**made, **_graph(document), **_troubles(document)}
 
 
-def compact_check(document: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Give each sentence with its verdict, and what is inconsistent with the graph."""
-    text, grounding = str(asked.get("text", "")), document["grounding"]
+    text, grounding = str(arguments.get("text", "")), document["grounding"]
     uuids = {source["rank"]: source["uuid"] for source in document["diagnostics"]["sources"]}
     sentences = []
     for one in grounding["sentences"]:

@@ -65,13 +65,13 @@ def request_digest(tool: str, arguments: dict[str, Any], caller: Caller) -> byte
 
 def facts_digest(document: dict[str, Any], keys: Sequence[str]) -> bytes:
     """Name what was found: the given top-level values, without the time they were read at."""
-    found = [
+    facts = [
         leaf
         for key in keys
         for leaf in leaves(document.get(key), (key,))
         if leaf[0][-1] != _VOLATILE
     ]
-    return _digest(dump(found))[:8]
+    return _digest(dump(facts))[:8]
 
 
 def run_name(request_id: str) -> bytes:

@@ -80,7 +80,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Call:
     """One request: what it is called, what it says, who asks, and the id of this exchange."""
 
     method: str
@@ -118,11 +118,11 @@ def answer(
     params = request.params or {}
     meta = params.get("_meta")
     modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
-    asked = Asked(request.method, params, envelope.caller, envelope.request_id, modern, cursor_key)
+    call = Call(request.method, params, envelope.caller, envelope.request_id, modern, cursor_key)
     try:
         if isinstance(meta, dict) and modern:
             _check_version(meta)
-        result = _result(asked, tools, telemetry)
+        result = _result(call, tools, telemetry)
     except Refused as exc:
         return _error(exc, request.id, STATUS[exc.code] if modern else 200)
     except ValidationError as exc:
@@ -132,26 +132,26 @@ def answer(
     return _reply({"jsonrpc": "2.0", "id": request.id, "result": _shaped(result, modern)})
 
 
-def _result(asked: Asked, tools: tuple[Tool, ...], telemetry: Telemetry) -> Result:
-    if asked.method == "tools/call":
-        return _called(asked, tools, telemetry)
-    if asked.method == "tools/list":
-        PaginatedRequestParams.model_validate(asked.params)
+def _result(call: Call, tools: tuple[Tool, ...], telemetry: Telemetry) -> Result:
+    if call.method == "tools/call":
+        return _called(call, tools, telemetry)
+    if call.method == "tools/list":
+        PaginatedRequestParams.model_validate(call.params)
         return ListToolsResult(tools=[_listed(tool) for tool in tools], ttl_ms=LIST_FRESH_MS)
-    if asked.method == "ping":
+    if call.method == "ping":
         return EmptyResult(result_type="complete")
-    if asked.method == "server/discover" and asked.modern:
+    if call.method == "server/discover" and call.modern:
         return DiscoverResult(
             supported_versions=list(KNOWN_PROTOCOL_VERSIONS),
             capabilities=CAPABILITIES,
             instructions=INSTRUCTIONS,
             ttl_ms=LIST_FRESH_MS,
         )
-    if asked.method == "initialize" and not asked.modern:
-        wanted = InitializeRequestParams.model_validate(asked.params).protocol_version
-        known = wanted in HANDSHAKE_PROTOCOL_VERSIONS
+    if call.method == "initialize" and not call.modern:
+        version = InitializeRequestParams.model_validate(call.params).protocol_version
+        known = version in HANDSHAKE_PROTOCOL_VERSIONS
         return InitializeResult(
-            protocol_version=wanted if known else LATEST_HANDSHAKE_VERSION,
+            protocol_version=version if known else LATEST_HANDSHAKE_VERSION,
             capabilities=CAPABILITIES,
             server_info=SERVER,
             instructions=INSTRUCTIONS,
@@ -159,18 +159,18 @@ def _result(asked: Asked, tools: tuple[Tool, ...], telemetry: Telemetry) -> Resu
     raise Refused(METHOD_NOT_FOUND, "Method not found")
 
 
-def _called(asked: Asked, tools: tuple[Tool, ...], telemetry: Telemetry) -> CallToolResult:
-    params = CallToolRequestParams.model_validate(asked.params)
-    found = next((tool for tool in tools if tool.name == params.name), None)
-    if found is None:
+def _called(call: Call, tools: tuple[Tool, ...], telemetry: Telemetry) -> CallToolResult:
+    params = CallToolRequestParams.model_validate(call.params)
+    chosen_tool = next((tool for tool in tools if tool.name == params.name), None)
+    if chosen_tool is None:
         names = [tool.name for tool in tools]
         raise Refused(INVALID_PARAMS, "Unknown tool", {"tools": names})
     outcome = call_tool(
-        found,
+        chosen_tool,
         params.arguments or {},
-        caller=asked.caller,
-        request_id=asked.request_id,
-        cursor_key=asked.cursor_key,
+        caller=call.caller,
+        request_id=call.request_id,
+        cursor_key=call.cursor_key,
         telemetry=telemetry,
     )
     content = TextContent(type="text", text=outcome.text)

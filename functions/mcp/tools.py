@@ -126,7 +126,7 @@ def offered_tools(
             AnswerResult,
             compact_answer,
             stored=True,
-            prepare=lambda asked: with_answer(asked, model),
+            prepare=lambda arguments: with_answer(arguments, model),
         ),
     ]
     if check is not None:
@@ -192,18 +192,18 @@ def _reading(documents: RouteFunction) -> list[Tool]:
     ]
 
 
-def with_answer(asked: dict[str, Any], model: str | None) -> dict[str, Any]:
+def with_answer(arguments: dict[str, Any], model: str | None) -> dict[str, Any]:
     """Ask for an answer unless the call says that it wants none; what is wrong stays wrong."""
-    synthesis, budget = asked.get("synthesis", {}), asked.get("budget", {})
+    synthesis, budget = arguments.get("synthesis", {}), arguments.get("budget", {})
     if not isinstance(synthesis, dict) or not isinstance(budget, dict):
-        return asked
+        return arguments
     if model is None and "model" not in synthesis:
-        return asked
+        return arguments
     made = {"enabled": True, **({} if "model" in synthesis else {"model": model}), **synthesis}
     if made["enabled"] is not True:
-        return asked
+        return arguments
     budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **budget}
-    return {**asked, "synthesis": made, "budget": budget}
+    return {**arguments, "synthesis": made, "budget": budget}
 
 
 def call_tool(
@@ -220,14 +220,14 @@ def call_tool(
     `cursor_key` seals cursors. The text never has more than `max_response_tokens` tokens of four
     bytes, problems included.
     """
-    paged, given = _split(arguments)
-    asked = tool.prepare(given)
+    paged, fields = _split(arguments)
+    body = tool.prepare(fields)
     max_bytes = _max_bytes(paged.get("max_response_tokens", DEFAULT_RESPONSE_TOKENS))
     paging, errors = parse(_bytes(paged), Paging)
     if paging is None:
-        errors += parse(_bytes(asked), tool.request)[1]
+        errors += parse(_bytes(body), tool.request)[1]
         return _failed(invalid(errors, request_id), max_bytes)
-    request = request_digest(tool.name, {**asked, "numbers": paging.numbers}, caller)
+    request = request_digest(tool.name, {**body, "numbers": paging.numbers}, caller)
     try:
         text = paging.response_cursor
         cursor = cursor_from(text, request, cursor_key) if text is not None else None
@@ -235,10 +235,10 @@ def call_tool(
         where = FieldProblem(path="$.response_cursor", code="invalid_cursor", message=str(exc))
         return _failed(invalid([where], request_id), max_bytes)
     run = run_name(request_id) if cursor is None else cursor.run
-    if tool.stored and asked.get("cache_key") is None and max_bytes is not None:
+    if tool.stored and body.get("cache_key") is None and max_bytes is not None:
         # The pages of one response are cut from one run, where the cache can keep it.
-        asked["cache_key"] = f"pages:{run.hex()}"
-    reply = _reply(tool, asked, caller, request_id, telemetry)
+        body["cache_key"] = f"pages:{run.hex()}"
+    reply = _reply(tool, body, caller, request_id, telemetry)
     if reply.statusCode != 200:
         return _failed(reply, max_bytes)
     document = json.loads(reply.body)
@@ -247,7 +247,7 @@ def call_tool(
         return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
     try:
         page = page_of(
-            document if paging.numbers else tool.compact(document, asked),
+            document if paging.numbers else tool.compact(document, body),
             START if cursor is None else cursor.position,
             max_bytes,
             lambda position: Cursor(facts, run, position).sealed(request, cursor_key),
@@ -275,13 +275,13 @@ def _max_bytes(limit: object) -> int | None:
 
 
 def _reply(
-    tool: Tool, asked: dict[str, Any], caller: Caller, request_id: str, telemetry: Telemetry
+    tool: Tool, body: dict[str, Any], caller: Caller, request_id: str, telemetry: Telemetry
 ) -> Reply:
     envelope = Envelope(
         route=tool.route,
         request_id=request_id,
         caller=caller,
-        body_b64=base64.b64encode(_bytes(asked)).decode(),
+        body_b64=base64.b64encode(_bytes(body)).decode(),
     )
     try:
         return tool.run(envelope)

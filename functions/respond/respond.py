@@ -34,7 +34,7 @@ DAY_MS = 86_400_000
 
 def respond(
     run: Run,
-    given: RespondInput,
+    step_input: RespondInput,
     *,
     index: SearchIndex,
     compare: Callable[[Run, float], Comparison],
@@ -45,15 +45,15 @@ def respond(
 
     `compare`: makes what compares texts for so many seconds.
     """
-    for reason in given.degraded:
+    for reason in step_input.degraded:
         run.lose(reason)
-    grounded = given.grounded
+    grounded = step_input.grounded
     if grounded is None:
-        return _failed(run, given)
+        return _failed(run, step_input)
     started = time.perf_counter()
     plan = run.plan
     run.warnings += [*plan.warnings, *grounded.warnings]
-    checked = _checked(run, grounded, given.synthesis, compare)
+    checked = _checked(run, grounded, step_input.synthesis, compare)
     citations = _marked(grounded.citations, checked.cited if checked else ())
     if plan.verbosity == "full":
         citations = _with_full_text(run, citations, index)
@@ -69,9 +69,9 @@ def respond(
         confidence=checked.confidence if checked else 0.0,
         confidence_level=checked.confidence_level if checked else "low",
         grounding=checked.grounding if checked else None,
-        graph=given.graph,
+        graph=step_input.graph,
         warnings=tuple(dict.fromkeys(run.warnings)),
-        diagnostics=_diagnostics(run, given, grounded, extraction_ms, now_ms),
+        diagnostics=_diagnostics(run, step_input, grounded, extraction_ms, now_ms),
         metadata=Metadata(
             namespace=plan.namespace,
             top_k=plan.top_k,
@@ -89,8 +89,8 @@ def respond(
     return reply
 
 
-def _failed(run: Run, given: RespondInput) -> Reply:
-    plan, telemetry, failure = run.plan, run.telemetry, given.failure
+def _failed(run: Run, step_input: RespondInput) -> Reply:
+    plan, telemetry, failure = run.plan, run.telemetry, step_input.failure
     status = failure.status if failure is not None else 500
     code = failure.code if failure is not None else "internal_error"
     detail = failure.detail if failure is not None else "The request could not be completed."
@@ -136,7 +136,7 @@ def _checked(
         comparison.know(run.plan.query, grounded.query_vector)
         checked = check_answer(
             synthesis.answer,
-            grounded.blocks[: synthesis.given],
+            grounded.blocks[: synthesis.block_count],
             citations=grounded.citations,
             query=run.plan.query,
             compare=comparison,
@@ -180,10 +180,10 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
 
 
 def _diagnostics(
-    run: Run, given: RespondInput, grounded: Grounded, extraction_ms: float, now_ms: float
+    run: Run, step_input: RespondInput, grounded: Grounded, extraction_ms: float, now_ms: float
 ) -> Diagnostics:
     plan, report = run.plan, grounded.report
-    synthesis = given.synthesis or Synthesis(outcome="abstained")
+    synthesis = step_input.synthesis or Synthesis(outcome="abstained")
     total_ms = max(0.0, now_ms - plan.started_ms)
     return Diagnostics(
         timings_ms=Timings(

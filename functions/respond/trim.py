@@ -32,8 +32,8 @@ def _body(response: RAGResponse, with_diagnostics: bool) -> str:
 
 def _undiagnosed(response: RAGResponse) -> RAGResponse:
     """Leave diagnostics out; what is missing from the answer is said as a warning instead."""
-    given = response.diagnostics
-    reasons = given.degraded_reasons if given is not None else ()
+    diagnostics = response.diagnostics
+    reasons = diagnostics.degraded_reasons if diagnostics is not None else ()
     lost = (f"Degraded: {', '.join(reasons)}.",) if reasons else ()
     return response.model_copy(
         update={"diagnostics": None, "warnings": (*response.warnings, *lost)}

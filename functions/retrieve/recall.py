@@ -36,14 +36,14 @@ def recall(
         update={"key": _digest(json.dumps([plan.cache.key, *stores, generation]))}
     )
     try:
-        found = response_cache().get(place.key, time_budget.CACHE_S)
+        entry = response_cache().get(place.key, time_budget.CACHE_S)
     except DocsToKGError as exc:
         run.log("cache", exc)
         return Recalled()
-    run.telemetry.count("rag_cache_hits_total", hit=str(found is not None).lower())
-    if found is None:
+    run.telemetry.count("rag_cache_hits_total", hit=str(entry is not None).lower())
+    if entry is None:
         return Recalled(cache=place)
-    request_hash, body = found
+    request_hash, body = entry
     if request_hash != place.request_hash:
         detail = "This cache_key was used for another request; choose a new one."
         refused = problem_reply(409, "cache_key_reused", detail, plan.request_id)

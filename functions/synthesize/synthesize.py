@@ -51,12 +51,12 @@ def synthesize(
             "language_model", ask, lambda error: _reason(error, failures), model=model
         )
         if answered is not None:
-            completion, given = answered
+            completion, block_count = answered
             return Synthesis(
                 outcome="answered",
                 answer=completion.text,
                 model=completion.model,
-                given=given,
+                block_count=block_count,
                 tokens_in=completion.tokens_in,
                 tokens_out=completion.tokens_out,
                 cost_usd=completion.cost_usd,
@@ -143,7 +143,7 @@ def _completed(
     )
     if not completion.text.strip():
         raise WrongAnswer(f"model {name} answered nothing")
-    return completion, len(prompt.given(blocks, room))
+    return completion, len(prompt.passages_within(blocks, room))
 
 
 def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:

@@ -173,8 +173,8 @@ def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ..
         for place, label in enumerate(request.label_whitelist)
         if label.casefold() not in known
     ]
-    wanted = {known.get(label.casefold(), "") for label in request.label_whitelist}
-    return problems, tuple(label for label in LABELS if label in wanted)
+    names = {known.get(label.casefold(), "") for label in request.label_whitelist}
+    return problems, tuple(label for label in LABELS if label in names)
 
 
 def _walk_request(request: TraverseRequest, labels: tuple[str, ...]) -> WalkRequest:
@@ -345,17 +345,17 @@ def view_within(
     Nodes may take half of it. What is kept stays in its order; ties go by id.
     """
     room = limit / 2
-    kept: set[str] = set()
+    node_ids: set[str] = set()
     for node in sorted(nodes, key=lambda node: (-node.score, node.id)):
         room -= nested_json_bytes(node.model_dump_json())
         if room < 0:
             break
-        kept.add(node.id)
-    chosen = tuple(node for node in nodes if node.id in kept)
+        node_ids.add(node.id)
+    chosen = tuple(node for node in nodes if node.id in node_ids)
     left = limit - sum(nested_json_bytes(node.model_dump_json()) for node in chosen)
     shown: list[GraphViewEdge] = []
     for edge in edges:
-        if {edge.src, edge.dst} <= kept:
+        if {edge.src, edge.dst} <= node_ids:
             left -= nested_json_bytes(edge.model_dump_json())
             if left < 0:
                 break

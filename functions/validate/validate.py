@@ -124,8 +124,8 @@ def _parse(
         if request is not None and request.synthesis.model not in models:
             errors.append(_model_not_allowed("$.model", models))
         return request, chat, errors, warnings
-    asked, errors = _parse_request(route, body)
-    return asked, None, [*errors, *_unknown_model(body, asked, models)], ()
+    parsed_request, errors = _parse_request(route, body)
+    return parsed_request, None, [*errors, *_unknown_model(body, parsed_request, models)], ()
 
 
 def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
@@ -134,10 +134,10 @@ def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[Fie
     search, errors = parse(body, SearchRequest)
     if search is None:
         return None, errors
-    found = search.model_dump()
+    fields = search.model_dump()
     if "max_chunks" not in search.budget.model_fields_set:
-        found["budget"]["max_chunks"] = search.top_k
-    return RAGRequest.model_validate(found), errors
+        fields["budget"]["max_chunks"] = search.top_k
+    return RAGRequest.model_validate(fields), errors
 
 
 def _unknown_model(
@@ -145,15 +145,15 @@ def _unknown_model(
 ) -> list[FieldProblem]:
     """Check the model also when other fields are wrong, so that all errors come at once."""
     if request is not None:
-        asked = request.synthesis.model
+        model = request.synthesis.model
         checked = request.synthesis.enabled or "model" in request.synthesis.model_fields_set
     else:
         try:
             synthesis = json.loads(body)["synthesis"]
-            asked, checked = synthesis["model"], isinstance(synthesis["model"], str)
+            model, checked = synthesis["model"], isinstance(synthesis["model"], str)
         except (ValueError, KeyError, TypeError, RecursionError):
             return []
-    if not checked or asked in models:
+    if not checked or model in models:
         return []
     return [_model_not_allowed("$.synthesis.model", models)]
 
@@ -226,34 +226,34 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
     )
 
 
-def _expansion(wanted: KgExpansion, rules: Rules) -> ExpansionPlan:
-    enabled = wanted.enabled and rules.kg_enabled
+def _expansion(expansion: KgExpansion, rules: Rules) -> ExpansionPlan:
+    enabled = expansion.enabled and rules.kg_enabled
     return ExpansionPlan(
         enabled=enabled,
-        restrict=enabled and wanted.route and bool(wanted.seeds),
-        max_hops=wanted.hops,
+        restrict=enabled and expansion.route and bool(expansion.seeds),
+        max_hops=expansion.hops,
         two_hops=rules.kg_two_hops,
         boost=rules.kg_boost,
-        limit=wanted.limit,
-        seeds=wanted.seeds,
-        concept_types=wanted.concept_types,
-        relations=wanted.relations,
+        limit=expansion.limit,
+        seeds=expansion.seeds,
+        concept_types=expansion.concept_types,
+        relations=expansion.relations,
         time_s=time_budget.EXPAND.cap_s,
     )
 
 
-def _embeds(wanted: str, rules: Rules) -> bool:
+def _embeds(provider: str, rules: Rules) -> bool:
     if rules.embed_provider == "jina" and not rules.jina_enabled:
         return False
-    return wanted in ("auto", rules.embed_provider)
+    return provider in ("auto", rules.embed_provider)
 
 
-def _rerank(wanted: str, rules: Rules) -> Literal["yes", "no", "lost"]:
+def _rerank(provider: str, rules: Rules) -> Literal["yes", "no", "lost"]:
     """Say whether to rerank; what is asked for or configured and cannot act is lost, not left."""
-    if wanted == "none" or (wanted == "auto" and rules.rerank_provider == "none"):
+    if provider == "none" or (provider == "auto" and rules.rerank_provider == "none"):
         return "no"
     off = rules.rerank_provider == "jina" and not rules.jina_enabled
-    return "yes" if wanted in ("auto", rules.rerank_provider) and not off else "lost"
+    return "yes" if provider in ("auto", rules.rerank_provider) and not off else "lost"
 
 
 def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:

@@ -58,7 +58,7 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     files = sorted(folder.glob("answers*.jsonl")) if folder.is_dir() else []
     short = not files
     files = files or (sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else [])
-    found: list[WrittenAnswer] = []
+    answers: list[WrittenAnswer] = []
     for file in files:
         for line, value in json_lines(file):
             try:
@@ -68,16 +68,16 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
                     continue
                 # Evidence of questions is written in each set's own way.
                 taken = {k: value.get(k) for k in ("id", "question", "answer")} if short else value
-                found.append(WrittenAnswer.model_validate(taken))
+                answers.append(WrittenAnswer.model_validate(taken))
             except ValidationError as error:
                 raise LoadError(f"{file}:{line}: {reasons(error)}") from error
             except Rejected as rejected:
                 raise LoadError(f"{file}:{line}: {rejected}") from rejected
-            if len(found) == limit:
-                return found
-    if not found:
+            if len(answers) == limit:
+                return answers
+    if not answers:
         raise LoadError(f"{folder} holds no question with a written answer (answers*.jsonl)")
-    return found
+    return answers
 
 
 def without_markers(answer: str) -> str:
@@ -92,34 +92,38 @@ def words(text: str) -> list[str]:
 
 def f1(answer: str, gold: str) -> float:
     """Harmonic mean of precision and recall of content words, counted with repetition."""
-    given, wanted = words(answer), words(gold)
-    common = (Counter(given) & Counter(wanted)).total()
-    return 2 * common / (len(given) + len(wanted)) if common else 0.0
+    answer_words, gold_words = words(answer), words(gold)
+    common = (Counter(answer_words) & Counter(gold_words)).total()
+    return 2 * common / (len(answer_words) + len(gold_words)) if common else 0.0
 
 
 def rouge_l(answer: str, gold: str) -> float:
     """The same of the longest common subsequence of content words (Lin 2004)."""
-    given, wanted = words(answer), words(gold)
-    row = [0] * (len(wanted) + 1)
-    for one in given:
+    answer_words, gold_words = words(answer), words(gold)
+    row = [0] * (len(gold_words) + 1)
+    for one in answer_words:
         before = 0
-        for place, other in enumerate(wanted, 1):
+        for place, other in enumerate(gold_words, 1):
             above = row[place]
             row[place] = before + 1 if one == other else max(row[place], row[place - 1])
             before = above
-    return 2 * row[-1] / (len(given) + len(wanted)) if row[-1] else 0.0
+    return 2 * row[-1] / (len(answer_words) + len(gold_words)) if row[-1] else 0.0
 
 
 def held(texts: Sequence[str], statement: str) -> float:
     """Give the share of a statement's content words that are somewhere in `texts`."""
-    wanted, there = words(statement), set(words(" ".join(texts)))
-    return sum(word in there for word in wanted) / len(wanted) if wanted else 0.0
+    statement_words, there = words(statement), set(words(" ".join(texts)))
+    return (
+        sum(word in there for word in statement_words) / len(statement_words)
+        if statement_words
+        else 0.0
+    )
 
 
 def is_right(answer: str, gold: str) -> bool:
     """Tell whether an answer says the written one: a short one as it stands, else half of it."""
-    wanted = words(gold)
-    if len(wanted) <= SHORT:
+    gold_words = words(gold)
+    if len(gold_words) <= SHORT:
         return f" {fold(gold)} " in f" {fold(without_markers(answer))} "
     return held([answer], gold) >= 0.5
 
@@ -133,7 +137,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
     cited = [c.get("full_text") or c["snippet"] for c in citations if c["cited"]]
     snippets = [c["snippet"] for c in citations[:SNIPPETS]]
     grounding = body["grounding"] or {}
-    given = [c["score"] for c in citations[: grounding.get("total_citations", 0)]]
+    scores = [c["score"] for c in citations[: grounding.get("total_citations", 0)]]
     sentences = grounding.get("sentences", ())
     report: Report = {
         "id": written.id,
@@ -150,7 +154,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
         "confidence_level": body["confidence_level"],
         "cited": [c["rank"] for c in citations if c["cited"]],
         "verdicts": dict(Counter(sentence["verdict"] for sentence in sentences)),
-        "mean_score": round(statistics.fmean(given), 4) if given else None,
+        "mean_score": round(statistics.fmean(scores), 4) if scores else None,
         "answer_words@5": round(held(snippets, written.answer), 4),
     }
     if written.evidence and cited:

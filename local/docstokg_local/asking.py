@@ -32,7 +32,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AskOptions:
     """What the options of `docstokg ask` say; None where they say nothing."""
 
     question: str | None
@@ -57,25 +57,25 @@ def ask(workflow: Workflow, request: dict[str, Any], route: Route = "answer") ->
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
-def request_of(wanted: Wanted, fields: dict[str, Any]) -> dict[str, Any]:
+def request_of(options: AskOptions, fields: dict[str, Any]) -> dict[str, Any]:
     """Give the RAGRequest: the file's fields, over them the options.
 
     Wrong usage is `typer.BadParameter`.
     """
     made = dict(fields)
-    if wanted.question is not None:
-        made["query"] = wanted.question
+    if options.question is not None:
+        made["query"] = options.question
     if "query" not in made:
         raise typer.BadParameter("give a QUESTION, or --request FILE with a query")
-    if wanted.namespace is not None:
-        made["namespace"] = wanted.namespace
-    if wanted.top_k is not None:
-        made["top_k"] = wanted.top_k
-    if wanted.filters:
-        made["filter"] = {**_mapping(made, "filter"), **filter_of(wanted.filters)}
-    if not wanted.graph:
+    if options.namespace is not None:
+        made["namespace"] = options.namespace
+    if options.top_k is not None:
+        made["top_k"] = options.top_k
+    if options.filters:
+        made["filter"] = {**_mapping(made, "filter"), **filter_of(options.filters)}
+    if not options.graph:
         made["kg_expansion"] = {**_mapping(made, "kg_expansion"), "enabled": False}
-    return made if wanted.synthesize is None else with_answer(made, wanted.synthesize)
+    return made if options.synthesize is None else with_answer(made, options.synthesize)
 
 
 def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
@@ -92,16 +92,16 @@ def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
     return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
 
 
-def filter_of(given: tuple[str, ...]) -> dict[str, list[Any]]:
+def filter_of(pairs: tuple[str, ...]) -> dict[str, list[Any]]:
     """Read `KEY=VALUE` options; a value that reads as a number or a truth fits as that too."""
-    found: dict[str, list[Any]] = {}
-    for text in given:
+    filters: dict[str, list[Any]] = {}
+    for text in pairs:
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
             hint = "e.g. --filter doc_id=handbook.md"
             raise typer.BadParameter(f"{text!r} is not KEY=VALUE, {hint}", param_hint="--filter")
-        found.setdefault(key.strip(), []).extend(_readings(value))
-    return found
+        filters.setdefault(key.strip(), []).extend(_readings(value))
+    return filters
 
 
 def _readings(value: str) -> list[Any]:
@@ -173,11 +173,11 @@ def _show_causes(wiring: "Wiring", problem: dict[str, Any]) -> None:
     err = notes()
     late = problem.get("status") == 504
     err.print("The time for this question ran out." if late else "No passage could be read.")
-    missing = [found for found in examine(wiring) if found.state == "missing"]
-    for found in missing:
-        err.print(f"  {found.part}: {found.said}", markup=False)
-        if found.remedy:
-            err.print(f"    -> {found.remedy}", markup=False)
+    missing = [diagnosis for diagnosis in examine(wiring) if diagnosis.state == "missing"]
+    for diagnosis in missing:
+        err.print(f"  {diagnosis.part}: {diagnosis.said}", markup=False)
+        if diagnosis.remedy:
+            err.print(f"    -> {diagnosis.remedy}", markup=False)
     if not missing:
         cure = "give it more time: budget.timeout_s in --request FILE" if late else "try again"
         err.print(f"  every part answers now: {cure}", markup=False)

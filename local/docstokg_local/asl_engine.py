@@ -104,8 +104,8 @@ class StateMachine:
         def task(state: str, arguments: Any, own_s: float | None) -> object:
             if gone():
                 raise MachineTimedOut
-            result, given, returned = self._task(state, arguments, own_s, ends)
-            sizes.append((state, given, returned))
+            result, input_bytes, returned = self._task(state, arguments, own_s, ends)
+            sizes.append((state, input_bytes, returned))
             return result
 
         walk = Walk(execution_context(execution_input, start_time), task)
@@ -131,12 +131,12 @@ class StateMachine:
     ) -> tuple[object, int, int]:
         """Call a function as Lambda is called; give result, bytes of arguments and of result."""
         assert isinstance(arguments, dict)
-        given = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-        size = len(given.encode("utf-8", "surrogatepass"))
+        input_text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+        size = len(input_text.encode("utf-8", "surrogatepass"))
         if size > STATE_LIMIT_BYTES:
             raise DataLimitExceeded(f"arguments of {state}")
         function = self._functions[str(arguments["FunctionName"])]
-        payload = json.loads(given)["Payload"]
+        payload = json.loads(input_text)["Payload"]
         future: Future[dict[str, Any]] = self._pool.submit(function, payload, None)
         own_s = self._timeout_s if own_s is None else own_s
         left_s = ends - time.monotonic()

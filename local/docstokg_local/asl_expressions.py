@@ -101,16 +101,16 @@ class Expression:
 
     def _parsed(self) -> jsonata.Jsonata:
         """Give this thread's own: an evaluation keeps its time of day in the object."""
-        kept: jsonata.Jsonata | None = getattr(self._local, "parsed", None)
-        if kept is None:
-            kept = jsonata.Jsonata(self._code)
-            kept.set_output_convert_nulls(False)
+        parsed: jsonata.Jsonata | None = getattr(self._local, "parsed", None)
+        if parsed is None:
+            parsed = jsonata.Jsonata(self._code)
+            parsed.set_output_convert_nulls(False)
             for name, function in _ADDED.items():
-                kept.register_lambda(name, function)
+                parsed.register_lambda(name, function)
             for name, function in sfnx.DIFFERING.items():
-                kept.register_function(name, sfnx.Replaced(name, function))
+                parsed.register_function(name, sfnx.Replaced(name, function))
             for name in sfnx.CASTS:
-                kept.register_function(name, sfnx.Cast(name))
-            self._local.parsed = kept
-        jsonata.Jsonata.CURRENT.jsonata = kept  # functions such as $map apply through it
-        return kept
+                parsed.register_function(name, sfnx.Cast(name))
+            self._local.parsed = parsed
+        jsonata.Jsonata.CURRENT.jsonata = parsed  # functions such as $map apply through it
+        return parsed

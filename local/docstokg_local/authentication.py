@@ -49,11 +49,11 @@ class Authentication:
         """Give the caller, or None when a key is needed and this one is not known."""
         if self._open:
             return EVERYBODY
-        found = None
+        owner = None
         for known, caller in self._current().items():
             if key is not None and hmac.compare_digest(known.encode(), key.encode()):
-                found = caller
-        return found
+                owner = caller
+        return owner
 
     def _current(self) -> dict[str, Caller]:
         with self._lock:
@@ -82,10 +82,10 @@ def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
     if keys_file is None:
         return None
     try:
-        found = Path(keys_file).stat()
+        status = Path(keys_file).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _read(keys_file: str | None) -> dict[str, Caller]:

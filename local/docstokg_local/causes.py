@@ -42,7 +42,7 @@ CURES: Final = {
 
 def in_words(reasons: Iterable[str]) -> str:
     """Say degraded reasons in one line, what helps behind them."""
-    given = list(reasons)
-    said = "; ".join(REASONS.get(reason, reason) for reason in given)
-    cures = dict.fromkeys(CURES.get(reason, _DOCTOR) for reason in given)
+    names = list(reasons)
+    said = "; ".join(REASONS.get(reason, reason) for reason in names)
+    cures = dict.fromkeys(CURES.get(reason, _DOCTOR) for reason in names)
     return f"{said} ({'; '.join(cures)})"

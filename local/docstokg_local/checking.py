@@ -45,16 +45,16 @@ def check_file(
 
 
 def _citations(response: Body) -> list[Body]:
-    found = response.get("citations")
-    if not isinstance(found, list) or not all(
+    citations = response.get("citations")
+    if not isinstance(citations, list) or not all(
         isinstance(row, dict)
         and isinstance(row.get("rank"), int)
         and isinstance(row.get("uuid"), str)
-        for row in found
+        for row in citations
     ):
         raise LoadError("the file of --citations holds no list of citations with rank and uuid")
     # The whole source: an answer may rest on more of a passage than its snippet shows.
-    return [{"rank": row["rank"], "uuid": row["uuid"]} for row in found]
+    return [{"rank": row["rank"], "uuid": row["uuid"]} for row in citations]
 
 
 def show_check(text: str, status: int, body: Body) -> None:

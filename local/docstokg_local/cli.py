@@ -56,8 +56,8 @@ Namespace = Annotated[
 ]
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_set: bool) -> None:
+    if is_set:
         from docstokg import __version__
 
         say(f"docstokg {__version__}")
@@ -217,8 +217,8 @@ def list_(
         _check_namespace(namespace)
     wiring = _wiring(index, graph, aloud=not as_json)
     known = wiring.graph_writer() if entities else None
-    found = list_loaded(wiring.register(), namespace, documents, as_json, known)
-    raise typer.Exit(DONE if found else NOT_GOOD)
+    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, known)
+    raise typer.Exit(DONE if is_listed else NOT_GOOD)
 
 
 @app.command()
@@ -315,13 +315,13 @@ def ask(
 ) -> None:
     """Ask one question; get citations, and below them an answer made of them."""
     from docstokg.contracts.language_models import EXTRACTIVE
-    from docstokg_local.asking import Shown, Wanted, ask_and_show, request_of, with_answer
+    from docstokg_local.asking import AskOptions, Shown, ask_and_show, request_of, with_answer
 
     if namespace is not None and not as_json:
         _check_namespace(namespace)
     fields = _json_file(request) if request is not None else {}
-    wanted = Wanted(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
-    body = request_of(wanted, fields)
+    options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
+    body = request_of(options, fields)
     wiring = _wiring(index, graph, aloud=not as_json and not answer_only, log=False)
     # Who reads the result wants the answer too; a program gets what it asks for.
     read = not as_json and request is None and synthesize is None
@@ -452,9 +452,9 @@ def check(
     from docstokg_local.display import print_json
 
     _check_namespace(namespace)
-    given = _json_file(citations) if citations is not None else None
+    cited = _json_file(citations) if citations is not None else None
     text, status, body = check_file(
-        draft, namespace, given, _wiring(index, graph, aloud=not json_output)
+        draft, namespace, cited, _wiring(index, graph, aloud=not json_output)
     )
     if json_output:
         print_json(body)
@@ -520,8 +520,8 @@ def demo(
     from docstokg_local.model_files import fetch_at_first_run
 
     fetch_at_first_run(settings_of(index, graph).embed_provider)
-    given = (("--index", index), ("--graph", graph))
-    options = [word for name, url in given if url is not None for word in (name, url)]
+    urls = (("--index", index), ("--graph", graph))
+    options = [word for name, url in urls if url is not None for word in (name, url)]
     raise typer.Exit(DONE if run_demo(_wiring(index, graph), full, options) else NOT_GOOD)
 
 
@@ -584,10 +584,10 @@ def _wiring(
 
         tell_when_missing(settings.embed_provider)
     # A request's log line belongs to a server; a command shows its own result instead.
-    wanted = "DOCSTOKG_LOG_LEVEL" in os.environ
-    level = settings.log_level if wanted else "ERROR"
+    is_explicit = "DOCSTOKG_LOG_LEVEL" in os.environ
+    level = settings.log_level if is_explicit else "ERROR"
     telemetry = Telemetry(level=level, reveal=settings.rag_log_snippets)
-    if not log and not wanted:
+    if not log and not is_explicit:
         telemetry = Telemetry(write=lambda line: None)
     return Wiring(settings, telemetry)
 

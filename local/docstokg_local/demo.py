@@ -87,17 +87,17 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
 
 def _show_second(workflow: Workflow, out: Console) -> None:
     """Ask what words alone find late, with the graph and without it, and draw what led there."""
-    found = {}
+    citations = {}
     for graph in (True, False):
         request = {"query": SECOND, "kg_expansion": {"enabled": graph}}
         outcome = ask(workflow, request)
         if outcome.status != 200:
             show_problem(outcome.body)
             return
-        found[graph] = outcome.body["citations"]
+        citations[graph] = outcome.body["citations"]
     out.print(f"\nsecond question: {SECOND}", style="bold")
-    alone = {citation["uuid"]: citation["rank"] for citation in found[False]}
-    for citation in found[True][:MODEL_READS]:
+    alone = {citation["uuid"]: citation["rank"] for citation in citations[False]}
+    for citation in citations[True][:MODEL_READS]:
         evidence, place = citation["kg_evidence"], alone.get(citation["uuid"])
         # A passage that is only related to what the question names shows nothing to a reader.
         if not evidence or evidence["match_type"] != "direct_mention":

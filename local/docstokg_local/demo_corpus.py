@@ -92,15 +92,15 @@ def data_folder() -> Path:
 def read_ontology(folder: Path) -> Ontology:
     """Read hp.obo and phenotype.hpoa."""
     ontology = Ontology()
-    for _, found in read_obo(folder / "hp.obo"):
-        if isinstance(found, GivenEntity):
-            ontology.terms[found.id] = found
-        elif isinstance(found, GivenRelation) and found.type == "is_a":
-            ontology.parents[found.source].append(found.target)
-            ontology.children[found.target].append(found.source)
-    wanted = ontology.below(ROOT)
+    for _, record in read_obo(folder / "hp.obo"):
+        if isinstance(record, GivenEntity):
+            ontology.terms[record.id] = record
+        elif isinstance(record, GivenRelation) and record.type == "is_a":
+            ontology.parents[record.source].append(record.target)
+            ontology.children[record.target].append(record.source)
+    term_ids = ontology.below(ROOT)
     for annotation, name in _annotations(folder / "phenotype.hpoa"):
-        if annotation.phenotype in wanted:
+        if annotation.phenotype in term_ids:
             ontology.diseases[annotation.disease] = name
             ontology.shown_by[annotation.disease].append(annotation)
             ontology.having[annotation.phenotype].add(annotation.disease)
@@ -327,13 +327,13 @@ def _term_entity(term: GivenEntity) -> dict[str, Any]:
 
 
 def _closure(start: str, edges: dict[str, list[str]]) -> set[str]:
-    found, todo = {start}, [start]
+    closure, todo = {start}, [start]
     while todo:
         for term in edges.get(todo.pop(), ()):
-            if term not in found:
-                found.add(term)
+            if term not in closure:
+                closure.add(term)
                 todo.append(term)
-    return found
+    return closure
 
 
 def _listed(items: Iterable[str]) -> str:

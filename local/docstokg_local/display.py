@@ -161,7 +161,9 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
     )
     if (read := report.extraction) is not None:
         line = f"{read.triples:,} relations read in {read.chunks:,} chunks by {read.model}"
-        line += f" ({read.asked:,} asked now, {read.failed:,} without an answer that can be used)"
+        line += (
+            f" ({read.requests:,} asked now, {read.failed:,} without an answer that can be used)"
+        )
         out.print(escape(line), style="dim")
         refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
         spent = f"{read.tokens_in:,} + {read.tokens_out:,} tokens, {read.cost_usd:.4f} USD listed"

@@ -52,15 +52,15 @@ def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
         ("language models", lambda: _models(wiring)),
         ("cache", lambda: _cache(wiring.cache_folder())),
     ]
-    found = []
+    diagnoses = []
     for part, look in parts:
         try:
-            found.append(look())
+            diagnoses.append(look())
         except DocsToKGError as wrong:
-            found.append(Diagnosis(part, "missing", str(wrong), _remedy(part, settings)))
+            diagnoses.append(Diagnosis(part, "missing", str(wrong), _remedy(part, settings)))
     if check:
-        found += [_answer_of(wiring, model) for model in _asked(wiring)]
-    return found
+        diagnoses += [_answer_of(wiring, model) for model in _models_in_use(wiring)]
+    return diagnoses
 
 
 def _index(wiring: Wiring) -> Diagnosis:
@@ -139,7 +139,7 @@ def _reranker(wiring: Wiring) -> Diagnosis:
     return Diagnosis("reranker", "good", reranker.model if reranker else "none")
 
 
-def _asked(wiring: Wiring) -> tuple[str, ...]:
+def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
     """List the models on the list, and the one that stands in, that a request may reach."""
     chosen = wiring.settings
     fallback = (chosen.llm_fallback_model,) if chosen.llm_fallback_model else ()
@@ -149,16 +149,16 @@ def _asked(wiring: Wiring) -> tuple[str, ...]:
 def _models(wiring: Wiring) -> Diagnosis:
     """Say which models can be asked, where, and what the others lack."""
     settings, access = wiring.settings, wiring.model_access()
-    asked = _asked(wiring)
-    at = [f"{model} ({access.route(model).provider})" for model in asked]
+    names = _models_in_use(wiring)
+    at = [f"{model} ({access.route(model).provider})" for model in names]
     if EXTRACTIVE in settings.models:
         at.append(f"{EXTRACTIVE} (here)")
-    lacking = [model for model in settings.models if model not in (*asked, EXTRACTIVE)]
+    lacking = [model for model in settings.models if model not in (*names, EXTRACTIVE)]
     needs = sorted({access.route(model).missing or "" for model in lacking})
     said = ", ".join(at) or "none can be asked"
     if lacking:
         said += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
-    if asked and find_spec("litellm") is None:
+    if names and find_spec("litellm") is None:
         why = f"{said}; litellm-core is not installed"
         return Diagnosis("language models", "missing", why, "pip install 'docstokg[llm]'")
     if not at:
@@ -220,14 +220,14 @@ def show(wiring: Wiring, *, check: bool = False) -> bool:
     from docstokg_local.display import screen
 
     out = screen()
-    found = examine(wiring, check=check)
+    diagnoses = examine(wiring, check=check)
     marks = {"good": "[green]ok     [/]", "missing": "[red]missing[/]", "off": "[dim]off    [/]"}
     out.print(f"docstokg {__version__}, Python {sys.version.split()[0]}", style="bold")
-    for diagnosis in found:
+    for diagnosis in diagnoses:
         out.print(f"{marks[diagnosis.state]} {diagnosis.part:<16} {escape(diagnosis.said)}")
         if diagnosis.remedy:
             out.print(f"        {'':<16} -> {escape(diagnosis.remedy)}", style="yellow")
-    return all(diagnosis.state != "missing" for diagnosis in found)
+    return all(diagnosis.state != "missing" for diagnosis in diagnoses)
 
 
 def show_settings(settings: Settings) -> None:
@@ -254,8 +254,8 @@ def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
 
 def _namespaces(wiring: Wiring) -> list[str]:
     """List what the stores hold; a store that cannot tell has the default one."""
-    found = {
+    names = {
         *wiring.search_index().info(REACH_S).namespaces,
         *wiring.knowledge_graph().info(REACH_S).namespaces,
     }
-    return sorted(found) or ["default"]
+    return sorted(names) or ["default"]

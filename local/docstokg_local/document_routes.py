@@ -26,14 +26,14 @@ def document_routes(called: Callable[[str], Endpoint]) -> list[Route]:
 
 def body_of(route: str, request: Request) -> bytes:
     """Give the parameters of a request as the function's JSON body."""
-    given: dict[str, str] = {}
+    fields: dict[str, str] = {}
     if route in ("documents", "delete"):
-        given |= {name: value for name, value in request.query_params.items() if value}
+        fields |= {name: value for name, value in request.query_params.items() if value}
     if route == "job":
-        given["id"] = request.path_params["id"]
+        fields["id"] = request.path_params["id"]
     if route == "delete":
-        given["doc_id"] = _named(request)
-    return json.dumps(given).encode()
+        fields["doc_id"] = _named(request)
+    return json.dumps(fields).encode()
 
 
 def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:

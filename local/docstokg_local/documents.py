@@ -31,14 +31,14 @@ def list_loaded(
     """
     names = register.namespaces() if namespace is None else (namespace,)
     every = {name: list(every_document(register, name)) for name in names}
-    found = [_summary(name, records) for name, records in every.items() if records]
+    summaries = [_summary(name, records) for name, records in every.items() if records]
     if documents:
-        for summary in found:
+        for summary in summaries:
             summary["documents"] = [
                 record.model_dump(include=set(FIELDS)) for record in every[summary["namespace"]]
             ]
     if entities is not None:
-        for summary in found:
+        for summary in summaries:
             summary["entities"] = [
                 {"id": item.id, "name": item.name, "type": item.type, "mentions": item.mentions}
                 for item in entities.most_mentioned(summary["namespace"], MOST_MENTIONED)
@@ -46,12 +46,12 @@ def list_loaded(
     if as_json:
         from docstokg_local.display import print_json
 
-        print_json({"namespaces": found})
-    elif not found:
+        print_json({"namespaces": summaries})
+    elif not summaries:
         say("nothing is loaded" + (f" in {namespace}" if namespace else ""), err=True)
     else:
-        _show(found, documents)
-    return bool(found)
+        _show(summaries, documents)
+    return bool(summaries)
 
 
 def _summary(name: str, records: Sequence[DocumentRecord]) -> dict[str, Any]:
@@ -64,11 +64,11 @@ def _summary(name: str, records: Sequence[DocumentRecord]) -> dict[str, Any]:
     }
 
 
-def _show(found: Iterable[dict[str, Any]], documents: bool) -> None:
+def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
     from docstokg_local.display import screen
 
     out = screen()
-    for summary in found:
+    for summary in summaries:
         out.print(
             f"{summary['namespace']}: {summary['count']:,} documents, {summary['chunks']:,} "
             f"chunks, last load {summary['last_load']['at']}",

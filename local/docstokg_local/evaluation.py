@@ -68,22 +68,22 @@ def read_questions(folder: Path, limit: int | None) -> list[Question]:
     files = sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else []
     if not files:
         raise LoadError(f"{folder} holds no questions*.jsonl")
-    found: list[Question] = []
+    questions: list[Question] = []
     for file in files:
         for line, value in json_lines(file):
             try:
                 if isinstance(value, Rejected):
                     raise value
-                found.append(Question.model_validate(value))
+                questions.append(Question.model_validate(value))
             except ValidationError as error:
                 raise LoadError(f"{file}:{line}: {reasons(error)}") from error
             except Rejected as rejected:
                 raise LoadError(f"{file}:{line}: {rejected}") from rejected
-            if limit is not None and len(found) >= limit:
-                return found
-    if not found:
+            if limit is not None and len(questions) >= limit:
+                return questions
+    if not questions:
         raise LoadError(f"{folder} holds no question")
-    return found
+    return questions
 
 
 def runs_of(ablations: Sequence[str]) -> list[Run]:

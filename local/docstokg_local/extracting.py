@@ -43,8 +43,8 @@ def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
         f"{estimate.tokens_in:,} tokens with the instructions, up to {estimate.tokens_out:,} back",
         err=True,
     )
-    if estimate.kept:
-        say(f"  {estimate.kept:,} more were read before: nothing is sent of them", err=True)
+    if estimate.cached:
+        say(f"  {estimate.cached:,} more were read before: nothing is sent of them", err=True)
     if estimate.restricted:
         say(
             f"  {estimate.restricted:,} passages with an acl stay here "

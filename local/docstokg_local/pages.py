@@ -29,8 +29,8 @@ async def _own_file(request: Request) -> Response:
 async def _viewer_file(request: Request) -> Response:
     """Send a file of the installed viewer package; 404 where it is not installed."""
     name = request.url.path.rpartition("/")[2]
-    found = find_spec("swagger_ui_bundle")
-    folders = (found.submodule_search_locations or []) if found else []
+    spec = find_spec("swagger_ui_bundle")
+    folders = (spec.submodule_search_locations or []) if spec else []
     for folder in folders:
         for file in sorted(Path(folder).glob(f"vendor/*/{name}")):
             body = await run_in_threadpool(file.read_bytes)

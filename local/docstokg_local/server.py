@@ -103,7 +103,7 @@ def application(
     quick, remote = Gate(), Gate(REMOTE_SLOTS)
     current_health = Shared(lambda: check_health({}, None), HEALTH_FRESH_S, "health")
 
-    def asked(route: EnvelopeRoute) -> Endpoint:
+    def machine_route(route: EnvelopeRoute) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             caller = _caller(request, authentication)
             body = b"" if request.method == "GET" else await _json_body(request)
@@ -114,17 +114,17 @@ def application(
                 body_b64=base64.b64encode(body).decode(),
             )
             read = chat_wishes if route == "chat" else wishes
-            wanted = read(body, settings.max_timeout_s)
-            lane = remote if wanted.remote else quick
+            wish = read(body, settings.max_timeout_s)
+            lane = remote if wish.remote else quick
             arrived, gone = request.state.arrived, threading.Event()
 
             def work() -> Reply:
                 reply = workflow.run(envelope, arrived=arrived, gone=gone.is_set)
                 return error_reply(reply) if route in CHAT_ROUTES else reply
 
-            model = wanted.model if wanted.model in settings.models else ""
+            model = wish.model if wish.model in settings.models else ""
             kind = f"{route} {model}"
-            return _response(await admitted(request, lane, work, caller, kind, wanted, gone))
+            return _response(await admitted(request, lane, work, caller, kind, wish, gone))
 
         return endpoint
 
@@ -139,13 +139,13 @@ def application(
                 "caller": caller.model_dump(mode="json"),
                 "body_b64": base64.b64encode(await _json_body(request)).decode(),
             }
-            wanted = Wishes(settings.max_timeout_s)
+            wish = Wishes(settings.max_timeout_s)
 
             def work() -> Reply:
                 return Reply.model_validate(function(envelope, None))
 
             gone = threading.Event()
-            return _response(await admitted(request, quick, work, caller, route, wanted, gone))
+            return _response(await admitted(request, quick, work, caller, route, wish, gone))
 
         return endpoint
 
@@ -171,8 +171,8 @@ def application(
             def work() -> Reply:
                 return Reply.model_validate(know_documents(envelope, None))
 
-            wanted, gone = Wishes(settings.max_timeout_s), threading.Event()
-            reply = await admitted(request, quick, work, caller, route, wanted, gone)
+            wish, gone = Wishes(settings.max_timeout_s), threading.Event()
+            reply = await admitted(request, quick, work, caller, route, wish, gone)
             if route in ("load", "delete", "job"):
                 keeper.wake()
             return _response(reply)
@@ -185,14 +185,14 @@ def application(
         work: Callable[[], Reply],
         caller: Caller,
         kind: str,
-        wanted: Wishes,
+        wishes: Wishes,
         gone: threading.Event,
     ) -> Reply:
         """Run `work` when its turn has come; everybody of a server without keys is an address."""
         client = request.client.host if request.client is not None else ""
         who = client if settings.auth == "off" else caller.sub
         waited = time.time() - request.state.arrived
-        ends = time.monotonic() - waited + wanted.timeout_s
+        ends = time.monotonic() - waited + wishes.timeout_s
         left = asyncio.create_task(_hang_up(request))
         try:
             return await lane.run(work, caller=who, kind=kind, ends=ends, gone=left)
@@ -219,10 +219,10 @@ def application(
 
     app = Starlette(
         routes=[
-            Route("/v1/answer", asked("answer"), methods=["POST"]),
-            Route("/v1/search", asked("search"), methods=["POST"]),
-            Route("/v1/chat/completions", asked("chat"), methods=["POST"]),
-            Route("/v1/models", asked("models"), methods=["GET"]),
+            Route("/v1/answer", machine_route("answer"), methods=["POST"]),
+            Route("/v1/search", machine_route("search"), methods=["POST"]),
+            Route("/v1/chat/completions", machine_route("chat"), methods=["POST"]),
+            Route("/v1/models", machine_route("models"), methods=["GET"]),
             Route("/v1/check", called("check", check_draft), methods=["POST"]),
             Route("/v1/traverse", called("traverse", walk_graph), methods=["POST"]),
             Route("/mcp", called("mcp", tools, foreign_pages=False), methods=["POST"]),

@@ -71,10 +71,10 @@ def born(pid: int) -> str:
         except (FileNotFoundError, ProcessLookupError):
             return ""
         return "" if fields[0] in {"Z", "X"} else fields[19]
-    asked = subprocess.run(
+    result = subprocess.run(
         ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    return asked.stdout.strip()
+    return result.stdout.strip()
 
 
 def alive(record: Mapping[str, Any]) -> bool:

@@ -55,17 +55,17 @@ def find_java(java_home: Path | None = None) -> Path:
             f"{Path.home()}/.sdkman/candidates/java/*",
         ):
             homes += sorted(Path("/").glob(pattern.lstrip("/")))
-    found: list[tuple[int, str]] = []
+    installations: list[tuple[int, str]] = []
     for folder in homes:
         java = folder / "bin" / "java"
         if java.exists() and (major := _java_major(folder)) >= MIN_JAVA:
-            found.append((major, str(java)))
-    if not found:
+            installations.append((major, str(java)))
+    if not installations:
         raise ServiceError(
             f"no JDK {MIN_JAVA} or newer found; install one (for instance the package "
             f"openjdk-21-jdk-headless or Temurin 25) or name it with --java-home"
         )
-    return Path(max(found)[1])
+    return Path(max(installations)[1])
 
 
 def _java_major(folder: Path) -> int:
@@ -73,10 +73,10 @@ def _java_major(folder: Path) -> int:
     text = release.read_text("utf-8", "replace") if release.exists() else ""
     if match := re.search(r'JAVA_VERSION="(\d+)', text):
         return int(match.group(1))
-    asked = subprocess.run(  # a distribution may ship no release file
+    result = subprocess.run(  # a distribution may ship no release file
         [folder / "bin" / "java", "-version"], capture_output=True, text=True, check=False
     )
-    match = re.search(r'version "(\d+)', asked.stderr)
+    match = re.search(r'version "(\d+)', result.stderr)
     return int(match.group(1)) if match else 0
 
 

@@ -312,9 +312,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int)
     parser.add_argument("--heap-mb", type=int, default=512)
     parser.add_argument("--java-home", type=Path)
-    given = parser.parse_intermixed_args(arguments)
-    chosen = given.which or list(Which)
-    if len(chosen) > 1 and (given.home or given.port):
+    options = parser.parse_intermixed_args(arguments)
+    chosen = options.which or list(Which)
+    if len(chosen) > 1 and (options.home or options.port):
         parser.error("--home and --port go with one server")
 
     def report(line: str) -> None:
@@ -322,21 +322,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     bad = False
     for which in chosen:
-        home = given.home or default_home(which, given.cache_dir)
+        home = options.home or default_home(which, options.cache_dir)
         try:
-            if given.action == "start":
+            if options.action == "start":
                 endpoint = start(
                     which,
                     home,
-                    cache=given.cache_dir,
-                    port=given.port,
-                    heap_mb=given.heap_mb,
-                    java_home=given.java_home,
+                    cache=options.cache_dir,
+                    port=options.port,
+                    heap_mb=options.heap_mb,
+                    java_home=options.java_home,
                     report=report,
                 )
                 warm_up(which, endpoint, report)
                 say("\n".join(settings_lines(which, home, endpoint)))
-            elif given.action == "stop":
+            elif options.action == "stop":
                 report(f"{which}: {'stopped' if stop(which, home, report=report) else 'was down'}")
             else:
                 seen = status(which, home)

@@ -26,8 +26,8 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
     from docstokg.settings import Settings
 
     environment = dict(os.environ)
-    given = {INDEX: index, GRAPH: graph}
-    environment.update({name: url for name, url in given.items() if url is not None})
+    urls = {INDEX: index, GRAPH: graph}
+    environment.update({name: url for name, url in urls.items() if url is not None})
     environment.update(_running_services(environment))
     for name, other in ((INDEX, GRAPH), (GRAPH, INDEX)):
         url = environment.get(name, "")
@@ -77,7 +77,7 @@ def _running_services(environment: Mapping[str, str]) -> dict[str, str]:
         return {}
     from docstokg_local.services import Which, default_home, status
 
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     cache = Path(environment.get("DOCSTOKG_CACHE_DIR", "~/.cache/docstokg")).expanduser()
     for name, which in (("INDEX", Which.OPENSEARCH), ("GRAPH", Which.NEO4J)):
         if environment.get(f"DOCSTOKG_{name}_URL") != "real":
@@ -85,7 +85,7 @@ def _running_services(environment: Mapping[str, str]) -> dict[str, str]:
         endpoint = status(which, default_home(which, cache)).endpoint
         if endpoint is None:
             raise typer.BadParameter(f"no {which} runs here: start it with `make services`")
-        found[f"DOCSTOKG_{name}_URL"] = endpoint.url
-        found[f"DOCSTOKG_{name}_USER"] = endpoint.user
-        found[f"DOCSTOKG_{name}_PASSWORD"] = endpoint.password
-    return found
+        urls[f"DOCSTOKG_{name}_URL"] = endpoint.url
+        urls[f"DOCSTOKG_{name}_USER"] = endpoint.user
+        urls[f"DOCSTOKG_{name}_PASSWORD"] = endpoint.password
+    return urls

@@ -78,9 +78,9 @@ class StoreSources:
 
     def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
         """Read by uuid; every acl is visible on this machine."""
-        found = self._index.get(uuids, self._scope, READ_S)
-        doc_ids = {chunk.doc_id for chunk in found.chunks.values()}
-        kept = {i: self._register.text(self._scope.namespace, i) for i in sorted(doc_ids)}
+        batch = self._index.get(uuids, self._scope, READ_S)
+        doc_ids = {chunk.doc_id for chunk in batch.chunks.values()}
+        texts = {i: self._register.text(self._scope.namespace, i) for i in sorted(doc_ids)}
         return {
             uuid: SourceChunk(
                 chunk_id=chunk.chunk_id,
@@ -92,9 +92,9 @@ class StoreSources:
                 uri=chunk.uri,
                 anchor=chunk.anchor,
                 char_start=chunk.char_start,
-                document=kept[chunk.doc_id],
+                document=texts[chunk.doc_id],
             )
-            for uuid, chunk in found.chunks.items()
+            for uuid, chunk in batch.chunks.items()
         }
 
 
@@ -114,7 +114,7 @@ class FileSources:
     ) -> None:
         """`store`: where the files were loaded, for the texts that it keeps."""
         self.notes: list[str] = []
-        self._kept = None if store is None else StoreSources(*store, namespace)
+        self._stored = None if store is None else StoreSources(*store, namespace)
         self._differing: set[str] = set()
         self._chunks: dict[str, SourceChunk] = {}
         documents: dict[str, str] = {}
@@ -168,15 +168,15 @@ class FileSources:
 
     def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
         """Give the chunks that are in the files, or in the texts kept of them."""
-        found = {
+        chunks = {
             uuid: self._chunks[uuid]
             for uuid in uuids
             if uuid in self._chunks and self._chunks[uuid].doc_id not in self._differing
         }
-        if self._kept is not None and self._differing:
-            kept = self._kept.read([uuid for uuid in uuids if uuid not in found])
-            found |= {u: chunk for u, chunk in kept.items() if chunk.doc_id in self._differing}
-        return found
+        if self._stored is not None and self._differing:
+            stored = self._stored.read([uuid for uuid in uuids if uuid not in chunks])
+            chunks |= {u: chunk for u, chunk in stored.items() if chunk.doc_id in self._differing}
+        return chunks
 
 
 def verify_response(
@@ -237,12 +237,12 @@ def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Findin
 
 
 def _uuids(response: RAGResponse) -> set[str]:
-    found = {citation.uuid for citation in response.citations}
+    uuids = {citation.uuid for citation in response.citations}
     for citation in response.citations:
         for edge in citation.kg_evidence.path if citation.kg_evidence else ():
             if edge.evidence is not None:
-                found.add(edge.evidence.uuid)
-    return found
+                uuids.add(edge.evidence.uuid)
+    return uuids
 
 
 def _check_citation(

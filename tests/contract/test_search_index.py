@@ -448,7 +448,7 @@ def test_a_stored_document_changes_in_one_step(store: Store) -> None:
             namespace="ns",
             doc_id="d",
             chunks=[(new, "mark")],
-            kept=[uid("c0"), uid("c2")],
+            unchanged_uuids=[uid("c0"), uid("c2")],
             fallen=[uid("c1")],
             gone=[uid("c3")],
             generation="01B",

@@ -143,7 +143,7 @@ def test_triples_come_with_chunk_and_span_and_only_of_open_chunks(
     text = str(CHUNKS[0]["text"])
     assert text[made.evidence_start : made.evidence_end].strip() == text.split(" It", maxsplit=1)[0]
     (estimate,) = store.estimates
-    assert (estimate.chunks, estimate.restricted, estimate.kept) == (2, 1, 0)
+    assert (estimate.chunks, estimate.restricted, estimate.cached) == (2, 1, 0)
     assert estimate.characters == sum(len(str(row["text"])) for row in CHUNKS[:2])
     assert estimate.cost_usd is not None
     assert estimate.cost_usd > 0
@@ -182,7 +182,7 @@ def test_what_was_read_is_not_sent_again_and_is_kept_from_other_eyes(
     before = digest(store.path)
     _, read = store.load()
     assert len(server.requests) == 2
-    assert (read.asked, read.triples) == (0, 2)
+    assert (read.requests, read.triples) == (0, 2)
     assert len(store.estimates) == 1
     assert digest(store.path) == before
     files = list((tmp_path / "cache").glob("replies.sqlite*"))
@@ -225,7 +225,7 @@ def test_a_refusal_for_too_many_calls_is_waited_out(
     store = Store(tmp_path, server)
     server.mode = "refuse_429"
     _, read = store.load()
-    assert (read.asked, len(server.requests), read.failed) == (2, 6, 2)
+    assert (read.requests, len(server.requests), read.failed) == (2, 6, 2)
 
 
 def test_a_dead_server_is_not_asked_about_every_chunk(server: ModelServer, tmp_path: Path):

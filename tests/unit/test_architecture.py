@@ -183,3 +183,20 @@ def test_only_synthesize_may_load_litellm(step: str) -> None:
         "build(Wiring(Settings()))"
     )
     assert "litellm" not in loaded
+
+
+PARTICIPLES = {"found", "asked", "kept", "given", "wanted"}
+
+
+@pytest.mark.parametrize("folder", ["layers", "functions", "local", "infra"])
+def test_a_name_says_what_a_thing_is_and_not_what_happened_to_it(folder: str) -> None:
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        names = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+                    names.add(name)
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                    names.add(name)
+        bad = sorted(name for name in names if name.lstrip("_").lower() in PARTICIPLES)
+        assert not bad, f"{path.relative_to(ROOT)}: {bad}"

@@ -174,7 +174,7 @@ def test_what_is_given_fits_with_its_source_lines() -> None:
     )
     given = ground(run, found("c0", "c1", "c2"), None, index=glossary("x"), reranker=None)
     assert 0 < len(given.blocks) < 3
-    assert len(prompt.given(given.blocks, 60)) == len(given.blocks)
+    assert len(prompt.passages_within(given.blocks, 60)) == len(given.blocks)
 
 
 def chunk_of(*sentences: str, title: str = "") -> StoredChunk:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.prompt import block_text, defused, messages
-from docstokg.domain.prompt import given as given_blocks
+from docstokg.domain.prompt import block_text, defused, messages, passages_within
 from docstokg.usecases.check_answer import check_answer
 
 BLOCK = Block(
@@ -76,8 +75,8 @@ def test_the_example_of_the_rules_obeys_them() -> None:
 def test_blocks_stop_at_the_budget_but_one_is_always_given() -> None:
     many = [BLOCK.model_copy(update={"rank": rank, "text": "word " * 100}) for rank in (1, 2, 3)]
     one = tokens(block_text(many[0]))
-    assert len(given_blocks(many, 2 * one)) == 2
-    assert len(given_blocks(many, 1)) == 1
+    assert len(passages_within(many, 2 * one)) == 2
+    assert len(passages_within(many, 1)) == 1
 
 
 HOSTILE = st.lists(

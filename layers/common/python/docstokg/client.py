@@ -90,14 +90,14 @@ class Client:
         Raises ValidationError (before anything is sent), ProblemError, Timeout, Unavailable,
         WrongAnswer; so do all methods.
         """
-        body = _asked(RAGRequest, query, fields)
+        body = _request_body(RAGRequest, query, fields)
         return self._call("/v1/answer", RAGResponse, body, timeout_s, deadline=True)
 
     def search(
         self, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
         """`POST /v1/search`: evidence without an answer."""
-        body = _asked(SearchRequest, query, fields)
+        body = _request_body(SearchRequest, query, fields)
         return self._call("/v1/search", RAGResponse, body, timeout_s, deadline=True)
 
     def check(self, request: CheckRequest, *, timeout_s: float | None = None) -> CheckResponse:
@@ -126,8 +126,8 @@ class Client:
         timeout_s: float | None = None,
     ) -> DocumentPage:
         """`GET /v1/documents`: a page of what is loaded; its `cursor` leads to the next."""
-        asked = {"namespace": namespace} | ({} if cursor is None else {"cursor": cursor})
-        return self._call(f"/v1/documents?{urlencode(asked)}", DocumentPage, None, timeout_s)
+        parameters = {"namespace": namespace} | ({} if cursor is None else {"cursor": cursor})
+        return self._call(f"/v1/documents?{urlencode(parameters)}", DocumentPage, None, timeout_s)
 
     def delete(
         self, doc_id: str, namespace: str = "default", *, timeout_s: float | None = None
@@ -219,12 +219,12 @@ class Client:
         return http.client.HTTPSConnection(host, port, timeout=left_s, context=_certificates())
 
     def _headers(self, with_body: bool) -> dict[str, str]:
-        given = {"Accept-Encoding": "gzip", "User-Agent": f"docstokg-client/{__version__}"}
+        headers = {"Accept-Encoding": "gzip", "User-Agent": f"docstokg-client/{__version__}"}
         if with_body:
-            given["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/json"
         if self._api_key is not None:
-            given["Authorization"] = f"Bearer {self._api_key}"
-        return given
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        return headers
 
 
 class AsyncClient:
@@ -316,7 +316,7 @@ def _certificates() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _asked(
+def _request_body(
     contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
 ) -> dict[str, Any]:
     """Give the body, checked here as the server would, with what was given and nothing else."""

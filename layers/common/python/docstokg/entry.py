@@ -78,12 +78,12 @@ class Entry:
 
     def _look(self, time_s: float | None = None) -> bool:
         """Take over what the secrets say now; whether that was anything new."""
-        found = self._current(time_s)
-        if found == self._settings:
+        current = self._current(time_s)
+        if current == self._settings:
             return False
         self._wiring.telemetry.log("INFO", "secrets_changed")
         self._wiring.close()
-        self._renew(found)
+        self._renew(current)
         return True
 
     def _current(self, time_s: float | None = None) -> Settings:

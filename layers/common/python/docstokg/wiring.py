@@ -540,8 +540,8 @@ def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:
     from docstokg.adapters.secrets import TIME_S, read_secrets
 
     ids = settings.secrets.replace(",", " ").split()
-    found = read_secrets(ids, CREDENTIALS, time_s=time_s or TIME_S)
-    return Settings.model_validate(settings.model_dump() | found)
+    values = read_secrets(ids, CREDENTIALS, time_s=time_s or TIME_S)
+    return Settings.model_validate(settings.model_dump() | values)
 
 
 def sqlite_path(url: str) -> Path | None:

@@ -27,13 +27,13 @@ class RoleKeys:
         with self._lock:
             if self._session is None:
                 self._session = Session()
-            found = self._session.get_credentials()
+            credentials = self._session.get_credentials()
         region = self._region or self._session.region_name
-        if found is None:
+        if credentials is None:
             raise NotConfigured("there is no AWS role or key for Bedrock")
         if region is None:
             raise NotConfigured("no region is set for Bedrock (DOCSTOKG_AWS_REGION)")
-        keys = found.get_frozen_credentials()
+        keys = credentials.get_frozen_credentials()
         return {
             "aws_access_key_id": keys.access_key,
             "aws_secret_access_key": keys.secret_key,

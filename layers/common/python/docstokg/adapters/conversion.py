@@ -115,11 +115,11 @@ def _outline(document: dict[str, Any]) -> Outline:
 
 
 def _blocks(rows: list[list[Any]], low: int, high: int) -> tuple[Block, ...]:
-    found: list[Block] = []
+    blocks: list[Block] = []
     for kind, start, end, level, label, anchor, children in rows:
         if kind not in KINDS or not low <= start <= end <= high:
             raise LoadError("its converter lost its place in the text")
         inner = _blocks(children, start, end)
-        found.append(Block(kind, start, end, level, label.replace("\0", ""), anchor, inner))
+        blocks.append(Block(kind, start, end, level, label.replace("\0", ""), anchor, inner))
         low = end
-    return tuple(found)
+    return tuple(blocks)

@@ -61,8 +61,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     logging.disable()  # what a reader complains of is the file's reject, or nothing
     prepared: set[str] = set()
     while line := requests.readline():
-        asked = json.loads(line)
-        suffix, raw = asked["suffix"], requests.read(asked["size"])
+        request = json.loads(line)
+        suffix, raw = request["suffix"], requests.read(request["size"])
         if suffix not in prepared:
             _prepare(suffix)
             prepared.add(suffix)

@@ -29,17 +29,17 @@ FORMATS: dict[str, tuple[str, str, str]] = {
 
 def installed_versions() -> dict[str, str]:
     """Map each suffix whose package is installed to what reads it, importing none of them."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for suffix, (_, _, package) in FORMATS.items():
         try:
-            found[suffix] = f"{package}-{version(package)}/{OWN}"
+            versions[suffix] = f"{package}-{version(package)}/{OWN}"
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def converter_of(suffix: str) -> Convert:
     """Import the converter of a suffix."""
     module, function, _ = FORMATS[suffix]
-    found: Convert = getattr(importlib.import_module(f"docstokg.adapters.{module}"), function)
-    return found
+    converter: Convert = getattr(importlib.import_module(f"docstokg.adapters.{module}"), function)
+    return converter

@@ -28,8 +28,8 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     """Take what a reader sees of a page without its navigation; nothing it links to is read."""
     text, encoding = decode(raw)
     tree = LexborHTMLParser(text)
-    found = tree.css_first("title")
-    title = one_line(found.text()) if found is not None else ""
+    title_node = tree.css_first("title")
+    title = one_line(title_node.text()) if title_node is not None else ""
     body = tree.body
     if body is None:
         raise LoadError("it holds no HTML")
@@ -42,9 +42,9 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 def _main(body: LexborNode) -> LexborNode:
     whole = len(body.text(deep=True))
     for selector in MAIN:
-        found = body.css(selector)
-        if len(found) == 1 and len(found[0].text(deep=True)) >= LEAST_SHARE * whole:
-            return found[0]
+        nodes = body.css(selector)
+        if len(nodes) == 1 and len(nodes[0].text(deep=True)) >= LEAST_SHARE * whole:
+            return nodes[0]
     return body
 
 

@@ -96,8 +96,8 @@ class MarkdownConverter:
 def convert(raw: bytes) -> tuple[Outline, ...]:
     """Find the blocks of a text, which stays as it is."""
     text, encoding = decode(raw)
-    found = MarkdownConverter().outline(text)
-    return (Outline(text, found.blocks, found.title, encoding),)
+    outline = MarkdownConverter().outline(text)
+    return (Outline(text, outline.blocks, outline.title, encoding),)
 
 
 def _is_marks(html: str) -> bool:

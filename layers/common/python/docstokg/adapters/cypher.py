@@ -44,8 +44,8 @@ class Template:
 
     def __post_init__(self) -> None:
         """Hash the text once."""
-        found = hashlib.sha256(self.text.encode("utf-8")).hexdigest()
-        object.__setattr__(self, "digest", found)
+        digest = hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+        object.__setattr__(self, "digest", digest)
 
     def checked(self, parameters: Mapping[str, object]) -> dict[str, object]:
         """Give the map of parameters, or TypeError when a name or type is not the template's."""
@@ -59,7 +59,7 @@ class Template:
 
 # A text of this length takes the planner up to seconds, and it would be planned anew inside a
 # request whenever the counts of the graph have changed enough. The hints fix what matters.
-_KEPT = "CYPHER replan=skip\n"
+_SKIP_REPLAN = "CYPHER replan=skip\n"
 
 # What a caller may see, as conditions on a chunk `c`, an entity `e` or a relation `r`.
 # Constants only: nothing from a request is ever put into a text.
@@ -120,7 +120,7 @@ _CURRENT = f"""CALL (old) {{
 }}
 WITH *, coalesce(newer, old) AS now"""
 
-_GIVEN = f"""CALL () {{
+_BY_ID = f"""CALL () {{
   UNWIND range(0, size($p.ids) - 1) AS i
   MATCH (e:Entity {{folded: $p.ids[i]}}) USING INDEX SEEK e:Entity(folded)
   WHERE {_KNOWN}
@@ -326,8 +326,8 @@ _END = "RETURN entity_rows, chunk_rows, relation_rows, truncated"
 
 SLICE = Template(
     "slice",
-    f"""{_KEPT}{_ALIASES}
-{_GIVEN}
+    f"""{_SKIP_REPLAN}{_ALIASES}
+{_BY_ID}
 {_POOL}
 {_MEMBERS}
 WITH *, [row IN aliases | row[1]] + given AS doubled
@@ -358,7 +358,7 @@ WITH *, named AS starts
 
 WIDEN = Template(
     "widen",
-    f"""{_KEPT}{_GIVEN}
+    f"""{_SKIP_REPLAN}{_BY_ID}
 WITH *, given[..$p.max_nodes] AS starts
 {_NEAR}
 {_EDGES}
@@ -368,7 +368,7 @@ WITH *, given[..$p.max_nodes] AS starts
 
 ENTITIES = Template(
     "entities",
-    f"""{_KEPT}UNWIND $p.ids AS wanted
+    f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
 WHERE {_KNOWN}
 WITH DISTINCT e
@@ -379,7 +379,7 @@ RETURN e.key AS key, e.id AS id, e.name AS name, e.type AS type, {_COUNT} AS men
 
 VECTORS = Template(
     "vectors",
-    f"""{_KEPT}UNWIND $p.ids AS wanted
+    f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
 WHERE {_KNOWN} AND e.vector IS NOT NULL
 RETURN DISTINCT e.id AS id, e.vector AS vector ORDER BY id""",
@@ -388,7 +388,7 @@ RETURN DISTINCT e.id AS id, e.vector AS vector ORDER BY id""",
 
 RELATIONS_OF = Template(
     "relations_of",
-    f"""{_KEPT}UNWIND $p.ids AS wanted
+    f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
 WHERE {_KNOWN}
 WITH DISTINCT e
@@ -402,7 +402,7 @@ LIMIT $p.max_relations""",
 
 INFO = Template(
     "info",
-    f"""{_KEPT}MATCH (s:Store {{name: $p.name}}) USING INDEX SEEK s:Store(name)
+    f"""{_SKIP_REPLAN}MATCH (s:Store {{name: $p.name}}) USING INDEX SEEK s:Store(name)
 RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
   s.relations AS relations, s.mentions AS mentions, s.relation_types AS relation_types,
   s.namespaces AS namespaces, s.finished AS finished, s.sample AS sample,

@@ -94,9 +94,9 @@ class HttpEmbedder:
         """Embed texts and stretches alike: an endpoint tells nothing of its reading."""
         whole = self.embed(texts, None)
         pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-        found = iter(self.embed(pieces, None))
+        vectors = iter(self.embed(pieces, None))
         return tuple(
-            (one, packed([next(found) for _ in spans]))
+            (one, packed([next(vectors) for _ in spans]))
             for one, spans in zip(whole, parts, strict=True)
         )
 
@@ -156,7 +156,7 @@ class HttpEmbedder:
         return pack(row)
 
 
-def _same_model(named: str, wanted: str) -> bool:
+def _same_model(named: str, target: str) -> bool:
     """Compare names without organisation, tag and case, which servers drop or add."""
-    left, right = (name.casefold().rpartition("/")[2].partition(":")[0] for name in (named, wanted))
+    left, right = (name.casefold().rpartition("/")[2].partition(":")[0] for name in (named, target))
     return left == right

@@ -225,10 +225,10 @@ _REFUSALS = {
 
 def _behind(error: BaseException | None) -> set[str]:
     """Name every kind of error in the chain: litellm calls a refused connection a 500."""
-    found: set[str] = set()
-    while error is not None and len(found) < 100:
-        found |= {kind.__name__ for kind in type(error).__mro__} - {"ConnectionError"}
+    names: set[str] = set()
+    while error is not None and len(names) < 100:
+        names |= {kind.__name__ for kind in type(error).__mro__} - {"ConnectionError"}
         # The standard library's own, not a vendor's class of the same name.
-        found |= {"ConnectionError"} if isinstance(error, ConnectionError) else set()
+        names |= {"ConnectionError"} if isinstance(error, ConnectionError) else set()
         error = error.__cause__ or error.__context__
-    return found
+    return names

@@ -113,8 +113,8 @@ class Neo4jGraph:
             raise Timeout(f"the graph's plans are not all made after {timeout_s:.0f} s")
         if not self._warm:
             raise Unavailable("the graph's plans could not be looked at")
-        found = (self._verdicts.get(template.digest) for template in cypher.READS)
-        return tuple(verdict for verdict in found if verdict is not None)
+        verdicts = (self._verdicts.get(template.digest) for template in cypher.READS)
+        return tuple(verdict for verdict in verdicts if verdict is not None)
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Aliases, what is opened, one hop around it and all edges in it, in one query."""
@@ -177,8 +177,8 @@ class Neo4jGraph:
         """Map each visible id to the stored vector of its name; those without are left out."""
         if not ids:
             return {}
-        found = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
-        return {row["id"]: bytes(row["vector"]) for row in found}
+        rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
+        return {row["id"]: bytes(row["vector"]) for row in rows}
 
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
@@ -186,7 +186,7 @@ class Neo4jGraph:
         """Read the visible relations that leave the given entities."""
         if not ids:
             return ()
-        found = self._by_id(
+        rows = self._by_id(
             cypher.RELATIONS_OF, ids, scope, timeout_s, {"max_relations": MAX_RELATIONS}
         )
         return _sorted(
@@ -200,7 +200,7 @@ class Neo4jGraph:
                 evidence_start=row["evidence_start"],
                 evidence_end=row["evidence_end"],
             )
-            for row in found
+            for row in rows
         )
 
     def info(self, timeout_s: float) -> GraphInfo:
@@ -310,8 +310,8 @@ class Neo4jGraph:
 
     def _finished(self, timeout_s: float) -> str | None:
         """Name the last finished load."""
-        asked = cypher.INFO.checked({"name": STORE})
-        rows = self._server.read(cypher.INFO.text, asked, timeout_s)
+        parameters = cypher.INFO.checked({"name": STORE})
+        rows = self._server.read(cypher.INFO.text, parameters, timeout_s)
         return rows[0]["finished"] if rows else None
 
     async def _check_all(self) -> None:
@@ -349,14 +349,14 @@ class Neo4jGraph:
 
     async def _run_until_quick(self, template: Template, store: Record) -> None:
         """Run a template around chunks that are there: what is never reached is never compiled."""
-        given = {**template.examples, "pool": store["sample"] or ["u"]}
+        examples = {**template.examples, "pool": store["sample"] or ["u"]}
         if namespace := store["sample_namespace"]:
             names = [namespaced(namespace, name) for name in WARM_NAMES]
-            given |= {"namespace": namespace, "ids": names, "alias_keys": names}
-        asked = template.checked({name: given[name] for name in template.examples})
+            examples |= {"namespace": namespace, "ids": names, "alias_keys": names}
+        parameters = template.checked({name: examples[name] for name in template.examples})
         for _ in range(WARM_RUNS):
             begun = time.monotonic()
-            await self._server.query(template.text, asked, WARM_UP_S, READ_ACCESS)
+            await self._server.query(template.text, parameters, WARM_UP_S, READ_ACCESS)
             if time.monotonic() - begun <= QUICK_S:
                 return
 

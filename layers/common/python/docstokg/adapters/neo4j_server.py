@@ -86,12 +86,12 @@ class Server:
                 return await work
 
         try:
-            asked = asyncio.run_coroutine_threadsafe(bounded(), self._running())
+            future = asyncio.run_coroutine_threadsafe(bounded(), self._running())
         except BaseException:
             work.close()
             raise
         try:
-            return asked.result()
+            return future.result()
         except TimeoutError:
             raise Timeout(f"Neo4j did not answer in {timeout_s:.3f} s") from None
         except vendor.Neo4jError as exc:

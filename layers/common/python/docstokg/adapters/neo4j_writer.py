@@ -216,9 +216,9 @@ class Neo4jGraphWriter:
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         gone = 0
-        wanted = list(self.chunk_uuids(namespace)) if uuids is None else list(uuids)
-        for start in range(0, len(wanted), BATCH):
-            some = {"namespace": namespace, "uuids": wanted[start : start + BATCH]}
+        targets = list(self.chunk_uuids(namespace)) if uuids is None else list(uuids)
+        for start in range(0, len(targets), BATCH):
+            some = {"namespace": namespace, "uuids": targets[start : start + BATCH]}
             gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
         if uuids is None:
             self.note_recogniser(namespace, "")
@@ -236,13 +236,13 @@ class Neo4jGraphWriter:
 
     def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
         """Yield every chunk, by uuid."""
-        for found in self._pages(cypher.NODES, namespace):
-            yield ChunkNode(namespace=namespace, **found)
+        for row in self._pages(cypher.NODES, namespace):
+            yield ChunkNode(namespace=namespace, **row)
 
     def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
         """Yield every entity that was put, by id."""
-        for found in self._pages(cypher.ENTITIES, namespace):
-            yield EntityRecord(namespace=namespace, **found)
+        for row in self._pages(cypher.ENTITIES, namespace):
+            yield EntityRecord(namespace=namespace, **row)
 
     def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
         """Yield every relation, by source, type, target and evidence."""
@@ -256,9 +256,9 @@ class Neo4jGraphWriter:
 
     def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
         """Yield every mention, by chunk and entity."""
-        for found in self._pages(cypher.MENTIONS, namespace):
-            uuid = str(found["uuid"])
-            for entity, start, end, about in sorted(found["rows"], key=lambda row: row[0]):
+        for mention in self._pages(cypher.MENTIONS, namespace):
+            uuid = str(mention["uuid"])
+            for entity, start, end, about in sorted(mention["rows"], key=lambda row: row[0]):
                 yield MentionRecord(uuid=uuid, entity=entity, start=start, end=end, about=about)
 
     def _pages(self, template: Template, namespace: str) -> Iterator[dict[str, Any]]:
@@ -297,20 +297,20 @@ class Neo4jGraphWriter:
 
     def _write(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
         self._prepare()
-        asked = template.checked(parameters)
-        return self._server.write(template.text, asked, LOAD_TIMEOUT_S)
+        values = template.checked(parameters)
+        return self._server.write(template.text, values, LOAD_TIMEOUT_S)
 
     def _read(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
         self._prepare()
-        asked = template.checked(parameters)
-        return self._server.read(template.text, asked, LOAD_TIMEOUT_S)
+        values = template.checked(parameters)
+        return self._server.read(template.text, values, LOAD_TIMEOUT_S)
 
     def _prepare(self) -> None:
         """Bring the database to our layout, also from the one before; all of it may be repeated."""
         if self._ready:
             return
-        asked = INFO.checked({"name": STORE})
-        known = self._server.read(INFO.text, asked, LOAD_TIMEOUT_S)
+        parameters = INFO.checked({"name": STORE})
+        known = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
         version = known[0]["schema"] if known else None
         if version not in (None, *UPGRADED, SCHEMA_VERSION):
             raise Misconfigured(
@@ -337,15 +337,15 @@ class Neo4jGraphWriter:
         """
         after = ""
         while True:
-            asked = cypher.SECTIONS.checked({"after": after, "batch": PAGE})
-            found = self._server.read(cypher.SECTIONS.text, asked, LOAD_TIMEOUT_S)
-            if found:
-                rows = {"rows": [_section(row) for row in found]}
+            parameters = cypher.SECTIONS.checked({"after": after, "batch": PAGE})
+            page = self._server.read(cypher.SECTIONS.text, parameters, LOAD_TIMEOUT_S)
+            if page:
+                rows = {"rows": [_section(row) for row in page]}
                 text = cypher.SECTIONS_TO_CHUNKS.text
                 self._server.write(text, cypher.SECTIONS_TO_CHUNKS.checked(rows), LOAD_TIMEOUT_S)
-            if len(found) < PAGE:
+            if len(page) < PAGE:
                 return
-            after = found[-1]["element"]
+            after = page[-1]["element"]
 
 
 def _section(row: Record) -> dict[str, object]:

@@ -87,15 +87,15 @@ class OnnxMiniLm:
         behind the 256 pieces that are read is embedded by itself.
         """
         whole = [b""] * len(texts)
-        found: list[list[bytes]] = [[] for _ in texts]
+        vectors: list[list[bytes]] = [[] for _ in texts]
         for index, read in self._readings(texts, None):
             whole[index] = pack(read.hidden.mean(axis=0))
-            found[index] = [_pooled(read, begin, end) for begin, end in parts[index]]
-        unread = [(i, k) for i, own in enumerate(found) for k, part in enumerate(own) if not part]
+            vectors[index] = [_pooled(read, begin, end) for begin, end in parts[index]]
+        unread = [(i, k) for i, own in enumerate(vectors) for k, part in enumerate(own) if not part]
         rest = self.embed([texts[i][slice(*parts[i][k])] for i, k in unread], None)
         for (i, k), vector in zip(unread, rest, strict=True):
-            found[i][k] = vector
-        return tuple((one, packed(own)) for one, own in zip(whole, found, strict=True))
+            vectors[i][k] = vector
+        return tuple((one, packed(own)) for one, own in zip(whole, vectors, strict=True))
 
     def _readings(
         self, texts: Sequence[str], timeout_s: float | None

@@ -87,7 +87,7 @@ class OnnxReranker:
             "attention_mask": np.array([item.attention_mask for item in encoded], dtype=np.int64),
             "token_type_ids": np.array([item.type_ids for item in encoded], dtype=np.int64),
         }
-        names = {given.name for given in session.get_inputs()}
+        names = {tensor.name for tensor in session.get_inputs()}
         inputs = {name: value for name, value in feed.items() if name in names}
         try:
             output = np.asarray(session.run(None, inputs)[0], dtype=np.float64)

@@ -72,7 +72,7 @@ class OnnxSplade:
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         network = self._opened()
-        found: list[dict[str, float]] = [{} for _ in texts]
+        results: list[dict[str, float]] = [{} for _ in texts]
         done = 0
         for start in range(0, len(texts), WINDOW):
             for batch in network.batches(texts[start : start + WINDOW]):
@@ -80,9 +80,9 @@ class OnnxSplade:
                     raise Timeout(f"{done} of {len(texts)} texts were encoded in {timeout_s:.3f} s")
                 weights = network.weigh(batch, PASSAGE_TOKENS)
                 for place, own in zip(batch.places, weights, strict=True):
-                    found[start + place] = own
+                    results[start + place] = own
                 done += len(batch.places)
-        return tuple(found)
+        return tuple(results)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
         """Return the heaviest tokens of a question."""
@@ -104,7 +104,7 @@ class _Batch(NamedTuple):
 
     places: list[int]
     ids: NDArray[np.int64]
-    kept: NDArray[np.bool_]
+    mask: NDArray[np.bool_]
 
 
 class _Loaded:
@@ -131,43 +131,43 @@ class _Loaded:
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
                 ids = np.zeros((len(part), length), dtype=np.int64)
-                kept = np.zeros((len(part), length), dtype=np.bool_)
+                mask = np.zeros((len(part), length), dtype=np.bool_)
                 for row, (_, pieces) in enumerate(part):
                     ids[row, : len(pieces)] = pieces
-                    kept[row, : len(pieces)] = True
-                yield _Batch([place for place, _ in part], ids, kept)
+                    mask[row, : len(pieces)] = True
+                yield _Batch([place for place, _ in part], ids, mask)
 
     def weigh(self, batch: _Batch, count: int) -> list[dict[str, float]]:
         """Weigh the words of each text: max over pieces of log(1 + relu(logit)).
 
         SPLADE v2, https://arxiv.org/abs/2109.10086, equation 6.
         """
-        feed = {"ids": batch.ids, "kept": batch.kept}
+        feed = {"ids": batch.ids, "kept": batch.mask}
         try:
             words, rough, exact, states = self._session.run(
                 ["words", "rough", "exact", "states"], feed
             )
         except vendor_errors() as broken:
             raise Unavailable(f"the local sparse encoder failed: {broken}") from broken
-        found = []
+        results = []
         for row in range(len(words)):
             order = np.argsort(words[row])
             ids, logits = words[row][order], exact[row][order]
             if not _is_sure(rough[row], exact[row], count):
                 logits = (states[row] @ self._words.T).max(axis=0) + self._bias
                 ids = np.arange(len(logits))
-            found.append(self._heaviest(ids, np.log1p(np.maximum(logits, 0)), count))
-        return found
+            results.append(self._heaviest(ids, np.log1p(np.maximum(logits, 0)), count))
+        return results
 
     def _heaviest(self, ids: NDArray[Any], weights: Floats, count: int) -> dict[str, float]:
         """Keep the `count` heaviest named tokens, by weight then id, rounded to 3 decimals."""
-        kept: dict[str, float] = {}
+        heaviest: dict[str, float] = {}
         for place in np.argsort(-weights, kind="stable"):
-            if len(kept) == count or weights[place] < SMALLEST:
+            if len(heaviest) == count or weights[place] < SMALLEST:
                 break
             if name := self._names[ids[place]]:
-                kept[name] = round(float(weights[place]), 3)
-        return kept
+                heaviest[name] = round(float(weights[place]), 3)
+        return heaviest
 
 
 def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:

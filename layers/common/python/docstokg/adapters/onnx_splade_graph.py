@@ -54,16 +54,16 @@ class _Network:
         self._words = stored["embeddings.word_embeddings.weight"]
         self._width = self._words.shape[1]
         self._writer = OnnxWriter("splade", OPSET)
-        self._given: dict[str, NDArray[Any]] = {}
+        self._arrays: dict[str, NDArray[Any]] = {}
 
     def graph(self) -> SpladeGraph:
         node, integers = self._writer.node, self._writer.integers
         ids = self._writer.take("ids", INT64, ["texts", "pieces"])
-        kept = self._writer.take("kept", BOOL, ["texts", "pieces"])
+        mask = self._writer.take("kept", BOOL, ["texts", "pieces"])
         self._give("never", np.asarray(NEVER, dtype=np.float32))
         self._give("scale", np.asarray((self._width / HEADS) ** -0.5, dtype=np.float32))
         words = self._give("words_of", self._words)
-        keys = node("Unsqueeze", [kept, integers("key_axes", [1, 2])], "kept_keys")
+        keys = node("Unsqueeze", [mask, integers("key_axes", [1, 2])], "kept_keys")
         x = self._embedded(ids, words)
         for layer in range(LAYERS):
             x = self._layer(f"encoder.layer.{layer}", x, keys)
@@ -75,7 +75,7 @@ class _Network:
             [head, integers("from_0", [0]), integers("to_1", [1]), integers("axis_1", [1])],
             "head.first",
         )
-        pieces = node("Unsqueeze", [kept, integers("last_axis", [2])], "kept_pieces")
+        pieces = node("Unsqueeze", [mask, integers("last_axis", [2])], "kept_pieces")
         states = node("Where", [pieces, head, first], "states")
         bias = self._give("bias", self._stored["cls.predictions.bias"])
         node("Add", [self._rough(states), bias], "rough_logits")
@@ -88,7 +88,7 @@ class _Network:
         for name, kind in (("words", INT64), ("rough", FLOAT), ("exact", FLOAT)):
             self._writer.give(name, kind, ["texts", CANDIDATES])
         self._writer.give("states", FLOAT, ["texts", "pieces", self._width])
-        return SpladeGraph(self._writer.model(), self._given)
+        return SpladeGraph(self._writer.model(), self._arrays)
 
     def _embedded(self, ids: str, words: str) -> str:
         node = self._writer.node
@@ -99,8 +99,8 @@ class _Network:
         )
         until = node("Shape", [ids], "pieces", start=1, end=2)
         near = node("Slice", [places, self._writer.integers("begin", [0]), until], "places")
-        found = node("Add", [node("Gather", [words, ids], "word"), near], "word.placed")
-        return self._normal("embeddings.LayerNorm", found)
+        total = node("Add", [node("Gather", [words, ids], "word"), near], "word.placed")
+        return self._normal("embeddings.LayerNorm", total)
 
     def _layer(self, name: str, x: str, keys: str) -> str:
         node = self._writer.node
@@ -134,13 +134,13 @@ class _Network:
         scales = np.abs(self._words).max(axis=1) / np.float32(127)
         levels = np.rint(self._words / scales[:, None]).astype(np.int8)
         node("DynamicQuantizeLinear", [states], ["state.levels", "state.scale", "state.zero"])
-        found = []
+        highest = []
         borders = [len(levels) * i // SLICES for i in range(SLICES + 1)]
         for i, (begin, end) in enumerate(pairwise(borders)):
             part = self._give(f"words.{i}", levels[begin:end].T)
             product = node("MatMulInteger", ["state.levels", part, "state.zero"], f"rough.{i}")
-            found.append(node("ReduceMax", [product, "axis_1"], f"highest.{i}", keepdims=0))
-        joined = node("Concat", found, "highest", axis=1)
+            highest.append(node("ReduceMax", [product, "axis_1"], f"highest.{i}", keepdims=0))
+        joined = node("Concat", highest, "highest", axis=1)
         joined = node("Cast", [joined], "highest.real", to=FLOAT)
         joined = node("Mul", [joined, self._give("words.scales", scales)], "highest.scaled")
         return node("Mul", [joined, "state.scale"], "highest.of_states")
@@ -160,5 +160,5 @@ class _Network:
 
     def _give(self, name: str, values: NDArray[Any]) -> str:
         array = np.ascontiguousarray(values).reshape(values.shape)
-        self._given[name] = array
+        self._arrays[name] = array
         return self._writer.weight(name, _KINDS[array.dtype.name], array.shape)

@@ -108,59 +108,59 @@ class OpenSearchIndex:
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
         """Read by id; visibility is checked here, with the same rule that searches use."""
-        wanted = list(dict.fromkeys(uuids))
-        if not wanted:
+        ids = list(dict.fromkeys(uuids))
+        if not ids:
             return Hydrated()
-        answer = self._read(wanted, "shown", timeout_s)
+        answer = self._read(ids, "shown", timeout_s)
         groups = required(scope.filter)
         chunks: dict[str, StoredChunk] = {}
         missing: list[str] = []
         failed: list[str] = []
         cause: str | None = None
         with schema_checked("_mget"):
-            for found in answer["docs"]:
-                if "error" in found:
-                    failed.append(found["_id"])
-                    cause = cause or _cause(found["error"])
-                elif found["found"] and _visible_to(
-                    shown := json.loads(found["fields"]["shown"][0]), scope, groups
+            for doc in answer["docs"]:
+                if "error" in doc:
+                    failed.append(doc["_id"])
+                    cause = cause or _cause(doc["error"])
+                elif doc["found"] and _visible_to(
+                    shown := json.loads(doc["fields"]["shown"][0]), scope, groups
                 ):
-                    chunks[found["_id"]] = _stored(found["_id"], shown)
+                    chunks[doc["_id"]] = _stored(doc["_id"], shown)
                 else:
-                    missing.append(found["_id"])
+                    missing.append(doc["_id"])
         for uuid in sorted(outdated(chunks.values())):
             del chunks[uuid]
             missing.append(uuid)
-        unanswered = set(wanted) - chunks.keys() - set(missing) - set(failed)
+        unanswered = set(ids) - chunks.keys() - set(missing) - set(failed)
         failed += sorted(unanswered)
         if unanswered:
-            cause = cause or f"{len(unanswered)} of {len(wanted)} were left out of the answer"
+            cause = cause or f"{len(unanswered)} of {len(ids)} were left out of the answer"
         return Hydrated(chunks=chunks, missing=tuple(missing), failed=tuple(failed), cause=cause)
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
         """Read the packed vectors of sentences by id, with what their visibility depends on."""
-        wanted = list(dict.fromkeys(uuids))
-        if not wanted:
+        ids = list(dict.fromkeys(uuids))
+        if not ids:
             return {}
-        answer = self._read(wanted, "shown,sentence_vectors", timeout_s)
+        answer = self._read(ids, "shown,sentence_vectors", timeout_s)
         groups = required(scope.filter)
         vectors: dict[str, bytes] = {}
         with schema_checked("_mget"):
-            for found in answer["docs"]:
-                fields = found.get("fields", {})
+            for doc in answer["docs"]:
+                fields = doc.get("fields", {})
                 if "sentence_vectors" in fields and _visible_to(
                     json.loads(fields["shown"][0]), scope, groups
                 ):
-                    vectors[found["_id"]] = base64.b64decode(fields["sentence_vectors"][0])
+                    vectors[doc["_id"]] = base64.b64decode(fields["sentence_vectors"][0])
         return vectors
 
-    def _read(self, wanted: Sequence[str], fields: str, timeout_s: float) -> Json:
-        with self._telemetry.span("index.get", chunks=len(wanted)):
+    def _read(self, uuids: Sequence[str], fields: str, timeout_s: float) -> Json:
+        with self._telemetry.span("index.get", chunks=len(uuids)):
             return self._post(
                 f"/{self._name}/_mget",
-                json.dumps({"ids": list(wanted)}),
+                json.dumps({"ids": list(uuids)}),
                 timeout_s,
                 {"_source": "false", "stored_fields": fields},
             )
@@ -173,9 +173,9 @@ class OpenSearchIndex:
         when another load was finished.
         """
         until = time.monotonic() + timeout_s
-        kept = self._info
-        if kept is not None and time.monotonic() - kept[0] < self._info_ttl_s:
-            return kept[1]
+        entry = self._info
+        if entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
+            return entry[1]
         self._info = None
         noted = self._breaker.call(
             lambda: index_notes(self._server, self._name, timeout_s), timeout_s
@@ -277,13 +277,13 @@ class Rarity:
 
     def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
         """Give the tokens of positive weight with weight times `rarity`, heaviest first."""
-        found = {token: weight for token, weight in weights.items() if weight > 0}
+        by_token = {token: weight for token, weight in weights.items() if weight > 0}
         if self.holders:
-            found = {
+            by_token = {
                 token: weight * rarity(self.holders.get(feature_name(token), 0), self.chunks)
-                for token, weight in found.items()
+                for token, weight in by_token.items()
             }
-        return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
+        return sorted(by_token.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
 
 
 def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> str:
@@ -311,7 +311,7 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> s
         }
         return json.dumps(body)
     if query.channel == "splade":
-        asked: list[Json] = [
+        clauses: list[Json] = [
             {
                 "rank_feature": {
                     "field": f"sparse.{feature_name(token)}",
@@ -322,19 +322,19 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> s
             for token, weight in known.weighed(query.weights)
         ]
     elif facts:
-        asked = [{"match": {"text": _words(query.text)}}]
+        clauses = [{"match": {"text": _words(query.text)}}]
     else:
         words = _words(query.text)
-        asked = [
+        clauses = [
             {"match": {"body": words}},
             {"match": {"body.exact": {"query": words, "boost": EXACT_BOOST}}},
         ]
         # A stop word alone is no hit: the analysed words decide what matches.
-        body["query"] = {"bool": {"must": asked[:1], "should": asked[1:], "filter": visible}}
+        body["query"] = {"bool": {"must": clauses[:1], "should": clauses[1:], "filter": visible}}
         return json.dumps(body)
     body["query"] = {
-        "bool": {"should": asked, "minimum_should_match": 1, "filter": visible}
-        if asked
+        "bool": {"should": clauses, "minimum_should_match": 1, "filter": visible}
+        if clauses
         else {"must_not": {"match_all": {}}}
     }
     return json.dumps(body)
@@ -399,7 +399,7 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
     elif broken := child["_shards"]["failed"]:
         cause = f"{broken} of {child['_shards']['total']} shards failed"
     partial = cause is not None
-    found = child["hits"]["hits"]
+    own_hits = child["hits"]["hits"]
     if query.channel == "facts":
         facts = tuple(
             FactHit(
@@ -410,7 +410,7 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
                 target=hit["_source"]["rest"]["target"],
                 evidence_uuid=hit["_source"].get("evidence_uuid"),
             )
-            for hit in found
+            for hit in own_hits
         )
         return ChannelResult(
             channel="facts",
@@ -427,7 +427,7 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
             score=2.0 * hit["_score"] - 1.0 if cosine else hit["_score"],
             vector=_compact(hit["fields"].get("compact", [None])[0]),
         )
-        for hit in found
+        for hit in own_hits
     ]
     return ChannelResult(
         channel=query.channel,

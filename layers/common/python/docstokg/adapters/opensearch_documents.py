@@ -71,8 +71,8 @@ class OpenSearchRegister:
         """Read the records of some documents, without their texts."""
         if not doc_ids:
             return ()
-        asked = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
-        answer = self._call("POST", f"/{self._index}/_mget", asked)
+        body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
+        answer = self._call("POST", f"/{self._index}/_mget", body)
         if answer is None:
             return ()
         with schema_checked("_mget"):
@@ -103,8 +103,8 @@ class OpenSearchRegister:
         if answer is None:
             return ()
         with schema_checked("_search"):
-            found = [bucket["key"] for bucket in answer["aggregations"]["names"]["buckets"]]
-        return tuple(sorted(name for name in found if name))
+            names = [bucket["key"] for bucket in answer["aggregations"]["names"]["buckets"]]
+        return tuple(sorted(name for name in names if name))
 
     def close(self) -> None:
         """Give the connections back."""

@@ -47,11 +47,11 @@ class LoadLease:
         since = time.monotonic()
         while (stamp := self._write(None)) is None:
             now = time.monotonic()
-            found, holder = self._found()
-            if found != seen:
-                seen, since = found, now
-            over = found is not None and (now - since >= LEASE_S or _is_gone(holder))
-            if over and (stamp := self._write(found)) is not None:
+            version, holder = self._read_lease()
+            if version != seen:
+                seen, since = version, now
+            over = version is not None and (now - since >= LEASE_S or _is_gone(holder))
+            if over and (stamp := self._write(version)) is not None:
                 break
             if now >= until:
                 raise Timeout(f"another load into index {self._name!r} does not end")
@@ -118,7 +118,7 @@ class LoadLease:
         with schema_checked("_doc"):
             return int(answer["_seq_no"]), int(answer["_primary_term"])
 
-    def _found(self) -> tuple[tuple[int, int] | None, str]:
+    def _read_lease(self) -> tuple[tuple[int, int] | None, str]:
         answer = self._server.call(
             "GET", f"/{self._index}/_doc/{NAME}", timeout_s=CALL_S, absent_is_none=True
         )

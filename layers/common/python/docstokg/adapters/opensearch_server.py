@@ -94,13 +94,13 @@ class Server:
         asked_for: Json = dict(params or {})
         if absent_is_none or answered is not None:
             asked_for["ignore"] = 404 if answered is None else answered
-        asked: Future[Any] = self._workers.submit(
+        future: Future[Any] = self._workers.submit(
             self._perform, sockets, method, path, body, asked_for, timeout_s
         )
         try:
-            answer = asked.result(timeout_s)
+            answer = future.result(timeout_s)
         except FutureTimeout:
-            asked.cancel()
+            future.cancel()
             sockets.cut()
             raise Timeout(f"OpenSearch did not answer in {timeout_s:.3f} s") from None
         except vendor.TransportError as exc:
@@ -122,13 +122,13 @@ class Server:
     ) -> object:
         _current.sockets = sockets
         try:
-            found: object = self._client.transport.perform_request(
+            answer: object = self._client.transport.perform_request(
                 method,
                 path,
                 params={**params, "request_timeout": timeout_s},
                 body=None if body is None else body.encode("utf-8"),
             )
-            return found
+            return answer
         finally:
             _current.sockets = None
 
@@ -236,10 +236,12 @@ def _credentials(at: Connection) -> object | None:
     import boto3  # only signed deployments carry it
 
     session = boto3.Session(region_name=at.get("region"))
-    found = session.get_credentials()
-    if found is None or session.region_name is None:
+    credentials = session.get_credentials()
+    if credentials is None or session.region_name is None:
         raise Misconfigured("SigV4 needs AWS credentials and DOCSTOKG_AWS_REGION")
-    signer: object = Urllib3AWSV4SignerAuth(found, session.region_name, auth.removeprefix("sigv4-"))
+    signer: object = Urllib3AWSV4SignerAuth(
+        credentials, session.region_name, auth.removeprefix("sigv4-")
+    )
     return signer
 
 

@@ -108,7 +108,7 @@ class OpenSearchWriter:
 
     def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Read fingerprints by id; see the port."""
-        found: dict[str, str] = {}
+        fingerprints: dict[str, str] = {}
         for start in range(0, len(uuids), PAGE):
             answer = self._call(
                 "POST",
@@ -119,8 +119,8 @@ class OpenSearchWriter:
             with schema_checked("_mget"):
                 for chunk in answer["docs"]:
                     if chunk.get("found") and chunk["_source"]["namespace"] == namespace:
-                        found[chunk["_id"]] = chunk["_source"]["fingerprint"]
-        return found
+                        fingerprints[chunk["_id"]] = chunk["_source"]["fingerprint"]
+        return fingerprints
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks in bulk.
@@ -144,7 +144,10 @@ class OpenSearchWriter:
             terms = {"namespace": change.namespace, "evidence_uuid": silent[start : start + PAGE]}
             self._remove(facts, self._ids(facts, terms, "id"))
         written = {chunk.uuid for chunk, _ in change.chunks}
-        generation, others = change.generation, [u for u in change.kept if u not in written]
+        generation, others = (
+            change.generation,
+            [u for u in change.unchanged_uuids if u not in written],
+        )
         if others and not change.gone and not self._any(change.namespace, written):
             generation, others = self._generation_of(others[0]), []
         rows = [
@@ -173,7 +176,7 @@ class OpenSearchWriter:
     def _documents(self, uuids: Sequence[str]) -> list[Json]:
         answer = self._call("POST", f"/{self._name}/_mget", {"ids": list(uuids)})
         with schema_checked("_mget"):
-            return [found["_source"] for found in answer["docs"] if found.get("found")]
+            return [doc["_source"] for doc in answer["docs"] if doc.get("found")]
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         """Write facts in bulk, with the same promise as `put`."""
@@ -215,8 +218,8 @@ class OpenSearchWriter:
         fields = ["shown", "vector", "sparse", "sentence_vectors", "fingerprint", "metadata"]
         for hit in self._scan(self._name, {"namespace": namespace}, "uuid", fields):
             with schema_checked("_search"):
-                found = hit["_source"]
-                chunk = _chunk_record(hit["_id"], found), str(found["fingerprint"])
+                source = hit["_source"]
+                chunk = _chunk_record(hit["_id"], source), str(source["fingerprint"])
             yield chunk
 
     def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
@@ -224,9 +227,9 @@ class OpenSearchWriter:
         fields = ["id", "namespace", "text", "acl", "doc_id", "evidence_uuid", "rest"]
         for hit in self._scan(facts_alias(self._name), {"namespace": namespace}, "id", fields):
             with schema_checked("_search"):
-                found = hit["_source"]
-                rest = found.pop("rest")
-                fact = FactRecord(**found | rest | {"acl": tuple(sorted(found["acl"]))})
+                source = hit["_source"]
+                rest = source.pop("rest")
+                fact = FactRecord(**source | rest | {"acl": tuple(sorted(source["acl"]))})
             yield fact
 
     def rebuild(self) -> tuple[str, str]:
@@ -523,17 +526,17 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
     return json.dumps(searched, allow_nan=False)
 
 
-def _chunk_record(uuid: str, found: Json) -> ChunkRecord:
-    shown = json.loads(found["shown"])
+def _chunk_record(uuid: str, source: Json) -> ChunkRecord:
+    shown = json.loads(source["shown"])
     del shown["compact"], shown["facets"]
     shown.pop("generation", None)  # of a load, not of the chunk
-    vector = found.get("vector")
+    vector = source.get("vector")
     return ChunkRecord(
         uuid=uuid,
         vector=None if vector is None else np.array(vector, dtype="<f4").tobytes(),
-        sparse={token_of(name): weight for name, weight in found["sparse"].items()},
-        sentence_vectors=base64.b64decode(found.get("sentence_vectors", "")),
-        metadata=found["metadata"],
+        sparse={token_of(name): weight for name, weight in source["sparse"].items()},
+        sentence_vectors=base64.b64decode(source.get("sentence_vectors", "")),
+        metadata=source["metadata"],
         **shown,
     )
 
@@ -552,8 +555,8 @@ def _fact_document(fact: FactRecord) -> str:
 
 
 def _doc_facet(doc_id: str) -> str:
-    ((found,),) = required({"doc_id": (doc_id,)})
-    return found
+    ((value,),) = required({"doc_id": (doc_id,)})
+    return value
 
 
 def _blocked(outcome: Json) -> bool:

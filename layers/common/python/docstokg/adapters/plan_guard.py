@@ -133,8 +133,8 @@ def _depth_objections(name: str, details: str) -> Iterator[str]:
     bounds = list(_RANGE.finditer(details + " "))
     if not bounds:
         yield f"{name} without a visible bound ({details[:80]})"
-    for found in bounds:
-        low, dots, high, low2, comma, high2, sign = found.groups()
+    for match in bounds:
+        low, dots, high, low2, comma, high2, sign = match.groups()
         upper = high or high2 or ("" if dots or comma or sign else low or low2)
         if not upper:
             yield f"{name} is unbounded ({details[:80]})"

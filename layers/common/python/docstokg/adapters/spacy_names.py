@@ -46,7 +46,7 @@ class SpacyNames:
         """Find the names of each text, code and addresses left out."""
         if self._pipeline is None:
             self._pipeline = _loaded()
-        found = []
+        results = []
         for document in self._pipeline.pipe([prose(text) for text in texts], batch_size=BATCH):
             names: dict[FoundName, None] = {}
             for entity in document.ents:
@@ -56,8 +56,8 @@ class SpacyNames:
                 name = tidy(entity.text)
                 if is_proper(name):
                     names[FoundName(name, kind)] = None
-            found.append(tuple(names))
-        return tuple(found)
+            results.append(tuple(names))
+        return tuple(results)
 
 
 def is_installed() -> bool:

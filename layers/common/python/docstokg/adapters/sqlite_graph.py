@@ -142,10 +142,10 @@ class _Reader:
         self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
 
     def _any_closed(self) -> bool:
-        found = self._run(
+        cursor = self._run(
             "SELECT 1 FROM graph_chunks WHERE namespace = ? AND acl <> '[]' LIMIT 1", (self._space,)
         )
-        return found.fetchone() is not None
+        return cursor.fetchone() is not None
 
     def _seen(self) -> tuple[str, tuple[str, ...]]:
         """SQL that holds iff the caller may see chunk `c`."""
@@ -173,30 +173,30 @@ class _Reader:
 
     def slice(self, request: SliceRequest) -> GraphSlice:
         aliases = self._aliases(request.alias_keys)
-        given = self._current(self.rows_of_ids(request.entity_ids))
-        named = {row[0]: row for row in [*(row for _, row, _ in aliases), *given]}
+        seed_rows = self._current(self.rows_of_ids(request.entity_ids))
+        named = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
         entities = list(named)
         members = self._members(request)
-        asked = dict.fromkeys(key for _, key in members)
-        asked.update(dict.fromkeys(chunk_key(uuid) for uuid in request.chunk_uuids))
-        given_chunks = self._chunks(list(asked))
+        member_keys = dict.fromkeys(key for _, key in members)
+        member_keys.update(dict.fromkeys(chunk_key(uuid) for uuid in request.chunk_uuids))
+        given_chunks = self._chunks(list(member_keys))
         near: list[list[int]] = []
         for entity in entities:
             near.append(self._about(named[entity], request))
             near.append(self._mentioning(entity, request.chunks_per_entity))
         opened = choose_chunks(
-            [key for key in asked if key in given_chunks], near, request.max_nodes
+            [key for key in member_keys if key in given_chunks], near, request.max_nodes
         )
         mentioned = self._mentioned(opened, request)
         neighbours = self._neighbours(entities, request)
         before = {entity_key(self._space, name) for name in request.known_ids}
-        kept = choose_entities(entities, neighbours, mentioned, request.max_nodes, before)
-        rows = self._rows([key for key in kept if key not in named])
-        rows |= {key: named[key] for key in kept if key in named}
-        heads = [rows[key] for key in kept if key in rows and key not in named]
-        found = dict.fromkeys((*opened, *self._all_about(heads, request)))
-        room = request.max_nodes - len(kept)
-        choice = Choice(kept, tuple(found)[:room], len(found) > room)
+        entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, before)
+        rows = self._rows([key for key in entity_rows if key not in named])
+        rows |= {key: named[key] for key in entity_rows if key in named}
+        heads = [rows[key] for key in entity_rows if key in rows and key not in named]
+        chunk_keys = dict.fromkeys((*opened, *self._all_about(heads, request)))
+        room = request.max_nodes - len(entity_rows)
+        choice = Choice(entity_rows, tuple(chunk_keys)[:room], len(chunk_keys) > room)
         part = self._assemble(choice, given_chunks, request, rows)
         matches = {
             AliasMatch(key=key, entity_id=row[1], preferred=preferred)
@@ -208,7 +208,7 @@ class _Reader:
 
     def _members(self, request: SliceRequest) -> list[tuple[str, int]]:
         """Read (group, chunk) of the visible chunks of documents, then of topics."""
-        found: list[tuple[str, int]] = []
+        members: list[tuple[str, int]] = []
         places = self._places_of(request) if request.groups else {}
         for kind, text in (
             (DOCUMENT, "graph_chunks c WHERE c.namespace = ? AND c.doc_id = ?"),
@@ -231,8 +231,8 @@ class _Reader:
                         ),
                     )
                     keys = sorted((k for (k,) in rows), key=lambda k: places.get(k, len(places)))
-                    found += [(group, key) for key in keys[: request.chunks_per_group]]
-        return found
+                    members += [(group, key) for key in keys[: request.chunks_per_group]]
+        return members
 
     def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
         named = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}
@@ -252,30 +252,30 @@ class _Reader:
     def _aliases(self, keys: Sequence[str]) -> list[tuple[str, Row, bool]]:
         if not keys:
             return []
-        found = self._run(
+        cursor = self._run(
             f"SELECT a.key, a.preferred, {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
             " CROSS JOIN graph_entities e ON e.entity = a.entity"
             " ORDER BY a.key, a.preferred DESC, e.id LIMIT ?",
             (_array(keys), self._space, MAX_ALIASES),
         ).fetchall()
-        rows = {row[2]: tuple(row[2:]) for row in found}
+        rows = {row[2]: tuple(row[2:]) for row in cursor}
         visible = {row[0] for row in self._visible(rows.values())}
         current = {key: now for key in visible for now in self._current([rows[key]])}
-        return [(row[0], current[row[2]], bool(row[1])) for row in found if row[2] in current]
+        return [(row[0], current[row[2]], bool(row[1])) for row in cursor if row[2] in current]
 
     def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
         """Read the rows of visible entities by id, CURIEs in any case, in the order asked for."""
-        wanted = list(dict.fromkeys(identifier.casefold() for identifier in ids))
-        if not wanted:
+        folded = list(dict.fromkeys(identifier.casefold() for identifier in ids))
+        if not folded:
             return []
-        found = self._run(
+        cursor = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_entities e ON e.namespace = ? AND e.folded = k.value"
             " ORDER BY k.key, e.id",
-            (_array(wanted), self._space),
+            (_array(folded), self._space),
         ).fetchall()
-        return self._visible(found)
+        return self._visible(cursor)
 
     def _current(self, rows: Sequence[Row]) -> list[Row]:
         """Follow obsolete terms to what replaces them, where that is visible."""
@@ -284,19 +284,22 @@ class _Reader:
             old = {row[0]: row[5] for row in now if row[4] and row[5]}
             if not old:
                 break
-            found = {row[1].casefold(): row for row in self.rows_of_ids(old.values())}
-            now = [found.get(old[row[0]].casefold(), row) if row[0] in old else row for row in now]
+            current_rows = {row[1].casefold(): row for row in self.rows_of_ids(old.values())}
+            now = [
+                current_rows.get(old[row[0]].casefold(), row) if row[0] in old else row
+                for row in now
+            ]
         return list({row[0]: row for row in now}.values())
 
     def _visible(self, rows: Iterable[Row]) -> list[Row]:
         """Keep entities that are listed or that a visible chunk mentions."""
         if self._sees_all:
             return [row for row in rows if row[6] or row[7] or row[8]]
-        kept = []
+        visible = []
         for row in rows:
             if row[6] or row[7] or (row[8] and self._count(row[0], 1)):
-                kept.append(row)
-        return kept
+                visible.append(row)
+        return visible
 
     def _count(self, entity: int, limit: int, which: str = "") -> int:
         counted = self._run(
@@ -334,13 +337,13 @@ class _Reader:
     def _chunks(self, keys: Sequence[int]) -> dict[int, Row]:
         if not keys:
             return {}
-        found = self._run(
+        cursor = self._run(
             "SELECT c.chunk, c.uuid, c.chunk_id, c.doc_id FROM json_each(?) k"
             " CROSS JOIN graph_chunks c ON c.chunk = k.value"
             f" WHERE c.namespace = ? AND {self._allowed_sql}",
             (json.dumps(list(keys)), self._space, *self._allowed_values),
         )
-        return {row[0]: row for row in found}
+        return {row[0]: row for row in cursor}
 
     def _typed(self, request: SliceRequest) -> tuple[str, tuple[str, ...]]:
         if request.entity_types is None:
@@ -357,7 +360,7 @@ class _Reader:
         if not opened:
             return []
         typed, values = self._typed(request)
-        found = self._run(
+        cursor = self._run(
             "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"
             " e.open_heads + e.closed_heads > 0 AS heads FROM"
             " (SELECT entity, SUM(weight) AS weight FROM"
@@ -367,7 +370,7 @@ class _Reader:
             f" WHERE (count >= {LEAST_MENTIONS} OR heads) AND {typed}",
             (_array(opened), MAX_MENTIONS, *values),
         )
-        return [Mentioned(*row) for row in found]
+        return [Mentioned(*row) for row in cursor]
 
     def _mentioning(self, entity: int, size: int, which: str = "graph_mentions n") -> list[int]:
         """Read the first visible chunks of an entity, most focused first."""
@@ -390,8 +393,8 @@ class _Reader:
         places = self._places_of(request)
         last = len(places)
         which = "graph_mentions n INDEXED BY graph_mentions_about"
-        found = self._mentioning(row[0], MAX_HEADED, which)
-        return sorted(found, key=lambda key: places.get(key, last))[: request.about_per_entity]
+        headed = self._mentioning(row[0], MAX_HEADED, which)
+        return sorted(headed, key=lambda key: places.get(key, last))[: request.about_per_entity]
 
     def _all_about(self, rows: Sequence[Row], request: SliceRequest) -> list[int]:
         """Read the chunks about each of many entities, in their order, those of most in one go."""
@@ -414,16 +417,16 @@ class _Reader:
             chunks[entity].append(chunk)
         places = self._places_of(request)
         last = len(places)
-        found: list[int] = []
+        chunk_keys: list[int] = []
         for row in headed:
             own = chunks.get(row[0])
             if own is None:
-                found += self._about(row, request)
+                chunk_keys += self._about(row, request)
             elif len(own) > 1:
-                found += sorted(own, key=lambda key: places.get(key, last))[:limit]
+                chunk_keys += sorted(own, key=lambda key: places.get(key, last))[:limit]
             else:
-                found += own
-        return found
+                chunk_keys += own
+        return chunk_keys
 
     def _places_of(self, request: SliceRequest) -> dict[int, int]:
         if self._places is None:
@@ -436,7 +439,7 @@ class _Reader:
             return []
         chosen, values = self._relation_sql(request)
         typed, kinds = self._typed(request)
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         limit = request.neighbours_per_entity
         for here, there in (("source", "target"), ("target", "source")):
             text = (
@@ -446,8 +449,8 @@ class _Reader:
             )
             for place, entity in enumerate(entities):
                 rows = self._run(text, (entity, *values, limit, *kinds))
-                found += [(place, other) for (other,) in rows]
-        return found
+                pairs += [(place, other) for (other,) in rows]
+        return pairs
 
     def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
         """SQL that holds iff relation `name` is visible and of a wanted type."""
@@ -512,14 +515,14 @@ class _Reader:
         chosen, values = self._relation_sql(request, "r")
         # What was known before has its relations among itself already.
         known = _array(key for key in names if key not in rows)
-        found: list[Row] = []
+        relations: list[Row] = []
         for here, there, ends in (
             ("source", "target", _array(names)),
             ("target", "source", known),
         ):
             if ends == "[]":
                 continue
-            found += self._run(
+            relations += self._run(
                 "SELECT r.source, r.type, r.target, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
                 f" FROM json_each(?) k CROSS JOIN graph_relations r ON r.{here} = k.value"
                 " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
@@ -528,13 +531,13 @@ class _Reader:
             )
         return _sorted_relations(
             SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)
-            for source, kind, target, weight, uuid, chunk_id, start, stop in found
+            for source, kind, target, weight, uuid, chunk_id, start, stop in relations
         )
 
     def relations_leaving(self, keys: Sequence[int]) -> tuple[SliceRelation, ...]:
         """Read relations by source."""
         chosen, values = self._relation_sql(SliceRequest(), "r")
-        found = self._run(
+        cursor = self._run(
             "SELECT s.id, r.type, t.id, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
             " FROM json_each(?) k CROSS JOIN graph_relations r ON r.source = k.value"
             " CROSS JOIN graph_entities s ON s.entity = r.source"
@@ -554,27 +557,27 @@ class _Reader:
                 evidence_start=row[6],
                 evidence_end=row[7],
             )
-            for row in found
+            for row in cursor
         )
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Read names and synonyms of visible entities."""
         rows = self.rows_of_ids(ids)
-        found = self._run(
+        cursor = self._run(
             "SELECT e.id, e.name, e.synonyms FROM json_each(?) k"
             " CROSS JOIN graph_entities e ON e.entity = k.value ORDER BY e.id",
             (_array(row[0] for row in rows),),
         )
         return {
             identifier: tuple(dict.fromkeys([name, *json.loads(synonyms)]))
-            for identifier, name, synonyms in found
+            for identifier, name, synonyms in cursor
         }
 
     def vectors(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Read vectors of visible entities."""
         text = "SELECT id, vector FROM graph_entities WHERE entity = ?"
-        found = [self._run(text, (row[0],)).fetchone() for row in self.rows_of_ids(ids)]
-        return {identifier: vector for identifier, vector in found if vector is not None}
+        rows = [self._run(text, (row[0],)).fetchone() for row in self.rows_of_ids(ids)]
+        return {identifier: vector for identifier, vector in rows if vector is not None}
 
     def info(self) -> GraphInfo:
         """Read what the last finished load counted."""

@@ -204,13 +204,13 @@ class SqliteGraphWriter:
         """
         connection = self._connection()
         replaced = self._replacements(connection, namespace)
-        found = connection.execute(
+        cursor = connection.execute(
             "SELECT a.key, e.id, a.preferred FROM graph_aliases a"
             " CROSS JOIN graph_entities e ON e.entity = a.entity WHERE a.namespace = ?",
             (namespace,),
         )
         best: dict[tuple[str, str], bool] = {}
-        for key, entity, preferred in found:
+        for key, entity, preferred in cursor:
             now = replaced.get(entity, entity)
             pair = (key, now)
             best[pair] = best.get(pair, False) or (bool(preferred) and now == entity)
@@ -239,10 +239,10 @@ class SqliteGraphWriter:
 
     def chunk_uuids(self, namespace: str) -> Iterable[str]:
         """Yield every chunk uuid of a namespace, sorted."""
-        found = self._connection().execute(
+        cursor = self._connection().execute(
             "SELECT uuid FROM graph_chunks WHERE namespace = ? ORDER BY uuid", (namespace,)
         )
-        return [row[0] for row in found]
+        return [row[0] for row in cursor]
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
@@ -255,7 +255,7 @@ class SqliteGraphWriter:
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
         by_key = {chunk_key(uuid): uuid for uuid in uuids}
-        found: dict[str, set[str]] = {}
+        entities: dict[str, set[str]] = {}
         for key, source, target in self._connection().execute(
             "SELECT r.evidence, s.id, t.id FROM json_each(?) k"
             " CROSS JOIN graph_relations r ON r.evidence = k.value"
@@ -263,8 +263,8 @@ class SqliteGraphWriter:
             " CROSS JOIN graph_entities t ON t.entity = r.target WHERE r.namespace = ?",
             (_array(by_key), namespace),
         ):
-            found.setdefault(by_key[key], set()).update((source, target))
-        return found
+            entities.setdefault(by_key[key], set()).update((source, target))
+        return entities
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
         """List the entities that most chunks mention, most first, then by id."""

@@ -47,7 +47,7 @@ GRACE_S = 0.02
 READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, named=True)
 
 Answer = TypeVar("Answer")
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 Mask = NDArray[np.bool_]
 
 
@@ -128,12 +128,15 @@ class SqliteIndex:
                 self._pool = None
 
     def _submit(
-        self, task: Callable[Given, Answer], *given: Given.args, **named: Given.kwargs
+        self,
+        task: Callable[Parameters, Answer],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
     ) -> Future[Answer]:
         with self._pool_lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
-            return self._pool.submit(task, *given, **named)
+            return self._pool.submit(task, *args, **kwargs)
 
     def _wait(self, future: Future[Answer], deadline: float) -> Answer:
         """Wait until the deadline and a grace: a worker that keeps it still has to say so."""
@@ -147,17 +150,17 @@ class SqliteIndex:
 
     def _context_of(self, scope: Scope, deadline: float) -> "_SearchContext":
         with self._sessions.use(deadline) as db:
-            found = db.execute(
+            row = db.execute(
                 "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
             ).fetchone()
             return _SearchContext(
                 scope=scope,
                 deadline=deadline,
-                ns=None if found is None else int(found[0]),
-                filled=found is not None
+                ns=None if row is None else int(row[0]),
+                filled=row is not None
                 and bool(
                     db.execute(
-                        "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)", (found[0],)
+                        "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)", (row[0],)
                     ).fetchone()[0]
                 ),
                 generation=_noted(db, "generation"),
@@ -235,16 +238,16 @@ class SqliteIndex:
             ).fetchall()
         keys, starts = section.arrays["keys"], section.arrays["starts"]
         scores = np.zeros(rows.stop - rows.start, dtype=np.float32)
-        wanted = np.array([ns << 32 | row[0] for row in tokens], dtype=np.int64)
-        places = np.searchsorted(keys, wanted)
-        for (_, token), key, place in zip(tokens, wanted, places, strict=True):
+        token_keys = np.array([ns << 32 | row[0] for row in tokens], dtype=np.int64)
+        places = np.searchsorted(keys, token_keys)
+        for (_, token), key, place in zip(tokens, token_keys, places, strict=True):
             if time.monotonic() > context.deadline:
                 raise Timeout("the sparse index did not answer in the time it was given")
             if place < len(keys) and keys[place] == key:
                 posting = slice(starts[place], starts[place + 1])
-                found = section.arrays["rows"][posting] - np.int32(rows.start)
-                weight = query.weights[token] * rarity(len(found), len(scores))
-                scores[found] += np.float32(weight) * section.arrays["weights"][posting]
+                positions = section.arrays["rows"][posting] - np.int32(rows.start)
+                weight = query.weights[token] * rarity(len(positions), len(scores))
+                scores[positions] += np.float32(weight) * section.arrays["weights"][posting]
         mask = self._mask(section, rows, ns, context)
         if mask is not None:
             scores[~mask] = 0
@@ -267,14 +270,14 @@ class SqliteIndex:
         self, query: ChannelQuery, ns: int, context: "_SearchContext"
     ) -> tuple[FactHit, ...]:
         condition, values = visible_fact(context.scope, ns)
-        wanted = "f.fact, f.source, f.type, f.target, f.evidence"
+        columns = "f.fact, f.source, f.type, f.target, f.evidence"
         expression = match_expression(query.text)
         if expression is None:
             return ()
         table = fact_words_table(ns)
         with self._sessions.use(context.deadline) as db:
             matched = db.execute(
-                f"SELECT -bm25({table}) AS score, {wanted} FROM {table} "
+                f"SELECT -bm25({table}) AS score, {columns} FROM {table} "
                 f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
                 f"WHERE {table} MATCH :words AND {condition} "
                 f"ORDER BY score DESC, f.fact LIMIT :size",
@@ -345,13 +348,13 @@ class SqliteIndex:
     # --- reading --------------------------------------------------------------------------------
 
     def _read(self, uuids: Sequence[str], scope: Scope, deadline: float) -> Hydrated:
-        wanted = list(dict.fromkeys(uuids))
+        ids = list(dict.fromkeys(uuids))
         with self._sessions.use(deadline) as db:
             space = db.execute(
                 "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
             ).fetchone()
-            if space is None or not wanted:
-                return Hydrated(missing=tuple(wanted))
+            if space is None or not ids:
+                return Hydrated(missing=tuple(ids))
             condition, values = visible(scope, int(space[0]))
             chunks = {
                 row["uuid"]: stored_chunk(row)
@@ -360,10 +363,10 @@ class SqliteIndex:
                     f"JOIN index_chunks c ON c.id = r.id "
                     f"LEFT JOIN index_vectors v ON v.chunk = r.id "
                     f"WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) AND {condition}",
-                    {**values, "uuids": json.dumps(wanted)},
+                    {**values, "uuids": json.dumps(ids)},
                 )
             }
-        return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in wanted if uuid not in chunks))
+        return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in ids if uuid not in chunks))
 
     def _sentences(self, uuids: Sequence[str], scope: Scope, deadline: float) -> dict[str, bytes]:
         with self._sessions.use(deadline) as db:
@@ -432,8 +435,8 @@ class _SearchContext:
 
 
 def _noted(db: sqlite3.Connection, key: str) -> str | None:
-    found = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
-    return None if found is None else str(found[0])
+    row = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelResult:
@@ -470,9 +473,9 @@ def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) 
 
     Rounded, so that equal vectors score equally wherever they stand in a block; -2 is hidden.
     """
-    wanted = unpack(vector)
-    if len(wanted) != matrix.shape[1]:
-        raise Unavailable(f"the question has {len(wanted)} components, the index {matrix.shape[1]}")
+    query = unpack(vector)
+    if len(query) != matrix.shape[1]:
+        raise Unavailable(f"the question has {len(query)} components, the index {matrix.shape[1]}")
     scores = np.full(len(matrix), -2.0, dtype=np.float32)
     places = None if mask is None else np.flatnonzero(mask)
     total = len(matrix) if places is None else len(places)
@@ -484,7 +487,7 @@ def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) 
         else:
             block = places[start : start + SCAN_ROWS]
         # Row by row: half the time of a matrix product here, and no threads that fight for cores.
-        scores[block] = np.round(np.vecdot(matrix[block], wanted), SCORE_DECIMALS)
+        scores[block] = np.round(np.vecdot(matrix[block], query), SCORE_DECIMALS)
     return scores
 
 

@@ -98,10 +98,10 @@ class SqliteIndexWriter:
 
     def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to the fingerprint it was stored with."""
-        found: dict[str, str] = {}
+        fingerprints: dict[str, str] = {}
         with self._reading() as db:
             for start in range(0, len(uuids), LOOK_UP):
-                found.update(
+                fingerprints.update(
                     db.execute(
                         "SELECT r.uuid, c.fingerprint FROM index_rows r "
                         "JOIN index_chunks c ON c.id = r.id "
@@ -110,7 +110,7 @@ class SqliteIndexWriter:
                         (namespace, json.dumps(list(uuids[start : start + LOOK_UP]))),
                     ).fetchall()
                 )
-        return found
+        return fingerprints
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their fingerprints, replacing by uuid, all or none."""
@@ -398,29 +398,32 @@ class SqliteIndexWriter:
     def _token_id(self, db: sqlite3.Connection, token: str) -> int:
         if (known := self._token_ids.get(token)) is None:
             db.execute("INSERT OR IGNORE INTO index_tokens (token) VALUES (?)", (token,))
-            found = db.execute("SELECT id FROM index_tokens WHERE token = ?", (token,)).fetchone()
-            known = self._token_ids[token] = int(found[0])
+            row = db.execute("SELECT id FROM index_tokens WHERE token = ?", (token,)).fetchone()
+            known = self._token_ids[token] = int(row[0])
         return known
 
     def _remove_chunks(self, db: sqlite3.Connection, uuids: Iterable[str]) -> int:
         removed = 0
         for uuid in uuids:
-            found = db.execute(
+            chunk_row = db.execute(
                 "SELECT r.id, r.ns, c.title, c.headings, c.text, c.doc_id, c.rest "
                 "FROM index_rows r JOIN index_chunks c ON c.id = r.id WHERE r.uuid = ?",
                 (uuid,),
             ).fetchone()
-            if found is None:
+            if chunk_row is None:
                 continue
-            row, ns = found["id"], found["ns"]
+            row, ns = chunk_row["id"], chunk_row["ns"]
             table = words_table(ns)
             # A word index without texts of its own must be told the words it is to forget.
             db.execute(
                 f"INSERT INTO {table} ({table}, rowid, title, headings, text) "
                 "VALUES ('delete', ?, ?, ?, ?)",
-                (row, *searched_words(found["title"], found["headings"], found["text"])),
+                (
+                    row,
+                    *searched_words(chunk_row["title"], chunk_row["headings"], chunk_row["text"]),
+                ),
             )
-            stored = _facets_of(found)
+            stored = _facets_of(chunk_row)
             db.executemany(
                 "DELETE FROM index_facets WHERE ns = ? AND facet = ? AND chunk = ?",
                 [(ns, name, row) for name in stored],
@@ -528,8 +531,8 @@ def _namespace(db: sqlite3.Connection, name: str) -> int:
 
 
 def _known_namespace(db: sqlite3.Connection, name: str) -> int | None:
-    found = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
-    return None if found is None else int(found[0])
+    row = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _noted(db: sqlite3.Connection) -> dict[str, str]:

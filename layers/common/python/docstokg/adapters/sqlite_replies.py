@@ -25,7 +25,7 @@ class SqliteReplies:
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
         """Find what is kept."""
-        found: dict[str, str] = {}
+        replies: dict[str, str] = {}
         try:
             with closing(self._opened()) as connection:
                 for start in range(0, len(keys), _LOOK_UP):
@@ -34,10 +34,10 @@ class SqliteReplies:
                         " WHERE key IN (SELECT value FROM json_each(?))",
                         (json.dumps(list(keys[start : start + _LOOK_UP])),),
                     )
-                    found.update(rows)
+                    replies.update(rows)
         except (sqlite3.Error, OSError) as broken:
             raise Unavailable(f"{self._path} cannot be read: {broken}") from broken
-        return found
+        return replies
 
     def put(self, replies: Mapping[str, str]) -> None:
         """Keep replies."""

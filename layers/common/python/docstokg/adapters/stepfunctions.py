@@ -17,10 +17,10 @@ class StepFunctionsWorkflow:
 
     def run(self, envelope: Envelope) -> Reply:
         """Run one execution to its reply; `Timeout` and `Unavailable` when it has none."""
-        given = envelope.model_dump_json()
+        payload = envelope.model_dump_json()
         status, output = self._service.call(
             lambda client: _read(
-                client.start_sync_execution(stateMachineArn=self._arn, input=given)
+                client.start_sync_execution(stateMachineArn=self._arn, input=payload)
             ),
             self._timeout_s,
         )

@@ -41,7 +41,7 @@ class VectorCache:
 
     def get(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Find what is cached and not expired."""
-        found: dict[str, bytes] = {}
+        values: dict[str, bytes] = {}
         try:
             connection = self._connection()
             for start in range(0, len(keys), LOOK_UP):
@@ -51,10 +51,10 @@ class VectorCache:
                     "WHERE key IN (SELECT value FROM json_each(?)) AND expires > ?",
                     (json.dumps(part), time.time()),
                 )
-                found.update(rows)
+                values.update(rows)
         except (sqlite3.Error, OSError) as broken:
             self._give_up("read", broken)
-        return found
+        return values
 
     def put(self, values: Mapping[str, bytes]) -> None:
         """Keep values for the time to live."""
@@ -145,15 +145,15 @@ class CachedEmbedder:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
         size = 4 * self.dimension
-        found = {key: v for key, v in self._cache.get(keys).items() if len(v) == size}
-        todo = _missing(keys, texts, found)
+        cached = {key: v for key, v in self._cache.get(keys).items() if len(v) == size}
+        todo = _missing(keys, texts, cached)
         for start in range(0, len(todo), WRITE_THROUGH):
             part = todo[start : start + WRITE_THROUGH]
             vectors = self._inner.embed([text for _, text in part], _left(deadline))
             fresh = {key: vector for (key, _), vector in zip(part, vectors, strict=True)}
             self._cache.put(fresh)
-            found.update(fresh)
-        return tuple(found[key] for key in keys)
+            cached.update(fresh)
+        return tuple(cached[key] for key in keys)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Compute the texts whose stretches are not cached; both stay, stretches beside texts."""
@@ -162,12 +162,12 @@ class CachedEmbedder:
             f"parts:{self.model}:{_digest(f'{list(spans)}{text}')}"
             for text, spans in zip(texts, parts, strict=True)
         ]
-        found, size = self._cache.get([*keys, *marks]), self.dimension
+        vectors, size = self._cache.get([*keys, *marks]), self.dimension
         todo = {
             mark: (key, text, spans)
             for key, mark, text, spans in zip(keys, marks, texts, parts, strict=True)
-            if len(found.get(key, b"")) != 4 * size
-            or len(found.get(mark, b"")) != len(spans) * ((size + 1) // 2)
+            if len(vectors.get(key, b"")) != 4 * size
+            or len(vectors.get(mark, b"")) != len(spans) * ((size + 1) // 2)
         }
         rows = sorted(todo.items(), key=lambda item: (len(item[1][1]), item[0]))
         for start in range(0, len(rows), WRITE_THROUGH):
@@ -177,9 +177,9 @@ class CachedEmbedder:
             for (mark, (key, _, _)), (whole, own) in zip(part, made, strict=True):
                 fresh |= {key: whole, mark: own}
             self._cache.put(fresh)
-            found.update(fresh)
+            vectors.update(fresh)
         return tuple(
-            (found[key], found.get(mark, b"")) for key, mark in zip(keys, marks, strict=True)
+            (vectors[key], vectors.get(mark, b"")) for key, mark in zip(keys, marks, strict=True)
         )
 
 
@@ -208,34 +208,34 @@ class CachedSparseEncoder:
         """Return one map per passage; what was computed before a `Timeout` is kept."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         keys = [f"sparse:{self.model}:{_digest(text)}" for text in texts]
-        found = self._read(keys)
-        todo = _missing(keys, texts, found)
+        cached = self._read(keys)
+        todo = _missing(keys, texts, cached)
         for start in range(0, len(todo), WRITE_THROUGH):
             part = todo[start : start + WRITE_THROUGH]
             weights = self._inner.encode([text for _, text in part], _left(deadline))
             fresh = {key: value for (key, _), value in zip(part, weights, strict=True)}
             self._write(fresh)
-            found.update(fresh)
-        return tuple(found[key] for key in keys)
+            cached.update(fresh)
+        return tuple(cached[key] for key in keys)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
         """Return the weights of a question."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         key = f"sparse-query:{self.model}:{_digest(text)}"
-        found = self._read([key])
-        if key not in found:
-            found = {key: self._inner.encode_query(text, _left(deadline))}
-            self._write(found)
-        return found[key]
+        weights = self._read([key])
+        if key not in weights:
+            weights = {key: self._inner.encode_query(text, _left(deadline))}
+            self._write(weights)
+        return weights[key]
 
     def _read(self, keys: Sequence[str]) -> dict[str, dict[str, float]]:
-        found = {}
+        weights = {}
         for key, value in self._cache.get(keys).items():
             try:
-                found[key] = {str(k): float(v) for k, v in json.loads(value).items()}
+                weights[key] = {str(k): float(v) for k, v in json.loads(value).items()}
             except (ValueError, AttributeError) as broken:
                 _log.warning("vector cache entry %s is not readable: %s", key, broken)
-        return found
+        return weights
 
     def _write(self, fresh: Mapping[str, Mapping[str, float]]) -> None:
         self._cache.put(
@@ -263,24 +263,24 @@ class CachedNames:
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Return the names of each text; an entry that is not readable is made anew."""
         keys = [f"names:{NAMES_VERSION}:{self.model}:{_digest(text)}" for text in texts]
-        found = {}
+        by_key = {}
         for key, value in self._cache.get(keys).items():
             names = _names(value)
             if names is not None:
-                found[key] = names
-        todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+                by_key[key] = names
+        todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in by_key}
         if todo:
             made = dict(zip(todo, self._inner.find(list(todo.values())), strict=True))
             self._cache.put({key: json.dumps(names).encode() for key, names in made.items()})
-            found.update(made)
-        return tuple(found[key] for key in keys)
+            by_key.update(made)
+        return tuple(by_key[key] for key in keys)
 
 
 def _missing(
-    keys: Sequence[str], texts: Sequence[str], found: Mapping[str, object]
+    keys: Sequence[str], texts: Sequence[str], cached: Mapping[str, object]
 ) -> list[tuple[str, str]]:
     """List each text to compute once, shortest first, so that batches are of even length."""
-    todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+    todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in cached}
     return sorted(todo.items(), key=lambda item: (len(item[1]), item[0]))
 
 

@@ -91,12 +91,12 @@ class WordPieces:
         if self._tokenizer is None:
             self._tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 512)
             self._tokenizer.no_truncation()
-        found: list[int] = []
+        starts: list[int] = []
         for begin in range(0, len(text), WINDOW):
             # A window border inside a word counts one piece more.
             encoding = self._tokenizer.encode(
                 text[begin : begin + WINDOW], add_special_tokens=False
             )
             for start, end in encoding.offsets:
-                found.extend(range(begin + start, begin + max(end, start + 1), LONGEST_PIECE))
-        return found
+                starts.extend(range(begin + start, begin + max(end, start + 1), LONGEST_PIECE))
+        return starts

@@ -34,8 +34,8 @@ class Caller(Contract):
 
     def sees(self, acl: Iterable[str]) -> bool:
         """Tell whether something with this access list may be seen in a granted namespace."""
-        wanted = set(acl)
-        return not wanted or "*" in self.groups or not wanted.isdisjoint(self.groups)
+        acl_groups = set(acl)
+        return not acl_groups or "*" in self.groups or not acl_groups.isdisjoint(self.groups)
 
     def scope(self, namespace: str, filters: Filters | None = None) -> Scope:
         """Give what of a granted namespace this caller may see."""

@@ -125,7 +125,7 @@ def facts_table(lines: Sequence[str]) -> dict[str, ModelFacts]:
 
     ValueError names a line that is neither.
     """
-    found = {}
+    table = {}
     for line in lines:
         name, _, said = line.rpartition("=")
         parts = said.split("/")
@@ -133,9 +133,9 @@ def facts_table(lines: Sequence[str]) -> dict[str, ModelFacts]:
             raise ValueError(f"{line!r} is neither NAME=TOKENS nor NAME=TOKENS/IN/OUT")
         try:
             prices = [float(part) for part in parts[1:]] or [0.0, 0.0]
-            found[name] = ModelFacts(
+            table[name] = ModelFacts(
                 context_tokens=int(parts[0]), dollars_in=prices[0], dollars_out=prices[1]
             )
         except ValueError as exc:
             raise ValueError(f"{line!r}: {said!r} holds something that is no number") from exc
-    return found
+    return table

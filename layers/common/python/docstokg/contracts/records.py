@@ -60,15 +60,16 @@ class ChunkRecord(Contract):
 class DocumentChange(NamedTuple):
     """What a load changes of a document that the index holds already, by uuid.
 
-    `chunks`: new or changed ones with their fingerprints. `kept`: stored ones that stay. `fallen`:
-    stored ones whose statements no longer hold. `gone`: those the document has no more.
+    `chunks`: new or changed ones with their fingerprints. `unchanged_uuids`: stored ones that
+    stay. `fallen`: stored ones whose statements no longer hold. `gone`: those the document has
+    no more.
     `generation`: a ULID, later than that of every load before.
     """
 
     namespace: str
     doc_id: str
     chunks: Sequence[tuple[ChunkRecord, str]]
-    kept: Sequence[str]
+    unchanged_uuids: Sequence[str]
     fallen: Sequence[str]
     gone: Sequence[str]
     generation: str

@@ -315,13 +315,13 @@ class Synthesis(Contract):
     """The model's raw words; markers are parsed and checked in respond.
 
     `outcome`: answered; abstained = nothing relevant, no call made; failed = see `degraded`.
-    `given`: how many blocks, from the first, the model that answered was given; None for all.
+    `block_count`: how many blocks, from the first, the model that answered was given; None for all.
     """
 
     outcome: Literal["answered", "abstained", "failed"]
     answer: str = ""
     model: str | None = None
-    given: int | None = None
+    block_count: int | None = None
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0

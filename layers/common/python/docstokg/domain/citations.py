@@ -62,7 +62,7 @@ def find_markers(text: str) -> tuple[Marker, ...]:
     all brackets in code are no citations.
     """
     code = code_ranges(text)
-    found: list[Marker] = []
+    markers: list[Marker] = []
     at = 0
     for match in _MARKER.finditer(text):
         start, end = match.span()
@@ -71,26 +71,28 @@ def find_markers(text: str) -> tuple[Marker, ...]:
         if at < len(code) and code[at][0] < end:
             continue
         if match["bad"] is not None:
-            found.append(Marker(start, end, (), "malformed"))
+            markers.append(Marker(start, end, (), "malformed"))
             continue
         ranks = _ranks(match["list"])
         if match["colon"]:
             if _at_line_start(text, start):
-                found.append(Marker(start, end, ranks or (), "footnote"))
+                markers.append(Marker(start, end, ranks or (), "footnote"))
                 continue
             end -= 1
-        found.append(Marker(start, end, ranks or (), "malformed" if ranks is None else "citation"))
-    return tuple(found)
+        markers.append(
+            Marker(start, end, ranks or (), "malformed" if ranks is None else "citation")
+        )
+    return tuple(markers)
 
 
-def check_markers(text: str, given: Collection[int]) -> CitedText:
+def check_markers(text: str, ranks: Collection[int]) -> CitedText:
     """Remove the markers whose ranks were not given to the model and list them.
 
     Ranks that stay are never renumbered: `[1, 99]` becomes `[1]` when only 1 was given. A link
     behind a marker is removed, since the citation says where its source is. Removing may join
     what is left into a new marker (`[[9]9]`), so the text is read again until nothing changes.
     """
-    allowed = frozenset(given)
+    allowed = frozenset(ranks)
     invalid: dict[str, None] = {}
     for _ in range(_MOST_PASSES):
         text, changed = _one_pass(text, allowed, invalid, nested=False)
@@ -104,13 +106,13 @@ def check_markers(text: str, given: Collection[int]) -> CitedText:
 
 def strip_markers(text: str) -> str:
     """Return `text` without its markers: what is claimed, apart from who says so."""
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     for marker in find_markers(text):
-        kept.append(text[at : marker.start].rstrip(" \t"))
+        pieces.append(text[at : marker.start].rstrip(" \t"))
         at = marker.end
-    kept.append(text[at:])
-    return "".join(kept)
+    pieces.append(text[at:])
+    return "".join(pieces)
 
 
 def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, ...]:
@@ -138,7 +140,7 @@ def _one_pass(
     changed = False
     for marker in find_markers(text):
         written = text[marker.start : marker.end]
-        kept = [rank for rank in marker.ranks if rank in allowed]
+        ranks = [rank for rank in marker.ranks if rank in allowed]
         orphans = [rank for rank in marker.ranks if rank not in allowed]
         sound = marker.kind != "malformed" and not orphans
         if sound:
@@ -147,7 +149,7 @@ def _one_pass(
                 continue
         else:
             invalid.update(dict.fromkeys([f"[{rank}]" for rank in orphans] or [written]))
-            replacement = f"[{', '.join(map(str, kept))}]" if kept else ""
+            replacement = f"[{', '.join(map(str, ranks))}]" if ranks else ""
             if nested and not replacement:
                 # Round brackets cannot join with their neighbours into a marker.
                 replacement = re.sub(r"[^\d\s,]", "", written).join("()")

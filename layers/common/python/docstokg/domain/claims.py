@@ -219,19 +219,19 @@ def _covered_by(
     return share(rarities, first), share(rarities, first | second)
 
 
-def names_missing(wanted: Wording, readings: Sequence[Wording]) -> float:
+def names_missing(claim: Wording, readings: Sequence[Wording]) -> float:
     """Return the share of the claim's names that no reading holds; 0 without any."""
     held = frozenset().union(*(reading.names for reading in readings))
-    return 1 - len(wanted.names & held) / len(wanted.names) if wanted.names else 0.0
+    return 1 - len(claim.names & held) / len(claim.names) if claim.names else 0.0
 
 
-def numbers_missing(wanted: Wording, readings: Sequence[Wording]) -> float:
+def numbers_missing(claim: Wording, readings: Sequence[Wording]) -> float:
     """Return the share of the claim's numbers that no reading states; 0 without any."""
-    if not wanted.quantities:
+    if not claim.quantities:
         return 0.0
     numbers = [number for reading in readings for number in reading.quantities]
-    absent = sum(not is_stated(number, numbers) for number in wanted.quantities)
-    return absent / len(wanted.quantities)
+    absent = sum(not is_stated(number, numbers) for number in claim.quantities)
+    return absent / len(claim.quantities)
 
 
 def is_stated(number: Quantity, numbers: Sequence[Quantity]) -> bool:

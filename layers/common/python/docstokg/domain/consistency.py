@@ -92,9 +92,9 @@ def stated_relations(
     relation (`is not a`) states none. A bare `is a` needs the second id at once or behind one of
     its `names` (folded): `is a symptom seen in HP:2` relates nothing.
     """
-    found = mentions(text)
+    curies = mentions(text)
     stated: list[tuple[Mention, str, Mention]] = []
-    for left, right in pairwise(found):
+    for left, right in pairwise(curies):
         between = text[left.end : right.start]
         match = _last_relation(between)
         if match is None or match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
@@ -109,8 +109,8 @@ def stated_relations(
 
 def _last_relation(between: str) -> re.Match[str] | None:
     """Return the explicit relation of a stretch (`is a kind of`), else its bare `is a`."""
-    found = list(_RELATION.finditer(between))
-    return next((match for match in found if not match["bare"]), found[-1] if found else None)
+    matches = list(_RELATION.finditer(between))
+    return next((match for match in matches if not match["bare"]), matches[-1] if matches else None)
 
 
 def folded_names(term: Term) -> frozenset[str]:
@@ -173,12 +173,12 @@ def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int]
     if not opened.endswith(("(", "[")) or not closed.startswith((")", "]")):
         return None
     before = opened[:-1].rstrip()
-    found = _WORDS.search(before, max(0, len(before) - 200))
-    if found is None:
+    match = _WORDS.search(before, max(0, len(before) - 200))
+    if match is None:
         return None
-    start = near + found.start()
-    pieces = list(re.finditer(r"\S+", found[0]))[-(words or _LONGEST_LABEL) :]
-    return start + pieces[0].start(), start + len(found[0].rstrip())
+    start = near + match.start()
+    pieces = list(re.finditer(r"\S+", match[0]))[-(words or _LONGEST_LABEL) :]
+    return start + pieces[0].start(), start + len(match[0].rstrip())
 
 
 def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:

@@ -142,17 +142,17 @@ def closest_words(rarities: Mapping[str, float], text: str) -> tuple[str, ...]:
     """
     words = words_of(text)
     stems = [stem(word) for word in words]
-    wanted = {name for name in stems if name in rarities} - _DENYING
-    if len(words) <= _FEW_WORDS or not wanted:
+    targets = {name for name in stems if name in rarities} - _DENYING
+    if len(words) <= _FEW_WORDS or not targets:
         return words
     held: Counter[str] = Counter()
     best = (len(words), 0, len(words))
     begin = 0
     for end, name in enumerate(stems, start=1):
-        held[name] += name in wanted
-        while len(+held) == len(wanted):
+        held[name] += name in targets
+        while len(+held) == len(targets):
             best = min(best, (end - begin, begin, end))
-            held[stems[begin]] -= stems[begin] in wanted
+            held[stems[begin]] -= stems[begin] in targets
             begin += 1
     _, begin, end = best
     return words[max(0, begin - _BEFORE) : end]

@@ -119,18 +119,18 @@ def rows_of(reply: str) -> list[Any]:
 
 def read(reply: str, text: str) -> Reading:
     """Keep of a reply what the passage `text` names; `WrongAnswer` when it is no such reply."""
-    found: dict[tuple[str, str, str], Extracted] = {}
+    triples: dict[tuple[str, str, str], Extracted] = {}
     refused: list[Refusal] = []
     for row in rows_of(reply):
         triple = _checked(row, text)
         if isinstance(triple, str):
             refused.append(triple)
-        elif len(found) < MOST_TRIPLES:
+        elif len(triples) < MOST_TRIPLES:
             key = (triple.subject.casefold(), triple.relation, triple.object.casefold())
-            found.setdefault(key, triple)
+            triples.setdefault(key, triple)
         else:
             refused.append("too many")
-    return Reading(tuple(found.values()), tuple(refused))
+    return Reading(tuple(triples.values()), tuple(refused))
 
 
 def _checked(row: object, text: str) -> Extracted | Refusal:

@@ -106,13 +106,19 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
     for a difference gets the best one of each side. Quoted brackets with digits become round, so
     that no source can forge a marker.
     """
-    found = quotations(query, blocks)
+    candidates = quotations(query, blocks)
     question = _Question.of(query, blocks)
-    if not found or found[0].value < LEAST or _is_elsewhere(found[0], question, blocks):
+    if (
+        not candidates
+        or candidates[0].value < LEAST
+        or _is_elsewhere(candidates[0], question, blocks)
+    ):
         return ABSTENTION
     if _names_nothing_given(query, blocks):
         return ABSTENTION
-    return _written(_of_both(found, question) or found, question, max_tokens) or ABSTENTION
+    return (
+        _written(_of_both(candidates, question) or candidates, question, max_tokens) or ABSTENTION
+    )
 
 
 def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
@@ -127,7 +133,7 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
     else and left out; so is what addresses a model.
     """
     question = _Question.of(query, blocks)
-    found: list[Quotation] = []
+    candidates: list[Quotation] = []
     for place, block in enumerate(blocks):
         header = _header(block)
         for unit in units(block.text, _borders(block)):
@@ -140,9 +146,9 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
             share = question.share(stems | header)
             value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
             value += question.wish(unit, text) - _LEANING * unit.leaning - _length(unit, text)
-            found.append(Quotation(value, share, place, block, unit, stems))
-    found.sort(key=lambda one: (-one.value, one.place, one.unit.start))
-    return found
+            candidates.append(Quotation(value, share, place, block, unit, stems))
+    candidates.sort(key=lambda one: (-one.value, one.place, one.unit.start))
+    return candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +170,14 @@ class _Question:
     @classmethod
     def of(cls, query: str, blocks: Sequence[Block]) -> "_Question":
         stems = _stems(query)
-        wanted = stems - _ASKING or stems
+        terms = stems - _ASKING or stems
         sentences = [
             frozenset(content_stems(block.text[start:end]))
             for block in blocks
             for start, end in _borders(block)
         ]
-        held = Counter(stem for stems in sentences for stem in stems & wanted)
-        weights = {stem: math.log(1 + len(sentences) / (1 + held[stem])) for stem in wanted}
+        held = Counter(stem for stems in sentences for stem in stems & terms)
+        weights = {stem: math.log(1 + len(sentences) / (1 + held[stem])) for stem in terms}
         subjects = (frozenset(content_stems(block.subject)) for block in blocks)
         return cls(
             weights,
@@ -214,10 +220,10 @@ class _Question:
 
 def asked_term(query: str) -> frozenset[str]:
     """Return the stems of the term that a question wants explained, none for other questions."""
-    asked = _TERM_ASKED.fullmatch(query.strip())
-    if asked is None or len(asked[1].split()) > _LONGEST_TERM:
+    match = _TERM_ASKED.fullmatch(query.strip())
+    if match is None or len(match[1].split()) > _LONGEST_TERM:
         return frozenset()
-    return _stems(asked[1])
+    return _stems(match[1])
 
 
 def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -> bool:
@@ -225,8 +231,8 @@ def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -
     folded = normalise(text)
     if any(name[:3] not in folded for name in term):
         return False
-    found = units(text, spans or sentence_spans(text))
-    return any(unit.head and _stems(unit.head) == term for unit in found)
+    parts = units(text, spans or sentence_spans(text))
+    return any(unit.head and _stems(unit.head) == term for unit in parts)
 
 
 def _length(unit: Unit, text: str) -> float:
@@ -245,20 +251,20 @@ def _is_whole(one: Quotation) -> bool:
 
 def _sides(query: str) -> tuple[frozenset[str], ...]:
     spaced = " ".join(query.split())
-    asked = _BOTH.search(spaced) or _VERSUS.match(spaced)
-    if asked is None:
+    match = _BOTH.search(spaced) or _VERSUS.match(spaced)
+    if match is None:
         return ()
-    one, other = (_stems(side) for side in asked.groups() if side)
+    one, other = (_stems(side) for side in match.groups() if side)
     return (one - other, other - one) if one - other and other - one else ()
 
 
-def _of_both(found: Sequence[Quotation], question: _Question) -> list[Quotation]:
+def _of_both(candidates: Sequence[Quotation], question: _Question) -> list[Quotation]:
     """Return the best quotation of each side of a comparison, [] unless both have one."""
     if not question.sides:
         return []
     one, other = question.sides
     best = [
-        next((q for q in found if own <= q.stems and not q.stems & rest), None)
+        next((q for q in candidates if own <= q.stems and not q.stems & rest), None)
         for own, rest in ((one, other), (other, one))
     ]
     return [q for q in best if q and q.value >= LEAST] if None not in best else []
@@ -274,11 +280,13 @@ def _nearness(block: Block, unit: Unit) -> float:
     return max(known) if known else block.relevance / 20
 
 
-def _written(found: Sequence[Quotation], question: _Question, max_tokens: int) -> str:
+def _written(candidates: Sequence[Quotation], question: _Question, max_tokens: int) -> str:
     taken: list[Quotation] = []
     left = max_tokens
-    for one in found:
-        if len(taken) == 2 or (not question.sides and one.value < LEAST_SECOND * found[0].value):
+    for one in candidates:
+        if len(taken) == 2 or (
+            not question.sides and one.value < LEAST_SECOND * candidates[0].value
+        ):
             break
         if taken and not (_is_whole(one) and question.adds(taken[0], one)):
             continue
@@ -357,12 +365,12 @@ def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block])
 
 def _names_nothing_given(query: str, blocks: Sequence[Block]) -> bool:
     """Tell whether the question names something, and no passage names any of it."""
-    wanted = read(query).names
-    if not wanted:
+    names = read(query).names
+    if not names:
         return False
     there = " ".join(f"{block.subject} {block.document_name} {block.text}" for block in blocks)
     folded = normalise(there)
-    return not any(name in folded for name in wanted)
+    return not any(name in folded for name in names)
 
 
 def _is_statement(text: str, unit: Unit) -> bool:

@@ -45,8 +45,8 @@ def gate_layer(
     ranked = sorted(scores, key=lambda name: (-scores[name], name))
     floor = float("-inf") if best_before is None else best_before - delta_threshold
     expand = tuple(name for name in ranked[:top_k] if scores[name] >= floor)
-    kept = set(expand)
-    pruned = tuple(name for name in ranked if name not in kept)
+    to_expand = set(expand)
+    pruned = tuple(name for name in ranked if name not in to_expand)
     return GatedLayer(expand, pruned, scores[ranked[0]] if ranked else float("-inf"))
 
 

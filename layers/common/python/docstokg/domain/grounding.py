@@ -68,7 +68,7 @@ def report(
     verdicts: Sequence[SentenceVerdict],
     *,
     cited: Collection[int],
-    given: Collection[int],
+    ranks: Collection[int],
     invalid: Sequence[str],
 ) -> Grounding:
     """Make the report from one verdict per factual sentence.
@@ -82,9 +82,9 @@ def report(
     unsupported = any(verdict.verdict == "unsupported" for verdict in verdicts)
     return Grounding(
         coverage=round(coverage, 4),
-        context_coverage=round(len(set(cited)) / len(set(given)), 4) if given else 0.0,
+        context_coverage=round(len(set(cited)) / len(set(ranks)), 4) if ranks else 0.0,
         cited_count=len(set(cited)),
-        total_citations=len(set(given)),
+        total_citations=len(set(ranks)),
         invalid_citations=tuple(invalid),
         grounded=coverage >= MIN_COVERAGE and not invalid and not unsupported,
         sentences=tuple(verdicts),
@@ -93,16 +93,16 @@ def report(
 
 def without(answer: str, spans: Collection[Span]) -> str:
     """Return the answer without the given sentences and the space before each."""
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     for span in sorted(spans):
-        kept.append(answer[at : span.start])
+        pieces.append(answer[at : span.start])
         at = span.end
-        if not kept[-1] or kept[-1].endswith((" ", "\n")):
+        if not pieces[-1] or pieces[-1].endswith((" ", "\n")):
             while at < len(answer) and answer[at] in " \t":
                 at += 1
-    kept.append(answer[at:])
-    return "".join(kept).strip()
+    pieces.append(answer[at:])
+    return "".join(pieces).strip()
 
 
 def says_something(answer: str) -> bool:

@@ -87,7 +87,7 @@ class Linker:
         """
         seen = words(text)
         forms, spans, root = seen.forms, seen.spans, self._root
-        found: list[Match] = []
+        matches: list[Match] = []
         count = len(forms)
         for first in range(count):
             node = root.get(forms[first])
@@ -100,12 +100,12 @@ class Linker:
                     if _is_name(surface, forms[first], alone, lower_case) and (
                         seen.exact or _covers(surface, forms[first : last + 1])
                     ):
-                        found.append(_match(start, end, surface, node.entries))
+                        matches.append(_match(start, end, surface, node.entries))
                 last += 1
                 if node.next is None or last >= count:
                     break
                 node = node.next.get(forms[last])
-        return _longest_first(found)
+        return _longest_first(matches)
 
 
 def _is_name(surface: str, form: str, alone: bool, lower_case: bool) -> bool:
@@ -134,21 +134,23 @@ def _match(start: int, end: int, surface: str, entries: list[Entry]) -> Match:
     return Match(start, end, same[0][0], ids, same[0][2])
 
 
-def _longest_first(found: list[Match]) -> list[Match]:
-    if len(found) < 2:
-        return found
+def _longest_first(matches: list[Match]) -> list[Match]:
+    if len(matches) < 2:
+        return matches
     taken: list[tuple[int, int]] = []
-    kept: set[int] = set()
-    for i in sorted(range(len(found)), key=lambda i: (found[i].start - found[i].end, i)):
-        match = found[i]
+    places: set[int] = set()
+    for i in sorted(range(len(matches)), key=lambda i: (matches[i].start - matches[i].end, i)):
+        match = matches[i]
         # What is taken does not overlap, so only its neighbours can stand in the way.
         at = bisect(taken, (match.start, match.start))
         if (at == 0 or taken[at - 1][1] <= match.start) and (
             at == len(taken) or match.end <= taken[at][0]
         ):
             taken.insert(at, (match.start, match.end))
-            kept.add(i)
-    marked = [match if i in kept else replace(match, nested=True) for i, match in enumerate(found)]
+            places.add(i)
+    marked = [
+        match if i in places else replace(match, nested=True) for i, match in enumerate(matches)
+    ]
     return sorted(marked, key=lambda match: (match.start, -match.end))
 
 
@@ -198,7 +200,7 @@ def abbreviations(text: str) -> list[Abbreviation]:
     form, matched from the end, the first one at the start of a word; the long form has at most
     min(n + 5, 2n) words for n characters.
     """
-    found: list[Abbreviation] = []
+    pairs: list[Abbreviation] = []
     for match in _SHORT.finditer(text):
         short = match.group(1)
         if not 2 <= len(short) <= 10 or not _is_short_form(short):
@@ -216,8 +218,8 @@ def abbreviations(text: str) -> list[Abbreviation]:
             long = window[place:]
             span = (window_start + place, window_start + len(window))
             if len(long) > len(short) and fold(short) not in fold(long).split():
-                found.append(Abbreviation(long, short, span, match.span(1)))
-    return found
+                pairs.append(Abbreviation(long, short, span, match.span(1)))
+    return pairs
 
 
 def _is_short_form(short: str) -> bool:
@@ -228,12 +230,12 @@ def _long_form(short: str, window: str) -> int | None:
     """Find where the long form starts in `window`, or None when letters are missing."""
     at = len(window)
     for i in range(len(short) - 1, -1, -1):
-        wanted = short[i].lower()
-        if not wanted.isalnum():
+        letter = short[i].lower()
+        if not letter.isalnum():
             continue
         at -= 1
         while at >= 0 and (
-            window[at].lower() != wanted or (i == 0 and at > 0 and window[at - 1].isalnum())
+            window[at].lower() != letter or (i == 0 and at > 0 and window[at - 1].isalnum())
         ):
             at -= 1
         if at < 0:

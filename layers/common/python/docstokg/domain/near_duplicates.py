@@ -15,7 +15,7 @@ def without_repeats(
     `items`: (uuid, text hash, int8 vector or None) in rank order. Dropped: a uuid or a text hash
     seen before, or cosine >= `near` with a kept chunk.
     """
-    kept: list[int] = []
+    positions: list[int] = []
     seen: set[str] = set()
     having = [position for position, item in enumerate(items) if item[2] is not None]
     row = {position: index for index, position in enumerate(having)}
@@ -29,7 +29,7 @@ def without_repeats(
         if index is not None and kept_rows and float(cosines[index, kept_rows].max()) >= near:
             continue
         seen.update((uuid, text_hash))
-        kept.append(position)
+        positions.append(position)
         if index is not None:
             kept_rows.append(index)
-    return kept
+    return positions

@@ -67,13 +67,13 @@ def most_entities(max_nodes: int) -> int:
 
 
 def choose_chunks(
-    given: Sequence[int], near: Iterable[Sequence[int]], max_nodes: int
+    seeds: Sequence[int], near: Iterable[Sequence[int]], max_nodes: int
 ) -> tuple[int, ...]:
-    """Give the chunks to open: `given`, then those `near` each opened entity; half of the nodes."""
-    found = dict.fromkeys(given)
+    """Give the chunks to open: `seeds`, then those `near` each opened entity; half of the nodes."""
+    ordered = dict.fromkeys(seeds)
     for chunks in near:
-        found.update(dict.fromkeys(chunks))
-    return tuple(found)[: max_nodes // OPENED_SHARE]
+        ordered.update(dict.fromkeys(chunks))
+    return tuple(ordered)[: max_nodes // OPENED_SHARE]
 
 
 def choose_entities(
@@ -122,10 +122,10 @@ def choose_near(
     chunks = _ranked(near, place)
     others = _ranked(((start, other) for start, other in neighbours if other not in place), place)
     room = max(0, max_nodes - len(starts))
-    kept = chunks[: room - min(len(others), max_nodes // NEIGHBOUR_SHARE, room)]
-    extra = others[: room - len(kept)]
-    left_out = len(chunks) > len(kept) or len(others) > len(extra)
-    return Choice((*starts, *extra), tuple(kept), left_out)
+    near_chunks = chunks[: room - min(len(others), max_nodes // NEIGHBOUR_SHARE, room)]
+    extra = others[: room - len(near_chunks)]
+    left_out = len(chunks) > len(near_chunks) or len(others) > len(extra)
+    return Choice((*starts, *extra), tuple(near_chunks), left_out)
 
 
 def _ranked(pairs: Iterable[tuple[int, int]], place: dict[int, int]) -> list[int]:

@@ -55,15 +55,15 @@ def stated(claim: str) -> Stated | None:
     plain = " ".join(claim.split())
     if len(plain) > _LONGEST_STATED:
         return None
-    found = _STATED.fullmatch(_ASIDE.sub("", plain))
-    if found is None:
+    match = _STATED.fullmatch(_ASIDE.sub("", plain))
+    if match is None:
         return None
-    subject, target = variant(found["subject"]), variant(found["object"])
+    subject, target = variant(match["subject"]), variant(match["object"])
     if not subject or not target or subject == target:
         return None
     if _CLAUSE & {*subject.split(), *target.split()}:
         return None
-    return Stated(subject, "is_a" if found["kind"] else "part_of", target, bool(found["denied"]))
+    return Stated(subject, "is_a" if match["kind"] else "part_of", target, bool(match["denied"]))
 
 
 def says(claim: str, facts: Sequence[Fact]) -> bool | None:

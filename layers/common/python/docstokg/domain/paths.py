@@ -30,11 +30,11 @@ class Paths:
         """List the nodes from the seed to `node`, both included; empty when unreachable."""
         if node not in self.cost:
             return ()
-        found, turn = [node], len(self.edge) - 1
-        while self.edge and (edge := int(self.edge[turn][found[-1]])) >= 0:
-            turn = int(self.at[turn][found[-1]])
-            found.append(int(self.source[edge]))
-        return tuple(reversed(found))
+        nodes, turn = [node], len(self.edge) - 1
+        while self.edge and (edge := int(self.edge[turn][nodes[-1]])) >= 0:
+            turn = int(self.at[turn][nodes[-1]])
+            nodes.append(int(self.source[edge]))
+        return tuple(reversed(nodes))
 
 
 def most_probable(
@@ -83,6 +83,6 @@ def most_probable(
         rounds[turn][reached[better]] = best[better]
         edge[turn][target[taken]] = taken
         at[turn][target[taken]] = turn - halves[taken]
-    found = np.flatnonzero(np.isfinite(rounds[-1]))
-    costs = dict(zip(found.tolist(), rounds[-1][found].tolist(), strict=True))
+    reachable = np.flatnonzero(np.isfinite(rounds[-1]))
+    costs = dict(zip(reachable.tolist(), rounds[-1][reachable].tolist(), strict=True))
     return Paths(costs, edge, at, source)

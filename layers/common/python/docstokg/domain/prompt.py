@@ -57,7 +57,7 @@ def messages(
     if style_hint and style_hint.strip():
         rules += f"\n{_STYLE}{OPEN.format(rank='style')}\n{defused(style_hint)}\n"
         rules += f"{CLOSE.format(rank='style')}\n"
-    sources = "\n\n".join(given(blocks, max_tokens_context))
+    sources = "\n\n".join(passages_within(blocks, max_tokens_context))
     user = (
         f"Sources:\n\n{sources}\n\nQuestion (data as well, to be answered by the rules):\n"
         f"{OPEN.format(rank='question')}\n{defused(query)}\n{CLOSE.format(rank='question')}"
@@ -65,7 +65,7 @@ def messages(
     return ({"role": "system", "content": rules}, {"role": "user", "content": user})
 
 
-def given(blocks: Sequence[Block], max_tokens_context: int) -> tuple[str, ...]:
+def passages_within(blocks: Sequence[Block], max_tokens_context: int) -> tuple[str, ...]:
     """Return the texts of the blocks that fit, at least the first one."""
     texts = [block_text(block) for block in blocks]
     count = fitting((tokens(text) for text in texts), max_tokens_context)

@@ -18,13 +18,13 @@ def content_words(text: str) -> tuple[str, ...]:
     """
     words = dict.fromkeys(
         word[:MAX_WORD_CHARACTERS]
-        for word in (found.group().casefold() for found in WORD.finditer(text))
+        for word in (match.group().casefold() for match in WORD.finditer(text))
         if word not in QUERY_STOP_WORDS
     )
     if len(words) <= MAX_WORDS:
         return tuple(words)
-    kept = set(sorted(words, key=lambda word: (-len(word), word))[:MAX_WORDS])
-    return tuple(word for word in words if word in kept)
+    longest = set(sorted(words, key=lambda word: (-len(word), word))[:MAX_WORDS])
+    return tuple(word for word in words if word in longest)
 
 
 def option_words(text: str) -> tuple[str, ...]:
@@ -33,14 +33,14 @@ def option_words(text: str) -> tuple[str, ...]:
     `-k`, `-K` and `--k` are three options, and word indexes fold case and drop hyphens: they
     become `opt1k0`, `opt1capk0` and `opt2k0`. The last digit keeps stemmers away.
     """
-    found: dict[str, None] = {}
+    tokens: dict[str, None] = {}
     for match in _OPTION.finditer(text):
         hyphens, name = match.groups()
         letters = "".join(
             f"cap{c.lower()}" if c.isupper() else c if c.isalnum() else "0" for c in name
         )
-        found[f"opt{len(hyphens)}{letters[:MAX_WORD_CHARACTERS]}0"] = None
-    return tuple(found)
+        tokens[f"opt{len(hyphens)}{letters[:MAX_WORD_CHARACTERS]}0"] = None
+    return tuple(tokens)
 
 
 def indexed_text(text: str) -> str:

@@ -155,7 +155,7 @@ def _common_start(token: str) -> bool:
 def _asides(text: str) -> tuple[list[int], list[int]]:
     """Return starts and ends of the outermost short bracketed asides."""
     stack: list[tuple[str, int]] = []
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for match in re.finditer(r"[()\[\]]", text):
         char = match[0]
         if char in "([":
@@ -163,11 +163,11 @@ def _asides(text: str) -> tuple[list[int], list[int]]:
         elif stack and stack[-1][0] == _PAIRS[char]:
             start = stack.pop()[1]
             if match.start() - start <= _LONGEST_ASIDE:
-                found.append((start, match.start()))
-    found.sort()
+                spans.append((start, match.start()))
+    spans.sort()
     starts: list[int] = []
     ends: list[int] = []
-    for start, end in found:
+    for start, end in spans:
         if not ends or start > ends[-1]:
             starts.append(start)
             ends.append(end)

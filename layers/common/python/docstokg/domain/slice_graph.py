@@ -89,8 +89,8 @@ class SliceGraph:
                 node[entity],
                 rare[entity] * self._emphasis(entity) if mention.about else rare[entity],
             )
-            for uuid, found in self.mentions.items()
-            for entity, mention in found.items()
+            for uuid, by_entity in self.mentions.items()
+            for entity, mention in by_entity.items()
         ]
         self.edges += [
             (node[a], node[b], weights.relation * min(rare[a], rare[b]))
@@ -122,9 +122,9 @@ class SliceGraph:
     def neighbours(self, entity: str) -> set[str]:
         """List the entities that share a relation or a chunk with `entity`."""
         near = {b if a == entity else a for a, b in self.relations if entity in (a, b)}
-        for found in self.mentions.values():
-            if entity in found:
-                near.update(found)
+        for by_entity in self.mentions.values():
+            if entity in by_entity:
+                near.update(by_entity)
         return near - {entity}
 
 
@@ -148,19 +148,19 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
 def _united[Item](
     first: Iterable[Item], second: Iterable[Item], key: Callable[[Item], Any]
 ) -> tuple[Item, ...]:
-    found = {key(item): item for item in (*first, *second)}
-    return tuple(found[name] for name in sorted(found))
+    by_key = {key(item): item for item in (*first, *second)}
+    return tuple(by_key[name] for name in sorted(by_key))
 
 
 def named_in(query: str, aliases: Iterable[AliasMatch], graph: SliceGraph) -> list[Match]:
     """Find the entities a question names, longest names only, homonyms decided where possible."""
     linker = Linker((match.key, match.entity_id, match.preferred) for match in aliases)
-    found = [match for match in linker.find(query, lower_case=True) if not match.nested]
-    sure = {match.entity_ids[0] for match in found if len(match.entity_ids) == 1}
-    doubtful = {e for match in found if len(match.entity_ids) > 1 for e in match.entity_ids}
+    matches = [match for match in linker.find(query, lower_case=True) if not match.nested]
+    sure = {match.entity_ids[0] for match in matches if len(match.entity_ids) == 1}
+    doubtful = {e for match in matches if len(match.entity_ids) > 1 for e in match.entity_ids}
     context = {entity: len(graph.neighbours(entity) & sure) for entity in doubtful}
     types = {entity: item.type for entity, item in graph.entities.items()}
-    return resolve(found, types, context)
+    return resolve(matches, types, context)
 
 
 def restart(

@@ -29,7 +29,7 @@ def coverage(stems: frozenset[str], text: str) -> float:
 
 
 def best_window(
-    text: str, sentences: Spans, found: re.Pattern[str] | None, limit: int
+    text: str, sentences: Spans, query_pattern: re.Pattern[str] | None, limit: int
 ) -> tuple[int, int]:
     """Choose text[start:end], at most `limit` code points, that says most about the question.
 
@@ -44,7 +44,7 @@ def best_window(
     if spans[-1][1] - spans[0][0] <= limit:
         # No run of sentences can say more than all of them together.
         return _stripped(text, spans[0][0], spans[-1][1])
-    hits = _hits(text, spans, found)
+    hits = _hits(text, spans, query_pattern)
     best: tuple[tuple[int, int, int], int, int] | None = None
     # The run slides: a text of a thousand one-word sentences must not cost their square.
     run: Counter[str] = Counter()
@@ -55,7 +55,7 @@ def best_window(
             run.update(hits[last])
             last += 1
         if last == first:
-            window = _cut(text, spans[first], found, limit)
+            window = _cut(text, spans[first], query_pattern, limit)
             worth = (len(hits[first]), sum(hits[first].values()), -first)
             last += 1
         else:
@@ -69,12 +69,12 @@ def best_window(
     return _stripped(text, best[1], best[2])
 
 
-def _hits(text: str, spans: Spans, found: re.Pattern[str] | None) -> list[dict[str, int]]:
+def _hits(text: str, spans: Spans, query_pattern: re.Pattern[str] | None) -> list[dict[str, int]]:
     hits: list[dict[str, int]] = [{} for _ in spans]
-    if found is None:
+    if query_pattern is None:
         return hits
     at = 0
-    for match in found.finditer(text):
+    for match in query_pattern.finditer(text):
         while at < len(spans) and spans[at][1] <= match.start():
             at += 1
         if at == len(spans):
@@ -86,14 +86,14 @@ def _hits(text: str, spans: Spans, found: re.Pattern[str] | None) -> list[dict[s
 
 
 def _cut(
-    text: str, span: tuple[int, int], found: re.Pattern[str] | None, limit: int
+    text: str, span: tuple[int, int], query_pattern: re.Pattern[str] | None, limit: int
 ) -> tuple[int, int]:
     start, end = span
-    match = found.search(text, start, end) if found is not None else None
+    match = query_pattern.search(text, start, end) if query_pattern is not None else None
     if match is not None and match.start() - start > limit // 2:
-        wanted = min(match.start() - limit // 4, end - limit)
-        space = text.rfind(" ", start, wanted + 1)
-        begin = space + 1 if space >= 0 and wanted - space < limit // 8 else wanted
+        lead = min(match.start() - limit // 4, end - limit)
+        space = text.rfind(" ", start, lead + 1)
+        begin = space + 1 if space >= 0 and lead - space < limit // 8 else lead
     else:
         begin = start
     stop = min(begin + limit, end)

@@ -30,8 +30,8 @@ def header(sentence: str) -> tuple[str, ...]:
 
 def _is_delimiter(line: str) -> bool:
     """Tell whether a line is the rule between head and rows: `|---|:--:|`."""
-    found = cells(line)
-    return bool(found) and all(cell.count("-") >= 2 and not cell.strip(":-") for cell in found)
+    parts = cells(line)
+    return bool(parts) and all(cell.count("-") >= 2 and not cell.strip(":-") for cell in parts)
 
 
 def row(sentence: str, columns: Sequence[str]) -> str:
@@ -40,18 +40,18 @@ def row(sentence: str, columns: Sequence[str]) -> str:
     With three columns or more each value stands behind its column's name, as far as `columns` are
     known; of two columns the second says what the first is.
     """
-    found = cells(sentence)
+    parts = cells(sentence)
     line = sentence.strip()
-    if "\n" in line or len(found) < 2 or found[0] in _EMPTY or _is_delimiter(line):
+    if "\n" in line or len(parts) < 2 or parts[0] in _EMPTY or _is_delimiter(line):
         return ""
-    named = len(found) >= _NAMED_COLUMN and len(columns) == len(found)
-    names = columns if named else ("",) * len(found)
+    named = len(parts) >= _NAMED_COLUMN and len(columns) == len(parts)
+    names = columns if named else ("",) * len(parts)
     said = [
         f"{name}: {value}" if name else value
-        for name, value in zip(names[1:], found[1:], strict=True)
+        for name, value in zip(names[1:], parts[1:], strict=True)
         if value not in _EMPTY
     ]
-    return f"{found[0]}: {'; '.join(said)}" if said else ""
+    return f"{parts[0]}: {'; '.join(said)}" if said else ""
 
 
 def readings(sentences: Sequence[str]) -> tuple[str, ...]:

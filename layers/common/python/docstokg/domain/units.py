@@ -305,14 +305,14 @@ def _even(text: str) -> str:
 
 
 def _fences(text: str) -> list[Span]:
-    found: list[Span] = []
+    spans: list[Span] = []
     opened: re.Match[str] | None = None
     for match in _FENCE.finditer(text):
         if opened is None:
             opened = match
         elif match[1][0] == opened[1][0] and len(match[1]) >= len(opened[1]):
-            found.append(Span(opened.start(), match.end()))
+            spans.append(Span(opened.start(), match.end()))
             opened = None
     if opened is not None:
-        found.append(Span(opened.start(), len(text)))
-    return found
+        spans.append(Span(opened.start(), len(text)))
+    return spans

@@ -236,20 +236,20 @@ def _reasons(
     alignment: Alignment, passages: Sequence[Passage], texts: Sequence[str]
 ) -> tuple[Reason, ...]:
     """Return what speaks against a claim, in the order of the type."""
-    wanted = alignment.claim.wording
+    wording = alignment.claim.wording
     headed = [f"{passage.header}\n{passage.text}" for passage in passages]
     sources = [*alignment.readings, *(read(passage.header) for passage in passages)]
     held_ids = frozenset().union(*(source.ids for source in sources))
     numbers = [number for source in sources for number in source.quantities]
     folded = normalise("\n".join(headed))
     flaws: list[Reason] = []
-    if any(number.exact and not is_stated(number, numbers) for number in wanted.quantities) or (
+    if any(number.exact and not is_stated(number, numbers) for number in wording.quantities) or (
         is_misplaced_number(alignment, texts)
     ):
         flaws.append("number_not_in_source")
-    if any(not _named(name, folded) for name in wanted.names if name.upper() not in wanted.ids):
+    if any(not _named(name, folded) for name in wording.names if name.upper() not in wording.ids):
         flaws.append("name_not_in_source")
-    if wanted.ids - held_ids:
+    if wording.ids - held_ids:
         flaws.append("id_not_in_source")
     if any(
         not _pair_held(mention, label, headed) for mention, label in _labelled(alignment.claim.text)

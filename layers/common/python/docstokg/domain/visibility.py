@@ -29,13 +29,15 @@ def facets(
 
     A metadata key that is the name of a field or `topic` is shadowed by it.
     """
-    found = {facet(key, fields[key]) for key in FIELDS if fields.get(key) is not None}
-    found |= {facet("topic", topic) for topic in topics}
+    strings = {facet(key, fields[key]) for key in FIELDS if fields.get(key) is not None}
+    strings |= {facet("topic", topic) for topic in topics}
     for key, value in metadata.items():
         if key not in FIELDS and key != "topic":
             elements = value if isinstance(value, list | tuple) else (value,)
-            found |= {facet(key, item) for item in elements if isinstance(item, str | int | float)}
-    return tuple(sorted(found))
+            strings |= {
+                facet(key, item) for item in elements if isinstance(item, str | int | float)
+            }
+    return tuple(sorted(strings))
 
 
 def required(conditions: Mapping[str, Sequence[object]] | None) -> tuple[tuple[str, ...], ...]:

@@ -163,7 +163,7 @@ def _pairs() -> dict[str, frozenset[str]]:
         left, right = (stem(word) for word in pair.split("/"))
         table.setdefault(left, set()).add(right)
         table.setdefault(right, set()).add(left)
-    return {key: frozenset(found) for key, found in table.items()}
+    return {key: frozenset(partners) for key, partners in table.items()}
 
 
 OPPOSITES: Final = _pairs()
@@ -190,10 +190,10 @@ def read(text: str) -> Wording:
         stems=stems,
         quantities=quantities(text),
         names=names(text),
-        ids=frozenset(found.upper().replace("_", ":") for found in ID_IN_CLAIM.findall(text)),
+        ids=frozenset(item.upper().replace("_", ":") for item in ID_IN_CLAIM.findall(text)),
         negations=negations,
-        ups=sum(found in _UP_STEMS for found in stems),
-        downs=sum(found in _DOWN_STEMS for found in stems),
+        ups=sum(item in _UP_STEMS for item in stems),
+        downs=sum(item in _DOWN_STEMS for item in stems),
     )
 
 
@@ -202,7 +202,7 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 
     Digits glued to letters (p53, CO2, HP:0001250) are names, not numbers.
     """
-    found: list[Quantity] = []
+    amounts: list[Quantity] = []
     plain = ID_IN_CLAIM.sub(" ", compatible(text))
     for match in _QUANTITY.finditer(plain):
         number = re.sub(r"[^\d.]", "", match["number"])
@@ -211,15 +211,15 @@ def quantities(text: str) -> tuple[Quantity, ...]:
         if unit in _SCALES:
             value *= _SCALES[unit]
         digits = len(number.partition(".")[2]) if unit not in _SCALES else 0
-        found.append(Quantity(value, _UNITS.get(unit, ""), digits))
+        amounts.append(Quantity(value, _UNITS.get(unit, ""), digits))
     words = WORD.findall(plain.casefold())
     for index, word in enumerate(words):
         if word in _SPELLED and word not in _SCALES:
             following = words[index + 1] if index + 1 < len(words) else ""
             scale = _SCALES.get(following, 1.0)
             value = float(_SPELLED[word]) * scale
-            found.append(Quantity(value, _UNITS.get(following, ""), exact=False))
-    return tuple(found)
+            amounts.append(Quantity(value, _UNITS.get(following, ""), exact=False))
+    return tuple(amounts)
 
 
 def names(text: str) -> frozenset[str]:
@@ -228,7 +228,7 @@ def names(text: str) -> frozenset[str]:
     A name has a capital or a digit inside (mTOR, p53, IL-6, NVIDIA), or begins with a capital
     and is not the sentence's first word.
     """
-    found: set[str] = set()
+    folded_names: set[str] = set()
     first = True
     for match in _NAME.finditer(text):
         word = match[0]
@@ -236,6 +236,6 @@ def names(text: str) -> frozenset[str]:
         if len(word) > 1 and (inner or (word[0].isupper() and not first)):
             folded = normalise(word)
             if folded not in CLAIM_STOP_WORDS:
-                found.add(folded)
+                folded_names.add(folded)
         first = False
-    return frozenset(found)
+    return frozenset(folded_names)

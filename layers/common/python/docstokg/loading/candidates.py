@@ -123,10 +123,10 @@ def _keep(context: Context, labels: Labels, batch: Sequence[GivenChunk]) -> None
             if not is_id(mention.entity):
                 staging.add_name(mention.entity)
         if "(" in chunk.text or "[" in chunk.text:
-            for found in abbreviations(prose(chunk.text)):
-                long = " ".join(found.long.split())
-                if is_definition(long, found.short):
-                    staging.add_name(long, "", found.short)
+            for abbreviation in abbreviations(prose(chunk.text)):
+                long = " ".join(abbreviation.long.split())
+                if is_definition(long, abbreviation.short):
+                    staging.add_name(long, "", abbreviation.short)
     linked = [chunk for chunk in batch if chunk.mentions is None]
     for names_found in find(context, [chunk.text for chunk in linked]):
         for found_name in names_found:
@@ -148,8 +148,8 @@ def _earlier(context: Context) -> Iterator[list[GivenChunk]]:
     for batch in batched((uuid for uuid in known if uuid not in mine), ROW_BATCH, strict=False):
         marks = context.stores.index_writer.known(context.namespace, batch)
         linkable = [uuid for uuid in batch if uuid in marks and is_linked_here(marks[uuid])]
-        found = context.stores.search_index.get(linkable, context.scope, READ_S).chunks
-        yield [as_given(chunk) for _, chunk in sorted(found.items())]
+        chunks = context.stores.search_index.get(linkable, context.scope, READ_S).chunks
+        yield [as_given(chunk) for _, chunk in sorted(chunks.items())]
 
 
 def as_given(chunk: StoredChunk) -> GivenChunk:

@@ -33,7 +33,7 @@ AHEAD = 2
 class _Change(NamedTuple):
     """What happens to a document that is stored already; see `DocumentChange`."""
 
-    kept: list[str]
+    unchanged_uuids: list[str]
     fallen: list[str]
     gone: list[str]
 
@@ -108,8 +108,8 @@ def _compare(
     gone = sorted(before.difference(uuids)) if whole else []
     if before and (fresh or gone):
         written = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
-        kept = sorted(before.difference(gone, written))
-        batch.changes[doc_id] = _Change(kept, fallen, gone)
+        unchanged_uuids = sorted(before.difference(gone, written))
+        batch.changes[doc_id] = _Change(unchanged_uuids, fallen, gone)
 
 
 def _write(
@@ -131,7 +131,7 @@ def _write(
                 namespace=context.namespace,
                 doc_id=doc_id,
                 chunks=[row for row in records if row[0].doc_id == doc_id],
-                kept=change.kept,
+                unchanged_uuids=change.unchanged_uuids,
                 fallen=change.fallen,
                 gone=change.gone,
                 generation=context.generation,

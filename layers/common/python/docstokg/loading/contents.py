@@ -65,11 +65,11 @@ def _compact(vector: bytes | None) -> str | None:
 
 
 def _digest(rows: Iterable[tuple[str, Iterable[str]]]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for namespace, lines in rows:
         for line in lines:
-            found.update(f"{namespace}\x1f{line}\n".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+            digest.update(f"{namespace}\x1f{line}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def _canonical(value: object) -> str:

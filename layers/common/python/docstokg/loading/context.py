@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from docstokg.contracts.records import Scope
-from docstokg.loading.given import Given
+from docstokg.loading.given import GivenRecord
 from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import SourceFile
 from docstokg.loading.staging import Staging
@@ -85,7 +85,7 @@ class ExtractionReport:
 
     model: str
     chunks: int = 0
-    asked: int = 0
+    requests: int = 0
     failed: int = 0
     restricted: int = 0
     triples: int = 0
@@ -122,7 +122,7 @@ class LoadReport:
     warnings: list[str] = field(default_factory=list)
 
 
-Rows = Sequence[tuple[int, Given | Rejected]]
+Rows = Sequence[tuple[int, GivenRecord | Rejected]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,12 +33,12 @@ def resolve_edges(context: Context, names: Names) -> None:
     """Turn names into ids and chunk ids into uuids; what has no evidence is rejected."""
     total = context.staging.count("relation") + context.staging.count("triple")
     with context.progress.stage("relations", total) as advance:
-        for file, line, given in _given(context):
+        for file, line, edge in _edge_rows(context):
             try:
-                if isinstance(given, GivenRelation):
-                    _resolve_relation(context, names, given)
+                if isinstance(edge, GivenRelation):
+                    _resolve_relation(context, names, edge)
                 else:
-                    _resolve_triple(context, names, given)
+                    _resolve_triple(context, names, edge)
             except Rejected as rejected:
                 context.rejects.add(file, line, str(rejected))
             advance(1)
@@ -103,7 +103,7 @@ def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] |
     return None
 
 
-def _given(context: Context) -> Iterator[tuple[str, int, GivenRelation | GivenTriple]]:
+def _edge_rows(context: Context) -> Iterator[tuple[str, int, GivenRelation | GivenTriple]]:
     yield from context.staging.relations()
     yield from context.staging.triples()
 

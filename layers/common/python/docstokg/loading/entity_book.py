@@ -106,8 +106,8 @@ class EntityBook:
     def write_named(self, identities: Iterable[str]) -> None:
         """Write the entities of this load's texts that are needed now and not yet there."""
         context = self._context
-        wanted = set(identities) - self._written
-        needed = sorted(identity for identity in wanted if identity in self._named)
+        unwritten = set(identities) - self._written
+        needed = sorted(identity for identity in unwritten if identity in self._named)
         for batch in batched(needed, ROW_BATCH, strict=False):
             rows = [self._named[identity] for identity in batch]
             vectors = self._vectors([(row.name, None) for row in rows])
@@ -130,23 +130,23 @@ class EntityBook:
 
     def display_names(self, identities: Iterable[str]) -> dict[str, str]:
         """Give the name of each entity, its id where nobody named it."""
-        found, missing = {}, []
+        labels, missing = {}, []
         for identity in sorted(identities):
             named = self._named.get(identity)
             listed = None if named else self._context.staging.entity(identity)
             name = named.name if named else listed.name if listed else None
             if name is None:
                 missing.append(identity)
-            found[identity] = name or identity
+            labels[identity] = name or identity
         if missing:
             graph = self._context.stores.knowledge_graph
             stored = graph.names(missing, self._context.scope, READ_S)
-            found.update((identity, names[0]) for identity, names in stored.items() if names)
-        return found
+            labels.update((identity, names[0]) for identity, names in stored.items() if names)
+        return labels
 
     def _vectors(self, names: Sequence[tuple[str, bytes | None]]) -> list[bytes | None]:
-        vectors = [given for _, given in names]
-        missing = [i for i, given in enumerate(vectors) if given is None]
+        vectors = [own_vector for _, own_vector in names]
+        missing = [i for i, own_vector in enumerate(vectors) if own_vector is None]
         if self._context.dense is not None and missing:
             made = self._context.dense.embed([names[i][0] for i in missing], None)
             for i, vector in zip(missing, made, strict=True):

@@ -70,16 +70,16 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
 
 def content_digest(stores: Stores, namespace: str) -> str:
     """Hash what a namespace holds, whatever it is called."""
-    found = digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])
-    return found[2]
+    parts = digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])
+    return parts[2]
 
 
 def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> int:
     count = 0
     with file.open(name, "w", force_zip64=True) as part:
         for row in rows:
-            kept = {key: value for key, value in row.items() if value not in (None, "", [], {})}
-            line = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+            fields = {key: value for key, value in row.items() if value not in (None, "", [], {})}
+            line = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
             part.write(line.encode("utf-8", "surrogatepass") + b"\n")
             count += 1
     return count

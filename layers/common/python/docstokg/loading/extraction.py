@@ -36,7 +36,7 @@ PAUSES_S = (2.0, 8.0)
 class Estimate:
     """What asking would send: chunks, characters and tokens of their texts and the instructions.
 
-    `kept`: chunks whose reply is there already. `restricted`: chunks left out because of their
+    `cached`: chunks whose reply is there already. `restricted`: chunks left out because of their
     acl. `cost_usd` None: the model's price is not known.
     """
 
@@ -45,7 +45,7 @@ class Estimate:
     characters: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    kept: int = 0
+    cached: int = 0
     restricted: int = 0
     cost_usd: float | None = None
 
@@ -82,7 +82,7 @@ def extract(context: Context, chosen: Extraction) -> ExtractionReport:
         raise Declined("nothing was sent and nothing was loaded")
     report = ExtractionReport(chosen.model, restricted=estimate.restricted)
     asking = _Asking(chosen, report)
-    total = estimate.chunks + estimate.kept
+    total = estimate.chunks + estimate.cached
     with context.progress.stage("extracting", total) as advance:
         for batch in batched(_readable(context, chosen), BATCH, strict=False):
             replies = asking.replies([chunk.text for chunk in batch])
@@ -99,12 +99,12 @@ def _readable(context: Context, chosen: Extraction) -> Iterator[GivenChunk]:
 
 
 def _estimated(context: Context, chosen: Extraction) -> Estimate:
-    chunks = characters = given = tokens_in = tokens_out = 0
+    chunks = characters = total = tokens_in = tokens_out = 0
     seen: set[str] = set()
     for batch in batched(_readable(context, chosen), BATCH, strict=False):
         texts = {_key(chosen.model, chunk.text): chunk.text for chunk in batch}
         known = chosen.replies.get(list(texts)).keys() | seen
-        given += len(batch)
+        total += len(batch)
         for key, text in texts.items():
             if key not in known:
                 cost_in, cost_out = extraction.estimated_tokens(text)
@@ -118,8 +118,8 @@ def _estimated(context: Context, chosen: Extraction) -> Estimate:
         characters=characters,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
-        kept=given - chunks,
-        restricted=context.staging.count("chunk") - given if not chosen.restricted else 0,
+        cached=total - chunks,
+        restricted=context.staging.count("chunk") - total if not chosen.restricted else 0,
         cost_usd=None if price is None else tokens_in * price[0] + tokens_out * price[1],
     )
 
@@ -141,22 +141,22 @@ class _Asking:
     def replies(self, texts: Sequence[str]) -> Mapping[str, str | DocsToKGError]:
         """Give the reply to each text by its key, or why there is none."""
         chosen = self._chosen
-        wanted = {_key(chosen.model, text): text for text in texts}
-        found: dict[str, str | DocsToKGError] = dict(chosen.replies.get(list(wanted)))
-        todo = {key: text for key, text in wanted.items() if key not in found}
+        texts_by_key = {_key(chosen.model, text): text for text in texts}
+        replies: dict[str, str | DocsToKGError] = dict(chosen.replies.get(list(texts_by_key)))
+        todo = {key: text for key, text in texts_by_key.items() if key not in replies}
         if not todo:
-            return found
+            return replies
         with ThreadPoolExecutor(chosen.parallel) as pool:
-            calls = {pool.submit(self._asked, *item): item[0] for item in todo.items()}
+            calls = {pool.submit(self._reply, *item): item[0] for item in todo.items()}
             try:
                 for call in as_completed(calls):
-                    found[calls[call]] = call.result()
+                    replies[calls[call]] = call.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return found
+        return replies
 
-    def _asked(self, key: str, text: str) -> str | DocsToKGError:
+    def _reply(self, key: str, text: str) -> str | DocsToKGError:
         """Ask about one text, and keep a whole reply before anything else is asked.
 
         So a kill loses only the calls that are open.
@@ -165,7 +165,7 @@ class _Asking:
         with self._lock:
             if self._failures >= IN_A_ROW:
                 return Misconfigured(f"not asked: {IN_A_ROW} calls failed in a row")
-            report.asked += 1
+            report.requests += 1
         try:
             completion = self._patient(text)
         except DocsToKGError as error:
@@ -219,7 +219,7 @@ def _keep(
     report.refused.update(reading.refused)
     report.triples += len(reading.triples)
     for number, triple in enumerate(reading.triples, 1):
-        given = GivenTriple(
+        record = GivenTriple(
             subject=triple.subject,
             relation=triple.relation,
             object=triple.object,
@@ -228,6 +228,6 @@ def _keep(
             end=triple.end,
             properties={"extracted_by": report.model},
         )
-        context.staging.add_triple(given, f"chunk {chunk.id}", number)
+        context.staging.add_triple(record, f"chunk {chunk.id}", number)
         context.staging.add_name(triple.subject, triple.subject_type)
         context.staging.add_name(triple.object, triple.object_type)

@@ -108,4 +108,4 @@ class GivenDocument:
     text: str | None = None
 
 
-Given = GivenChunk | GivenEntity | GivenRelation | GivenTriple | GivenDocument
+GivenRecord = GivenChunk | GivenEntity | GivenRelation | GivenTriple | GivenDocument

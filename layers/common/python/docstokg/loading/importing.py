@@ -104,14 +104,14 @@ def manifest_of(path: Path) -> Manifest:
             _check_names(file, path)
             if file.getinfo(MANIFEST).file_size > LARGEST_MANIFEST:
                 raise LoadError(f"{path}: its manifest is too large")
-            found = Manifest.model_validate_json(file.read(MANIFEST))
+            manifest = Manifest.model_validate_json(file.read(MANIFEST))
     except (zipfile.BadZipFile, KeyError, ValidationError, NotImplementedError, RuntimeError) as no:
         raise LoadError(f"{path} is no file that `docstokg export` wrote") from no
     except OSError as broken:
         raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
-    if found.format != FORMAT:
-        raise LoadError(f"{path} has format {found.format}, this version reads {FORMAT}")
-    return found
+    if manifest.format != FORMAT:
+        raise LoadError(f"{path} has format {manifest.format}, this version reads {FORMAT}")
+    return manifest
 
 
 def load_export(
@@ -188,9 +188,9 @@ def _chunk_of(item: tuple[str, int, StrictContract]) -> str:
 
 
 def _check_names(file: zipfile.ZipFile, path: Path) -> None:
-    wanted = {MANIFEST, *(f"{name}.jsonl" for name in PARTS)}
-    if {entry.filename for entry in file.infolist()} != wanted or len(file.infolist()) != len(
-        wanted
+    entries = {MANIFEST, *(f"{name}.jsonl" for name in PARTS)}
+    if {entry.filename for entry in file.infolist()} != entries or len(file.infolist()) != len(
+        entries
     ):
         raise LoadError(f"{path} is no file that `docstokg export` wrote")
     for entry in file.infolist():
@@ -242,7 +242,7 @@ def _checked(name: str, raw: bytes) -> StrictContract:
         raise Rejected(reasons(error)) from error
 
 
-def _kept[Row: StrictContract, Made](
+def _valid_records[Row: StrictContract, Made](
     run: _Import, rows: Rows, kind: type[Row], make: Callable[[Row], Made]
 ) -> list[Made]:
     """Make records of rows; those that do not fit the file's chunks are rejected."""
@@ -257,7 +257,7 @@ def _kept[Row: StrictContract, Made](
 
 
 def _put_chunks(run: _Import, report: LoadReport, rows: Rows) -> None:
-    records = _kept(run, rows, ChunkRow, lambda row: _record(run, row))
+    records = _valid_records(run, rows, ChunkRow, lambda row: _record(run, row))
     if not records:
         return
     run.stores.index_writer.put(records)
@@ -292,18 +292,18 @@ def _fingerprint(manifest: Manifest, chunk: ChunkRecord, said: str) -> str:
 
     A wrong one would let a later load of the true text pass it over as unchanged.
     """
-    given = GivenChunk(
+    input_chunk = GivenChunk(
         id=chunk.chunk_id,
         embedding=chunk.vector,
         sparse=chunk.sparse,
         mentions=(),
-        **{key: getattr(chunk, key) for key in _GIVEN},
+        **{key: getattr(chunk, key) for key in _INPUT_FIELDS},
     )
     made = []
-    for embedding in (None, given.embedding):
-        for sparse in (None, given.sparse):
-            for mentions in (None, given.mentions):
-                one = replace(given, embedding=embedding, sparse=sparse, mentions=mentions)
+    for embedding in (None, input_chunk.embedding):
+        for sparse in (None, input_chunk.sparse):
+            for mentions in (None, input_chunk.mentions):
+                one = replace(input_chunk, embedding=embedding, sparse=sparse, mentions=mentions)
                 made.append(
                     fingerprint(one, manifest.embedding_model or "", manifest.sparse_model or "")
                 )
@@ -331,7 +331,7 @@ def _put_documents(run: _Import, report: LoadReport, rows: Rows) -> None:
             namespace=run.namespace, run_id=run.run_id, loaded_at=run.now, **row.model_dump()
         )
 
-    run.stores.register.put(_kept(run, rows, DocumentRow, record))
+    run.stores.register.put(_valid_records(run, rows, DocumentRow, record))
 
 
 def _put_entities(run: _Import, report: LoadReport, rows: Rows) -> None:
@@ -339,7 +339,7 @@ def _put_entities(run: _Import, report: LoadReport, rows: Rows) -> None:
         _check_dimension(run, row.vector)
         return EntityRecord(namespace=run.namespace, **row.model_dump())
 
-    records = _kept(run, rows, EntityRow, record)
+    records = _valid_records(run, rows, EntityRow, record)
     run.stores.graph_writer.put_entities(records)
     report.entities += len(records)
 
@@ -352,7 +352,7 @@ def _put_relations(run: _Import, report: LoadReport, rows: Rows) -> None:
         fields = row.model_dump(exclude={"evidence"})
         return RelationRecord(namespace=run.namespace, evidence_uuid=uuid, **fields)
 
-    records = _kept(run, rows, RelationRow, record)
+    records = _valid_records(run, rows, RelationRow, record)
     run.stores.graph_writer.put_relations(records)
     report.relations += len(records)
 
@@ -373,7 +373,7 @@ def _put_facts(run: _Import, report: LoadReport, rows: Rows) -> None:
             acl=() if owner is None else owner.acl,
         )
 
-    run.stores.index_writer.put_facts(_kept(run, rows, FactRow, record))
+    run.stores.index_writer.put_facts(_valid_records(run, rows, FactRow, record))
 
 
 def _put_mentions(run: _Import, report: LoadReport, rows: Rows) -> None:
@@ -387,7 +387,7 @@ def _put_mentions(run: _Import, report: LoadReport, rows: Rows) -> None:
         )
 
     by_chunk: dict[str, list[MentionRecord]] = defaultdict(list)
-    for mention in _kept(run, rows, MentionRow, record):
+    for mention in _valid_records(run, rows, MentionRow, record):
         by_chunk[mention.uuid].append(mention)
     run.stores.graph_writer.put_mentions(run.namespace, by_chunk)
     report.mentions += sum(len(some) for some in by_chunk.values())
@@ -398,7 +398,7 @@ def _check_dimension(run: _Import, vector: bytes | None) -> None:
         raise Rejected(f"vector: not of {run.manifest.dimension} numbers")
 
 
-_GIVEN = (
+_INPUT_FIELDS = (
     "doc_id",
     "text",
     "title",

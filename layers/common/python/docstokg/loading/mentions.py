@@ -35,11 +35,11 @@ class MentionFinder:
         if chunk.mentions is None:
             places = linked(chunk.text, self._linker.find(chunk.text))
         else:
-            for given in chunk.mentions:
-                identity = self._names.resolve(given.entity)
-                if given.start is not None and given.end is not None:
-                    places.setdefault(identity, (given.start, given.end))
-                if given.about:
+            for entry in chunk.mentions:
+                identity = self._names.resolve(entry.entity)
+                if entry.start is not None and entry.end is not None:
+                    places.setdefault(identity, (entry.start, entry.end))
+                if entry.about:
                     heads.add(identity)
         heads.update(self._names.named(name) for name in self._labels.heads(chunk))
         for head in heads:

@@ -40,10 +40,10 @@ class Names:
 
     def curie(self, key: str) -> str | None:
         """Find the CURIE a folded name means: the one with that name, else with that synonym."""
-        found = self._preferred.get(key)
-        if found is None:
-            found = self._synonym.get(key)
-        return found or None
+        identity = self._preferred.get(key)
+        if identity is None:
+            identity = self._synonym.get(key)
+        return identity or None
 
     def named(self, name: str) -> str:
         """Give the entity id of a name found in a text."""

@@ -46,20 +46,20 @@ class Origins:
             self._roots[folder] = hmac.new(self._key.encode(), place, hashlib.sha256).hexdigest()
         return self._roots[folder]
 
-    def conflict(self, file: SourceFile, given: GivenDocument) -> str | None:
+    def conflict(self, file: SourceFile, document: GivenDocument) -> str | None:
         """Say why a document must not take its id: another folder's file has it, for other text.
 
         Ids that their owners wrote are theirs: such a document replaces the one before.
         """
-        known = self.stored.get(given.doc_id)
+        known = self.stored.get(document.doc_id)
         if file.posted is not None:
             return self._taken(file.posted, known)
-        if known is None or given.named or self._replace or known.sha256 == given.digest:
+        if known is None or document.named or self._replace or known.sha256 == document.digest:
             return None
         if not known.root or known.root == self.root(file.root):
             return None
         return (
-            f"doc_id {given.doc_id!r} was loaded from another folder, with other text:"
+            f"doc_id {document.doc_id!r} was loaded from another folder, with other text:"
             " --prefix NAME/ loads this one beside it, --replace-docs in its place"
         )
 
@@ -72,18 +72,18 @@ class Origins:
         seen = may_see(known.acl, posted.groups)
         return None if seen else "there is no document of this id that the sender may read"
 
-    def note(self, file: SourceFile, given: GivenDocument, staging: Staging) -> None:
+    def note(self, file: SourceFile, document: GivenDocument, staging: Staging) -> None:
         """Keep what the register will say of a document."""
         record = {
-            "sha256": given.digest,
-            "converter": given.converter,
+            "sha256": document.digest,
+            "converter": document.converter,
             "root": self.root(file.root),
             "path": file.inner,
-            "named": given.named,
-            "text": given.text,
-            "title": given.title,
+            "named": document.named,
+            "text": document.text,
+            "title": document.title,
         }
-        staging.add_origin(given.doc_id, json.dumps(record))
+        staging.add_origin(document.doc_id, json.dumps(record))
 
     def write(self, staging: Staging, run_id: str) -> None:
         """Bring the register to what was loaded; unchanged documents keep run and time."""

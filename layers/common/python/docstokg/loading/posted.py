@@ -31,7 +31,7 @@ def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
     if order.kind == "delete":
         return _remove(order, stores, again)
     files = [_source(order, number, one) for number, one in enumerate(order.documents)]
-    rejects = RejectLog(kept=len(files) * 100)
+    rejects = RejectLog(examples=len(files) * 100)
     options = LoadOptions(order.namespace, replace_docs=order.replace, run_id=order.job_id)
     load(files, options, stores, rejects)
     refused: dict[str, str] = {}

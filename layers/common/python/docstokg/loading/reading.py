@@ -6,10 +6,10 @@ from typing import Any
 from docstokg.domain.identity import is_id
 from docstokg.loading.context import Readers
 from docstokg.loading.given import (
-    Given,
     GivenChunk,
     GivenDocument,
     GivenEntity,
+    GivenRecord,
     GivenRelation,
 )
 from docstokg.loading.origins import Origins
@@ -25,10 +25,10 @@ from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import Kind, SourceFile
 from docstokg.loading.staging import Staging
 
-Row = tuple[int, Given | Rejected]
+Row = tuple[int, GivenRecord | Rejected]
 """A line of a file, counted from 1, and what it says."""
 
-READERS: dict[Kind, Callable[[dict[str, Any]], Given]] = {
+READERS: dict[Kind, Callable[[dict[str, Any]], GivenRecord]] = {
     "chunks": read_chunk,
     "entities": read_entity,
     "relations": read_relation,
@@ -50,44 +50,44 @@ def stage(
     """
     name = str(file.path)
     skipped: str | None = None
-    for line, given in rows:
-        if isinstance(given, GivenChunk) and given.whole and given.doc_id == skipped:
+    for line, record in rows:
+        if isinstance(record, GivenChunk) and record.whole and record.doc_id == skipped:
             continue
         try:
-            if isinstance(given, GivenDocument):
-                skipped = given.doc_id
-                _claim(given, file, staging, origins)
+            if isinstance(record, GivenDocument):
+                skipped = record.doc_id
+                _claim(record, file, staging, origins)
                 skipped = None
-                if given.note:
-                    rejects.notes.append(f"{name}: {given.note}")
-            elif isinstance(given, GivenChunk) and origins is not None:
-                origins.note(file, GivenDocument(given.doc_id, named=True), staging)
-            if isinstance(given, Rejected):
-                raise given
-            if isinstance(given, GivenChunk | GivenEntity) and given.embedding is not None:
-                size = len(given.embedding) // 4
+                if record.note:
+                    rejects.notes.append(f"{name}: {record.note}")
+            elif isinstance(record, GivenChunk) and origins is not None:
+                origins.note(file, GivenDocument(record.doc_id, named=True), staging)
+            if isinstance(record, Rejected):
+                raise record
+            if isinstance(record, GivenChunk | GivenEntity) and record.embedding is not None:
+                size = len(record.embedding) // 4
                 dimension = dimension or size
                 if size != dimension:
                     raise Rejected(f"embedding: {size} numbers where the index has {dimension}")
-            _keep(given, staging, name, line)
+            _keep(record, staging, name, line)
         except Rejected as rejected:
             rejects.add(name, line, str(rejected))
     return dimension
 
 
 def _claim(
-    given: GivenDocument, file: SourceFile, staging: Staging, origins: Origins | None
+    document: GivenDocument, file: SourceFile, staging: Staging, origins: Origins | None
 ) -> None:
     """Take a document's id for its text; `Rejected` when another text has it."""
-    if origins is not None and (reason := origins.conflict(file, given)):
+    if origins is not None and (reason := origins.conflict(file, document)):
         raise Rejected(reason)
-    if not staging.add_document(given.doc_id, given.digest):
+    if not staging.add_document(document.doc_id, document.digest):
         raise Rejected(
-            f"doc_id {given.doc_id!r} is that of another file of this load, with other text:"
+            f"doc_id {document.doc_id!r} is that of another file of this load, with other text:"
             " load one of them with --prefix NAME/"
         )
     if origins is not None:
-        origins.note(file, given, staging)
+        origins.note(file, document, staging)
 
 
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
@@ -146,19 +146,19 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
             yield line, chunk
 
 
-def _keep(given: Given, staging: Staging, file: str, line: int) -> None:
-    if isinstance(given, GivenChunk):
-        staging.add_chunk(given, text_sha256(given.text))
-    elif isinstance(given, GivenEntity):
-        staging.add_entity(given)
-    elif isinstance(given, GivenRelation):
-        staging.add_relation(given, file, line)
-        for end in (given.source, given.target):
+def _keep(record: GivenRecord, staging: Staging, file: str, line: int) -> None:
+    if isinstance(record, GivenChunk):
+        staging.add_chunk(record, text_sha256(record.text))
+    elif isinstance(record, GivenEntity):
+        staging.add_entity(record)
+    elif isinstance(record, GivenRelation):
+        staging.add_relation(record, file, line)
+        for end in (record.source, record.target):
             if not is_id(end):
                 staging.add_name(end)
-    elif isinstance(given, GivenDocument):
+    elif isinstance(record, GivenDocument):
         return
     else:
-        staging.add_triple(given, file, line)
-        staging.add_name(given.subject)
-        staging.add_name(given.object)
+        staging.add_triple(record, file, line)
+        staging.add_name(record.subject)
+        staging.add_name(record.object)

@@ -93,9 +93,9 @@ def fingerprint(chunk: GivenChunk, dense: str, sparse: str) -> str:
     fields = asdict(chunk)
     for key in ("mentions", "whole", "embedding", "sparse"):
         del fields[key]
-    given = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
+    vector_digest = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
     weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
-    every = _hash([FINGERPRINT, fields, given, weights])
+    every = _hash([FINGERPRINT, fields, vector_digest, weights])
     return f"{every}.{stated}.{'l' if chunk.mentions is None else 'g'}"
 
 

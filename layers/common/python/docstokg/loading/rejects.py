@@ -9,7 +9,7 @@ from typing import IO, Self
 
 from docstokg.errors import LoadError
 
-KEPT = 20
+EXAMPLES = 20
 
 
 class Rejected(LoadError):
@@ -30,10 +30,10 @@ class Rejection:
 
 
 class RejectLog:
-    """Counts rejections, keeps the first `kept`, writes each as a JSON line to a file."""
+    """Counts rejections, keeps the first `examples`, writes each as a JSON line to a file."""
 
-    def __init__(self, path: Path | None = None, kept: int = KEPT) -> None:
-        self._kept = kept
+    def __init__(self, path: Path | None = None, examples: int = EXAMPLES) -> None:
+        self._examples = examples
         self.count = 0
         self.first: list[Rejection] = []
         self.by_file: Counter[str] = Counter()
@@ -69,7 +69,7 @@ class RejectLog:
         rejection = Rejection(file, line, reason)
         self.count += 1
         self.by_file[file] += 1
-        if len(self.first) < self._kept:
+        if len(self.first) < self._examples:
             self.first.append(rejection)
         if self._file is not None:
             row = {"where": f"{file}:{line}", "file": file, "line": line, "reason": reason}

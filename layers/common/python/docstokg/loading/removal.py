@@ -29,8 +29,8 @@ def remove_stale(context: Context, every_document: bool) -> None:
     with context.progress.stage("replaced documents", len(documents)) as advance:
         for doc_id in documents:
             stored = set(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
-            kept = {chunk_uuid(context.namespace, i) for i in context.staging.chunk_ids(doc_id)}
-            if stale := sorted(stored - kept):
+            current = {chunk_uuid(context.namespace, i) for i in context.staging.chunk_ids(doc_id)}
+            if stale := sorted(stored - current):
                 context.report.removed += remove(context.stores, context.namespace, stale)
             advance(1)
 

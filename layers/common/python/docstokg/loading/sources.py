@@ -92,7 +92,7 @@ def find_files(
     files and those of `docstokg eval` are passed over. `LoadError` when a source is not there, a
     named file is of no known kind, or nothing is left (unless `may_be_empty`).
     """
-    found: dict[Path, SourceFile] = {}
+    files: dict[Path, SourceFile] = {}
     for source in sources:
         if source.is_dir():
             for path in sorted(source.rglob("*"), key=lambda path: path.as_posix()):
@@ -102,7 +102,7 @@ def find_files(
                 kind, name = kind_of(path), inner.as_posix()
                 if kind not in EVALUATION and (real := _readable(path, kind, source, rejects)):
                     assert kind is not None
-                    found.setdefault(real, SourceFile(path, kind, name, source, name))
+                    files.setdefault(real, SourceFile(path, kind, name, source, name))
             continue
         if not source.is_file():
             raise LoadError(f"{source} is not there")
@@ -111,10 +111,10 @@ def find_files(
             raise LoadError(f"{source} is of no known kind; expected {EXPECTED}")
         if kind not in EVALUATION:
             file = SourceFile(source, kind, source.name, source.parent, source.name)
-            found.setdefault(source.resolve(), file)
-    if not found and not may_be_empty:
+            files.setdefault(source.resolve(), file)
+    if not files and not may_be_empty:
         raise LoadError(f"nothing to load: expected {EXPECTED}")
-    return tuple(found.values())
+    return tuple(files.values())
 
 
 def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:

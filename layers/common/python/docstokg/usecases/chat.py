@@ -44,12 +44,12 @@ class Conversation:
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
-        asked = [n for n, message in enumerate(request.messages) if message.role == "user"]
-        self.place = asked[-1] if asked else None
-        self.question = _text(request.messages[asked[-1]]) if asked else ""
+        user_turns = [n for n, message in enumerate(request.messages) if message.role == "user"]
+        self.place = user_turns[-1] if user_turns else None
+        self.question = _text(request.messages[user_turns[-1]]) if user_turns else ""
         styles = [_text(m) for m in request.messages if m.role in ("system", "developer")]
         self.style = "\n".join(text for text in styles if text.strip()) or None
-        self.earlier = len(asked) > 1
+        self.earlier = len(user_turns) > 1
 
     def body(self, models: tuple[str, ...]) -> dict[str, Any]:
         """Give the RAGRequest that asks it."""
@@ -93,8 +93,8 @@ def read_chat(
         message = "must hold a message whose role is user"
         missing = FieldProblem(path="$.messages", code="question_missing", message=message)
         return None, None, [missing], ()
-    asked = json.dumps(conversation.body(models), ensure_ascii=False)
-    request, errors = parse(asked.encode("utf-8", "surrogatepass"), RAGRequest)
+    document = json.dumps(conversation.body(models), ensure_ascii=False)
+    request, errors = parse(document.encode("utf-8", "surrogatepass"), RAGRequest)
     options = chat.stream_options
     plan = ChatPlan(
         model=chat.model,
@@ -105,11 +105,11 @@ def read_chat(
     return request, plan, [conversation.own(error) for error in errors], warnings
 
 
-def model_and_namespace(asked: str, models: tuple[str, ...]) -> tuple[str, str | None]:
+def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | None]:
     """Part `MODEL@NAMESPACE`; a model that is listed with its `@` is taken as it stands."""
-    model, sign, namespace = asked.rpartition("@")
-    if asked in models or not sign:
-        return asked, None
+    model, sign, namespace = name.rpartition("@")
+    if name in models or not sign:
+        return name, None
     return model, namespace
 
 
@@ -165,14 +165,18 @@ def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatC
     content = response.answer or " ".join(response.warnings)
     cited = tuple(citation for citation in response.citations if citation.cited)
     used = diagnostics.budget_used if diagnostics is not None else None
-    given, written = (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
+    prompt_tokens, written = (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
     message = AnswerMessage(content=content, annotations=_annotations(content, cited))
     return ChatCompletion(
         id=f"chatcmpl-{meta.request_id}",
         created=started_ms // 1000,
         model=chat.model,
         choices=(ChatChoice(message=message),),
-        usage=Usage(prompt_tokens=given, completion_tokens=written, total_tokens=given + written),
+        usage=Usage(
+            prompt_tokens=prompt_tokens,
+            completion_tokens=written,
+            total_tokens=prompt_tokens + written,
+        ),
         docstokg=Evidence(
             request_id=meta.request_id,
             namespace=meta.namespace,
@@ -188,12 +192,12 @@ def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatC
 
 def _annotations(content: str, cited: tuple[Citation, ...]) -> tuple[Annotation, ...]:
     by_rank = {citation.rank: citation for citation in cited}
-    found = []
+    annotations = []
     for marker in _MARKER.finditer(content):
         citation = by_rank.get(int(marker[1]))
         if citation is not None:
-            found.append(Annotation(url_citation=_url_citation(citation, marker.span())))
-    return tuple(found)
+            annotations.append(Annotation(url_citation=_url_citation(citation, marker.span())))
+    return tuple(annotations)
 
 
 def _url_citation(citation: Citation, span: tuple[int, int]) -> UrlCitation:

@@ -65,8 +65,8 @@ def check_answer(
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
         return CheckedAnswer(answer=notices.ABSTENTION)
-    given = {block.rank: block for block in blocks}
-    checked = _without_orphans(answer, given)
+    by_rank = {block.rank: block for block in blocks}
+    checked = _without_orphans(answer, by_rank)
     whole = checked.text
     if not grounding.says_something(whole):
         # Markers alone, forged or not, are no answer.
@@ -74,19 +74,19 @@ def check_answer(
     # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
     _similarity(compare, query, whole)
     facts = brought(citations)
-    text, judged = whole, _by_facts(whole, _judged(whole, given, compare), facts)
+    text, judged = whole, _by_facts(whole, _judged(whole, by_rank, compare), facts)
     warnings: list[str] = []
     if repair == "attribute":
-        text, judged = _attributed(text, judged, given, compare)
+        text, judged = _attributed(text, judged, by_rank, compare)
     if repair == "drop":
-        text, judged, dropped = _repaired(text, judged, given, compare, facts)
+        text, judged, dropped = _repaired(text, judged, by_rank, compare, facts)
         if dropped:
             warnings.append(notices.UNSUPPORTED_DROPPED)
         if not text.strip():
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
     judged = _by_facts(text, judged, facts)
-    cited = markers.check_markers(text, given).cited
-    report = grounding.report(judged, cited=cited, given=given, invalid=checked.invalid)
+    cited = markers.check_markers(text, by_rank).cited
+    report = grounding.report(judged, cited=cited, ranks=by_rank, invalid=checked.invalid)
     # An answer that is all code or all questions claims nothing, and stands on nothing.
     report = report.model_copy(update={"grounded": report.grounded and bool(cited)})
     warnings += _doubts(judged, report, cited)
@@ -96,7 +96,7 @@ def check_answer(
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
         value = bounded(
-            _confidence(cited, given, citations, similarity),
+            _confidence(cited, by_rank, citations, similarity),
             [verdict.verdict for verdict in judged],
             invalid=bool(checked.invalid),
         )
@@ -121,13 +121,13 @@ def _similarity(compare: Comparison | None, query: str, answer: str) -> float | 
     return compare.similarity(query, answer) if compare is not None else None
 
 
-def _without_orphans(answer: str, given: Mapping[int, Block]) -> markers.CitedText:
+def _without_orphans(answer: str, by_rank: Mapping[int, Block]) -> markers.CitedText:
     """Remove invalid markers, and the stumps that were written for them only."""
-    checked = markers.check_markers(answer, given)
+    checked = markers.check_markers(answer, by_rank)
     if not checked.invalid:
         return checked
     # What a stump leaves behind may join into a new marker.
-    again = markers.check_markers(grounding.without_stumps(checked.text, answer), given)
+    again = markers.check_markers(grounding.without_stumps(checked.text, answer), by_rank)
     return dataclasses.replace(
         again, invalid=tuple(dict.fromkeys((*checked.invalid, *again.invalid)))
     )
@@ -154,10 +154,12 @@ def ground_text(
 
     `facts`: what the graph says of the relations that the text states.
     """
-    given = {block.rank: block for block in blocks}
-    judged = _by_facts(text, _judged(text, given, compare), facts)
-    found = markers.check_markers(text, given)
-    return grounding.report(judged, cited=found.cited, given=given, invalid=found.invalid)
+    by_rank = {block.rank: block for block in blocks}
+    judged = _by_facts(text, _judged(text, by_rank, compare), facts)
+    cited_text = markers.check_markers(text, by_rank)
+    return grounding.report(
+        judged, cited=cited_text.cited, ranks=by_rank, invalid=cited_text.invalid
+    )
 
 
 def ground_sentences(
@@ -173,18 +175,18 @@ def ground_sentences(
     """
     factual = [statement for statement in grounding.statements(text) if statement.factual]
     cited = [
-        dataclasses.replace(statement, ranks=tuple(block.rank for block in found))
-        for statement, found in zip(factual, sources, strict=True)
+        dataclasses.replace(statement, ranks=tuple(block.rank for block in own_blocks))
+        for statement, own_blocks in zip(factual, sources, strict=True)
     ]
-    given = {block.rank: block for found in sources for block in found}
+    by_rank = {block.rank: block for own_blocks in sources for block in own_blocks}
     judged = [
-        _against_sources(verdict, given)
+        _against_sources(verdict, by_rank)
         for verdict in _by_facts(
-            text, _judged_statements(cited, given, compare, together=False), facts
+            text, _judged_statements(cited, by_rank, compare, together=False), facts
         )
     ]
     named = {rank for verdict in judged for rank in verdict.citations}
-    return grounding.report(judged, cited=named, given=given, invalid=())
+    return grounding.report(judged, cited=named, ranks=by_rank, invalid=())
 
 
 def _by_facts(
@@ -209,26 +211,26 @@ def _by_fact(sentence: str, verdict: SentenceVerdict, facts: Sequence[Fact]) -> 
     return verdict.model_copy(update={"verdict": "supported", "support": 1.0, "reasons": ()})
 
 
-def _against_sources(verdict: SentenceVerdict, given: Mapping[int, Block]) -> SentenceVerdict:
+def _against_sources(verdict: SentenceVerdict, by_rank: Mapping[int, Block]) -> SentenceVerdict:
     """Cite the passage that supports a sentence; what none supports is unsupported."""
     ranks: tuple[int, ...] = ()
     if verdict.verdict in ("supported", "weak") and verdict.span is not None:
         uuid = verdict.span.uuid
-        ranks = tuple(rank for rank in verdict.citations if given[rank].uuid == uuid)
+        ranks = tuple(rank for rank in verdict.citations if by_rank[rank].uuid == uuid)
     kind = "unsupported" if verdict.verdict == "uncited" else verdict.verdict
     return verdict.model_copy(update={"citations": ranks, "verdict": kind})
 
 
 def _judged(
-    text: str, given: Mapping[int, Block], compare: Comparison | None
+    text: str, by_rank: Mapping[int, Block], compare: Comparison | None
 ) -> tuple[SentenceVerdict, ...]:
     factual = [statement for statement in grounding.statements(text) if statement.factual]
-    return _judged_statements(factual, given, compare)
+    return _judged_statements(factual, by_rank, compare)
 
 
 def _judged_statements(
     factual: Sequence[grounding.Statement],
-    given: Mapping[int, Block],
+    by_rank: Mapping[int, Block],
     compare: Comparison | None,
     *,
     together: bool = True,
@@ -243,7 +245,7 @@ def _judged_statements(
     """
     judge = verdicts.judge()
     chosen = [
-        _closest(statement.claim, _cited(statement, given, together=together), judge)
+        _closest(statement.claim, _cited(statement, by_rank, together=together), judge)
         for statement in factual
     ]
     compared = [
@@ -253,9 +255,11 @@ def _judged_statements(
         and compare.fetch([one.claim, *(evidence.text for evidence in one.evidence)])
     ]
     judged: list[SentenceVerdict] = []
-    for statement, found in zip(factual, chosen, strict=True):
-        ranks = tuple(rank for rank in statement.ranks if rank in given)
-        judgements = [_judgement(one, judge, compare if one in compared else None) for one in found]
+    for statement, own_blocks in zip(factual, chosen, strict=True):
+        ranks = tuple(rank for rank in statement.ranks if rank in by_rank)
+        judgements = [
+            _judgement(one, judge, compare if one in compared else None) for one in own_blocks
+        ]
         best = max(judgements, key=_worth) if judgements else None
         judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), best))
     return tuple(judged)
@@ -266,8 +270,8 @@ def _unsettled(chosen: Sequence[Sequence[verdicts.Examination]]) -> list[verdict
     return [
         one
         for place in range(_MOST_CHOSEN)
-        for found in chosen
-        for one in found[place : place + 1]
+        for own_blocks in chosen
+        for one in own_blocks[place : place + 1]
         if not verdicts.is_settled(one)
     ]
 
@@ -300,9 +304,9 @@ _ORDER = {"uncited": 0, "unsupported": 1, "weak": 2, "supported": 3}
 
 
 def _cited(
-    statement: grounding.Statement, given: Mapping[int, Block], *, together: bool
+    statement: grounding.Statement, by_rank: Mapping[int, Block], *, together: bool
 ) -> list[list[verdicts.Passage]]:
-    passages = [_passage(given[rank]) for rank in statement.ranks if rank in given]
+    passages = [_passage(by_rank[rank]) for rank in statement.ranks if rank in by_rank]
     groups = [[passage] for passage in passages]
     return [*groups, passages] if together and len(passages) > 1 else groups
 
@@ -345,7 +349,7 @@ def _verdict(
 def _attributed(
     text: str,
     judged: tuple[SentenceVerdict, ...],
-    given: Mapping[int, Block],
+    by_rank: Mapping[int, Block],
     compare: Comparison | None,
 ) -> tuple[str, tuple[SentenceVerdict, ...]]:
     """Give each sentence without a marker the marker of the passage that clearly supports it.
@@ -357,7 +361,8 @@ def _attributed(
     markers_added = {
         verdict.end: rank
         for verdict in bare
-        if (rank := _supporting_rank(text[verdict.start : verdict.end], given, compare)) is not None
+        if (rank := _supporting_rank(text[verdict.start : verdict.end], by_rank, compare))
+        is not None
     }
     if not markers_added:
         return text, judged
@@ -367,20 +372,20 @@ def _attributed(
         verdict.model_copy(update={"reasons": (*verdict.reasons, "marker_added")})
         if place in marked
         else verdict
-        for place, verdict in enumerate(_judged(written, given, compare))
+        for place, verdict in enumerate(_judged(written, by_rank, compare))
     )
     return written, again
 
 
 def _supporting_rank(
-    sentence: str, given: Mapping[int, Block], compare: Comparison | None
+    sentence: str, by_rank: Mapping[int, Block], compare: Comparison | None
 ) -> int | None:
     """Return the rank of the one passage that supports a sentence clearly better than others."""
     statements = [
         grounding.Statement(sentences.Span(0, len(sentence)), (rank,), sentence.strip(), True)
-        for rank in given
+        for rank in by_rank
     ]
-    verdict_of = dict(zip(given, _judged_statements(statements, given, compare), strict=True))
+    verdict_of = dict(zip(by_rank, _judged_statements(statements, by_rank, compare), strict=True))
     supporting = sorted(
         (-verdict.support, rank)
         for rank, verdict in verdict_of.items()
@@ -394,7 +399,7 @@ def _supporting_rank(
 def _repaired(
     text: str,
     judged: tuple[SentenceVerdict, ...],
-    given: Mapping[int, Block],
+    by_rank: Mapping[int, Block],
     compare: Comparison | None,
     facts: Sequence[Fact],
 ) -> tuple[str, tuple[SentenceVerdict, ...], bool]:
@@ -409,23 +414,23 @@ def _repaired(
         if not bad:
             return text, judged, text != whole
         # With a code fence dropped, what was code is read: it may be a sentence or a marker.
-        text = _without_orphans(grounding.without(text, bad), given).text
-        judged = _by_facts(text, _judged(text, given, compare), facts)
+        text = _without_orphans(grounding.without(text, bad), by_rank).text
+        judged = _by_facts(text, _judged(text, by_rank, compare), facts)
     return "", (), True
 
 
 def _confidence(
     cited: Sequence[int],
-    given: Mapping[int, Block],
+    by_rank: Mapping[int, Block],
     citations: Sequence[Citation],
     similarity: float | None,
 ) -> float:
     known = {citation.rank: citation for citation in citations}
     scores = [
         known[rank].score if rank in known else block.relevance / 10
-        for rank, block in given.items()
+        for rank, block in by_rank.items()
     ]
     documents = {
-        known[rank].doc_id if rank in known else given[rank].document_name for rank in cited
+        known[rank].doc_id if rank in known else by_rank[rank].document_name for rank in cited
     }
     return confidence(scores, documents, similarity)

@@ -30,7 +30,7 @@ def check_consistency(
             raise Timeout("the graph did not answer in time")
         return remaining
 
-    names = {key.upper(): found for key, found in graph.names(ids, scope, left()).items()}
+    names = {key.upper(): labels for key, labels in graph.names(ids, scope, left()).items()}
     terms = {
         entity.id.upper(): consistency.Term(
             names.get(entity.id.upper(), (entity.name,)), entity.obsolete, entity.replaced_by

@@ -28,10 +28,10 @@ class Comparison:
         if self._embedder is None:
             return False
         cut = dict.fromkeys(text[:_LONGEST_COMPARED] for text in texts)
-        wanted = sorted((text for text in cut if text not in self._known), key=len)
+        missing = sorted((text for text in cut if text not in self._known), key=len)
         # A local encoder looks at the clock between calls only, so the calls are small.
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(missing), _AT_ONCE):
+            part = missing[start : start + _AT_ONCE]
             left = self._until - time.monotonic()
             if left <= 0:
                 return False
@@ -57,14 +57,14 @@ class Comparison:
         """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""
         if vector is None or self._embedder is None:
             return
-        given = base64.b64decode(vector)
-        if len(given) == 4 * self._embedder.dimension:
-            self._known[text[:_LONGEST_COMPARED]] = given
+        raw = base64.b64decode(vector)
+        if len(raw) == 4 * self._embedder.dimension:
+            self._known[text[:_LONGEST_COMPARED]] = raw
 
     def similarity(self, query: str, answer: str) -> float | None:
         """Return cosine(query, answer without markers)."""
         plain = markers.strip_markers(answer).strip() or answer
         if not query.strip() or not self.fetch([query, plain]):
             return None
-        found = self.cosines(query, [plain])
-        return found[0] if found else None
+        values = self.cosines(query, [plain])
+        return values[0] if values else None

@@ -44,16 +44,16 @@ class OntologyDomain:
         """Add the direct subtypes of each seed (x is_a seed), at most 50, by id."""
         if not seeds:
             return ()
-        asked = SliceRequest(
+        request = SliceRequest(
             relations=SUBTYPE_RELATIONS, chunks_per_entity=0, neighbours_per_entity=MAX_SUBTYPES
         )
-        part = graph.widen(seeds, asked, scope, timeout_s)
-        given = {seed.casefold() for seed in seeds}
+        part = graph.widen(seeds, request, scope, timeout_s)
+        folded = {seed.casefold() for seed in seeds}
         below = sorted(
             {
                 relation.source
                 for relation in part.relations
-                if relation.target.casefold() in given and relation.source.casefold() not in given
+                if relation.target.casefold() in folded and relation.source.casefold() not in folded
             }
         )
         return (*seeds, *below[:MAX_SUBTYPES])
@@ -82,8 +82,8 @@ class Together:
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
     ) -> tuple[str, ...]:
         """Give the seeds, then what each domain adds to them."""
-        found = [one.expand_seeds(graph, seeds, scope, timeout_s) for one in self._domains]
-        return tuple(dict.fromkeys((*seeds, *(seed for some in found for seed in some))))
+        seed_lists = [one.expand_seeds(graph, seeds, scope, timeout_s) for one in self._domains]
+        return tuple(dict.fromkeys((*seeds, *(seed for some in seed_lists for seed in some))))
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
         """Join the filters of all."""
@@ -113,8 +113,8 @@ GROUP = "docstokg.domains"
 
 def domain_of(names: Sequence[str]) -> SubjectDomain:
     """Give the domains of these names as one; `Misconfigured` names one that is not installed."""
-    found = [_named(name) for name in names]
-    return found[0] if len(found) == 1 else Together(found)
+    domains = [_named(name) for name in names]
+    return domains[0] if len(domains) == 1 else Together(domains)
 
 
 def _named(name: str) -> SubjectDomain:

@@ -23,8 +23,8 @@ def facts_of(
 
     Raises what the graph raises.
     """
-    found = [one for claim in claims if (one := stated(claim)) is not None][:MOST_RELATIONS]
-    if not found:
+    relations = [one for claim in claims if (one := stated(claim)) is not None][:MOST_RELATIONS]
+    if not relations:
         return ()
     until = time.monotonic() + timeout_s
 
@@ -34,9 +34,9 @@ def facts_of(
             raise Timeout("the graph did not answer in time")
         return remaining
 
-    keys = dict.fromkeys(key for one in found for key in (one.subject, one.object))
-    asked = SliceRequest(alias_keys=tuple(keys), chunks_per_entity=0, neighbours_per_entity=0)
-    named = graph.slice(asked, scope, left()).aliases
+    keys = dict.fromkeys(key for one in relations for key in (one.subject, one.object))
+    request = SliceRequest(alias_keys=tuple(keys), chunks_per_entity=0, neighbours_per_entity=0)
+    named = graph.slice(request, scope, left()).aliases
     starts = list(dict.fromkeys(match.entity_id.upper() for match in named))[:MOST_NAMED]
     reached = {start: reached_from(start, graph, scope, left) for start in starts}
     known: dict[str, set[str]] = {}

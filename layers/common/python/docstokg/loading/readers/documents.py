@@ -67,16 +67,16 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
     """Read what was sent as a document: its id is the given one, whatever it says of itself."""
-    found = _documents(posted.raw, suffix, doc_id, converter)
-    if len(found) != 1:
-        raise Rejected(f"holds {len(found)} documents: send each by itself")
+    documents = _documents(posted.raw, suffix, doc_id, converter)
+    if len(documents) != 1:
+        raise Rejected(f"holds {len(documents)} documents: send each by itself")
     check_text([posted.metadata, posted.fields.get("title"), list(posted.fields.get("acl", ()))])
     check_depth(posted.metadata)
     return replace(
-        found[0],
+        documents[0],
         doc_id=doc_id,
-        fields={**found[0].fields, **posted.fields},
-        metadata={**found[0].metadata, **posted.metadata},
+        fields={**documents[0].fields, **posted.fields},
+        metadata={**documents[0].metadata, **posted.metadata},
         named=True,
     )
 
@@ -95,7 +95,7 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
         raise
     except LoadError as refused:
         raise Rejected(str(refused)) from refused
-    found = []
+    documents = []
     for number, outline in enumerate(outlines):
         own = outline.doc_id or (doc_id if len(outlines) == 1 else f"{doc_id}/{number}")
         if len(own.encode("utf-8", "replace")) > LONGEST_ID:
@@ -103,10 +103,10 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
         check_text([own, outline.title, outline.metadata, list(outline.acl)])
         check_depth(outline.metadata)
         fields = {"acl": outline.acl, "title": outline.title}
-        given = bool(outline.doc_id)
-        document = Document(own, outline, 0, fields, outline.metadata, None, given, made_by)
-        found.append(document)
-    return tuple(found)
+        has_id = bool(outline.doc_id)
+        document = Document(own, outline, 0, fields, outline.metadata, None, has_id, made_by)
+        documents.append(document)
+    return tuple(documents)
 
 
 def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> Document:
@@ -209,9 +209,9 @@ def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
 
 def slugify(heading: str) -> str:
     """Give the anchor that Markdown readers make: small letters, hyphens for spaces."""
-    kept = (
+    characters = (
         character
         for character in compatible(heading, "NFC").lower()
         if character.isalnum() or character in " -_"
     )
-    return "".join(kept).replace(" ", "-")
+    return "".join(characters).replace(" ", "-")

@@ -99,12 +99,12 @@ def check_text(value: object) -> None:
 
 def reasons(error: ValidationError) -> str:
     """Tell everything that is wrong with one line, in one line."""
-    found = []
+    messages = []
     for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
-        found.append(f"{place}: {message}" if place else message)
-    return "; ".join(dict.fromkeys(found))
+        messages.append(f"{place}: {message}" if place else message)
+    return "; ".join(dict.fromkeys(messages))
 
 
 def _no_constant(name: str) -> float:

@@ -16,7 +16,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _ESCAPES = {"n": "\n", "t": "\t", "W": " "}
 _TRAILING = re.compile(r"(?<!\s)\s+(?:\{[^{}]*\}\s*)?(?:!.*)?$")
 
-Found = GivenEntity | GivenRelation | Rejected
+OboRecord = GivenEntity | GivenRelation | Rejected
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Term:
     edges: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-def read_obo(path: Path) -> Iterator[tuple[int, Found]]:
+def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:
     """Yield (line, entity, relation or why there is none), terms in file order.
 
     An `alt_id` becomes an obsolete entity replaced by its term. The type of a term is its
@@ -116,7 +116,7 @@ def _take(term: _Term, number: int, tag: str, value: str) -> None:
         term.edges.append((number, parts[0], parts[1]))
 
 
-def _finish(term: _Term, default: str | None) -> Iterator[tuple[int, Found]]:
+def _finish(term: _Term, default: str | None) -> Iterator[tuple[int, OboRecord]]:
     if len(term.ids) != 1 or not is_curie(term.ids[0]):
         yield term.line, Rejected("a term needs one id, a CURIE such as HP:0001250")
         return
