@@ -67,7 +67,8 @@ RESOURCES = frozenset(
         "index_url", "index_auth", "graph_url", "cache_dir", "cache_table", "circuit_table",
         "traces", "trace_queue_url", "appconfig", "secrets", "metrics", "environment",
         "workflow_arn", "check_function_arn", "documents_function_arn", "traverse_function_arn",
-        "jwt_issuer", "jwt_audience", "jwt_jwks_url", "aws_region",
+        "jwt_issuer", "jwt_audience", "jwt_jwks_url", "aws_region", "ingest_url",
+        "ingest_machine_arn",
     }
 )  # fmt: skip
 """Given by what the stacks make or import."""

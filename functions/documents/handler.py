@@ -7,17 +7,28 @@ from typing import Any
 from docstokg.contracts.envelope import Envelope, Reply, Route
 from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError, cause
+from docstokg.ports import JobQueue
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring, entry_point
+from functions.documents.bucket_jobs import BucketJobs
 from functions.documents.changing import job_of, load_documents, remove_document
 from functions.documents.listing import list_documents, list_namespaces
 from functions.documents.reading import read_passage
 
 
+def job_queue(wiring: Wiring) -> JobQueue:
+    """Give the queue of a deployment, whose machine does the jobs, or of one server."""
+    runs = wiring.load_runs()
+    if runs is None:
+        return wiring.job_queue()
+    bucket = (wiring.settings.ingest_url or "").removeprefix("s3://")
+    return BucketJobs(wiring.object_store(), runs, bucket)
+
+
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients; the envelope's route says what is asked."""
-    register, queue = wiring.register(), wiring.job_queue()
+    register, queue = wiring.register(), job_queue(wiring)
     begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
     routes: dict[Route, Callable[[Envelope], Reply]] = {
         "documents": partial(list_documents, register=register, key=wiring.cursor_key()),

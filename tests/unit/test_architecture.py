@@ -74,10 +74,12 @@ AWS = {
     "dynamodb_cache",
     "dynamodb_counter",
     "lambda_invoke",
+    "s3_objects",
     "secrets",
     "shared_circuit",
     "sqs_trace",
     "stepfunctions",
+    "stepfunctions_runs",
 }
 
 

@@ -6,7 +6,7 @@ All ports are synchronous and raise the tree of `docstokg.errors`: `Timeout` in 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.documents import Job, JobOrder
@@ -168,6 +168,59 @@ class JobQueue(Protocol):
 
     def get(self, job_id: str) -> Job | None:
         """Say how a job goes; None when there is none of this name."""
+        ...
+
+
+class StoredObject(NamedTuple):
+    """An object of a bucket as a list names it. `size`: bytes; `modified`: seconds since 1970."""
+
+    key: str
+    size: int
+    etag: str
+    modified: float
+
+
+class ObjectStore(Protocol):
+    """One bucket of objects by key."""
+
+    def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
+        """List at most 1,000 objects below `prefix` by the bytes of their keys, after `after`."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Read an object; KeyError when it is not there."""
+        ...
+
+    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
+        """Write an object; False when `if_absent` and it is there already."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove an object; one that is not there is removed already."""
+        ...
+
+
+class LoadRun(NamedTuple):
+    """A run of the loading machine. `arguments`: its input; `failed`: it ended without a report."""
+
+    arguments: Mapping[str, Any]
+    ended: bool
+    failed: bool
+
+
+class LoadRuns(Protocol):
+    """Runs of the machine that loads what is in a bucket."""
+
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Begin a run; the same name with the same arguments begins it once."""
+        ...
+
+    def find(self, name: str) -> LoadRun | None:
+        """Say how a run goes; None when there is none of this name, or not any more."""
+        ...
+
+    def unfinished(self) -> Sequence[str]:
+        """Name the runs that have not ended, a hundred at most."""
         ...
 
 

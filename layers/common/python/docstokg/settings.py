@@ -227,6 +227,12 @@ class OperationSettings(Contract):
     check_function_arn: str | None = Field(None, description="/v1/check; for the MCP function")
     documents_function_arn: str | None = Field(None, description="/v1/documents; likewise")
     traverse_function_arn: str | None = Field(None, description="/v1/traverse; likewise")
+    ingest_url: str | None = Field(
+        None, description="the bucket documents are loaded through: s3://NAME or file:///FOLDER"
+    )
+    ingest_machine_arn: str | None = Field(
+        None, description="the state machine that loads it; without it a process of this server"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="the least a line must be to be written"
     )

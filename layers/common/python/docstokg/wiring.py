@@ -22,7 +22,9 @@ from docstokg.ports import (
     JobQueue,
     KnowledgeGraph,
     LanguageModel,
+    LoadRuns,
     NameFinder,
+    ObjectStore,
     PieceCounter,
     ReplyStore,
     Reranker,
@@ -395,6 +397,26 @@ class Wiring:
         from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
 
         return StepFunctionsWorkflow(self.settings.workflow_arn, self._call_time_s())
+
+    @once
+    def object_store(self) -> ObjectStore:
+        """Give the bucket that `ingest_url` names."""
+        url = self.settings.ingest_url or ""
+        scheme, _, bucket = url.partition("://")
+        if scheme != "s3":
+            raise Misconfigured(f"DOCSTOKG_INGEST_URL {url!r} is not s3://NAME")
+        from docstokg.adapters.s3_objects import S3Objects
+
+        return S3Objects(bucket)
+
+    @once
+    def load_runs(self) -> LoadRuns | None:
+        """Give the runs of the machine that loads, or None where a process of the server does."""
+        if self.settings.ingest_machine_arn is None:
+            return None
+        from docstokg.adapters.stepfunctions_runs import StepFunctionsRuns
+
+        return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
     @once
     def check_function(self) -> RouteFunction | None:

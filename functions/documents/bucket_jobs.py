@@ -1,0 +1,121 @@
+"""Jobs of documents where a bucket and a machine do them: a job is a run of that machine."""
+
+import base64
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from docstokg.contracts.documents import (
+    MAX_QUEUED,
+    DocumentRejected,
+    Job,
+    JobOrder,
+    JobState,
+    PostedDocument,
+)
+from docstokg.errors import WrongAnswer
+from docstokg.ports import LoadRun, LoadRuns, ObjectStore
+
+WRITERS = 8
+SAID = ("title", "acl", "metadata", "media_type")
+
+
+class BucketJobs:
+    """A `JobQueue` over a bucket and the runs of its machine; a job and its run share a name."""
+
+    def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
+        self._store, self._runs, self._bucket = store, runs, bucket
+
+    def add(self, order: JobOrder) -> bool:
+        """Write what was sent and begin its run; False when MAX_QUEUED of its namespace run."""
+        if self._full(order.namespace):
+            return False
+        if order.documents:
+            self._write(order)
+        remove = [order.doc_id] if order.kind == "delete" else []
+        arguments = {
+            "run_id": order.job_id,
+            "kind": order.kind,
+            "namespace": order.namespace,
+            "bucket": self._bucket,
+            "prefix": _inbox(order),
+            "sync": False,
+            "max_removed": len(remove),
+            "remove": remove,
+            "replace": order.replace,
+            "groups": order.caller.scope(order.namespace).groups,
+        }
+        self._runs.start(order.job_id, arguments)
+        return True
+
+    def get(self, job_id: str) -> Job | None:
+        """Say how a job goes: its run, and what that reported of its documents."""
+        run = self._runs.find(job_id)
+        if run is None or not run.arguments.get("namespace"):
+            return None
+        state: JobState = "running" if not run.ended else "failed" if run.failed else "done"
+        return _job(job_id, run, state, self._report(job_id) if run.ended else {})
+
+    def _full(self, namespace: str) -> bool:
+        """Tell whether as many runs of a namespace are under way as may be."""
+        names = self._runs.unfinished()
+        if len(names) < MAX_QUEUED:
+            return False
+        there = (self._runs.find(name) for name in names)
+        ours = (run for run in there if run and run.arguments.get("namespace") == namespace)
+        return sum(1 for _ in zip(range(MAX_QUEUED), ours, strict=False)) == MAX_QUEUED
+
+    def _write(self, order: JobOrder) -> None:
+        """Write every document, and first of all what was said of them."""
+        said = {one.doc_id: _said(one) for one in order.documents}
+        beside = f"posted/{order.namespace}/{order.job_id}.json"
+        self._store.put(beside, json.dumps({"documents": said}, ensure_ascii=False).encode())
+        inbox = _inbox(order)
+        with ThreadPoolExecutor(WRITERS) as writers:
+            writing = [
+                writers.submit(self._store.put, inbox + one.doc_id, _content(one))
+                for one in order.documents
+            ]
+            for one in writing:
+                one.result()
+
+    def _report(self, job_id: str) -> Mapping[str, Any]:
+        try:
+            return dict(json.loads(self._store.get(f"runs/{job_id}/report.json")))
+        except KeyError:
+            return {}
+        except ValueError as broken:
+            raise WrongAnswer(f"the report of {job_id} cannot be read") from broken
+
+
+def _inbox(order: JobOrder) -> str:
+    return f"inbox/{order.namespace}/{order.job_id}/"
+
+
+def _said(document: PostedDocument) -> dict[str, Any]:
+    return document.model_dump(mode="json", include=set(SAID)) | {"text": document.text is not None}
+
+
+def _content(document: PostedDocument) -> bytes:
+    if document.text is not None:
+        return document.text.encode()
+    return base64.b64decode(document.content or "", validate=True)
+
+
+def _job(job_id: str, run: LoadRun, state: JobState, report: Mapping[str, Any]) -> Job:
+    # A run that was started by hand for a whole folder says no kind.
+    kind = "delete" if run.arguments.get("kind") == "delete" else "load"
+    reason = str(report.get("reason", ""))
+    if state == "failed" and not reason:
+        reason = "the run ended without a report; its history in Step Functions says where"
+    return Job(
+        job_id=job_id,
+        namespace=run.arguments["namespace"],
+        kind=kind,
+        state=state,
+        loaded=report.get("loaded", 0),
+        removed=report.get("removed", 0),
+        rejected=tuple(DocumentRejected.model_validate(one) for one in report.get("rejected", ())),
+        reason=reason,
+    )

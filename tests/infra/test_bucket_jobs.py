@@ -1,0 +1,289 @@
+"""Documents over HTTP in a deployment: what was sent is in the bucket, and one run begins."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from docstokg.adapters.s3_objects import S3Objects
+from docstokg.adapters.sqlite_documents import SqliteRegister
+from docstokg.adapters.stepfunctions_runs import StepFunctionsRuns
+from docstokg.contracts.documents import MAX_QUEUED
+from docstokg.contracts.envelope import Reply
+from docstokg.contracts.records import DocumentRecord
+from docstokg.errors import Misconfigured
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from functions.documents.handler import build
+
+REGION = "eu-central-1"
+BUCKET = "documents-of-dev"
+PASSES = {"StartAt": "End", "States": {"End": {"Type": "Pass", "End": True}}}
+FAILS = {"StartAt": "End", "States": {"End": {"Type": "Fail", "Error": "Locked"}}}
+LOADER = {"sub": "l", "namespaces": ["default"], "groups": ["staff"], "load": ["default"]}
+
+
+class Deployment:
+    """A bucket, a machine that does nothing, and the function of documents between them."""
+
+    def __init__(self, folder: Path, definition: dict[str, Any]) -> None:
+        session = boto3.session.Session(region_name=REGION)
+        self.s3, self.states = session.client("s3"), session.client("stepfunctions")
+        self.s3.create_bucket(
+            Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
+        machine = self.states.create_state_machine(
+            name="docstokg-dev-ingest",
+            definition=json.dumps(definition),
+            roleArn="arn:aws:iam::123456789012:role/ingest",
+        )
+        self.arn = machine["stateMachineArn"]
+        settings = Settings(
+            index_url=f"sqlite:///{folder / 'index.sqlite'}",
+            graph_url=f"sqlite:///{folder / 'graph.sqlite'}",
+            cache_dir=str(folder),
+            cursor_key="a key",
+            ingest_url=f"s3://{BUCKET}",
+            ingest_machine_arn=self.arn,
+        )
+        register = SqliteRegister(folder / "index.sqlite")
+        register.put(
+            [
+                DocumentRecord(namespace="default", doc_id="old.md"),
+                DocumentRecord(namespace="default", doc_id="hidden.md", acl=("board",)),
+            ]
+        )
+        self.wiring = Wiring(settings)
+        self.handler = build(self.wiring)
+
+    def ask(self, route: str, body: dict[str, Any], job: str = "job-1", **caller: Any) -> Reply:
+        event = {
+            "route": route,
+            "request_id": job,
+            "caller": LOADER | caller,
+            "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
+        }
+        return Reply.model_validate(self.handler(event, None))
+
+    def keys(self) -> list[str]:
+        found = self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+        return [item["Key"] for item in found]
+
+    def read(self, key: str) -> bytes:
+        body: bytes = self.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
+        return body
+
+    def given(self, job: str = "job-1") -> dict[str, Any]:
+        arn = self.arn.replace(":stateMachine:", ":execution:") + f":{job}"
+        found: dict[str, Any] = json.loads(
+            self.states.describe_execution(executionArn=arn)["input"]
+        )
+        return found
+
+    def ended(self, job: str) -> dict[str, Any]:
+        """The job once its run has ended."""
+        until = time.monotonic() + 60
+        while True:
+            told: dict[str, Any] = json.loads(self.ask("job", {"id": job}).body)
+            if told["state"] != "running" or time.monotonic() > until:
+                return told
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def deployment(aws: Any, tmp_path: Path) -> Iterator[Deployment]:
+    found = Deployment(tmp_path, PASSES)
+    yield found
+    found.wiring.close()
+
+
+def posted(*ids: str, **fields: Any) -> dict[str, Any]:
+    return {"documents": [{"doc_id": one, "text": f"Text of {one}."} for one in ids], **fields}
+
+
+def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deployment) -> None:
+    body = posted("a/b.md")
+    body["documents"].append(
+        {
+            "doc_id": "über $x.pdf",
+            "content": base64.b64encode(b"%PDF-1.7").decode(),
+            "media_type": "application/pdf",
+            "title": "T",
+            "acl": ["staff"],
+            "metadata": {"k": 1},
+        }
+    )
+    reply = deployment.ask("load", body)
+    assert reply.statusCode == 202, reply.body
+    assert json.loads(reply.body) == {"job_id": "job-1"}
+    assert sorted(deployment.keys()) == [
+        "inbox/default/job-1/a/b.md",
+        "inbox/default/job-1/über $x.pdf",
+        "posted/default/job-1.json",
+    ]
+    assert deployment.read("inbox/default/job-1/a/b.md") == b"Text of a/b.md."
+    assert deployment.read("inbox/default/job-1/über $x.pdf") == b"%PDF-1.7"
+    said = json.loads(deployment.read("posted/default/job-1.json"))["documents"]
+    assert said == {
+        "a/b.md": {"title": None, "acl": None, "metadata": {}, "media_type": None, "text": True},
+        "über $x.pdf": {
+            "title": "T",
+            "acl": ["staff"],
+            "metadata": {"k": 1},
+            "media_type": "application/pdf",
+            "text": False,
+        },
+    }
+    assert deployment.given() == {
+        "run_id": "job-1",
+        "kind": "load",
+        "namespace": "default",
+        "bucket": BUCKET,
+        "prefix": "inbox/default/job-1/",
+        "sync": False,
+        "max_removed": 0,
+        "remove": [],
+        "replace": False,
+        "groups": ["staff"],
+    }
+    told = json.loads(deployment.ask("job", {"id": "job-1"}).body)
+    assert (told["state"], told["kind"], told["namespace"]) == ("running", "load", "default")
+
+
+def test_a_removal_is_a_run_over_nothing(deployment: Deployment) -> None:
+    reply = deployment.ask("delete", {"doc_id": "old.md"})
+    assert reply.statusCode == 202, reply.body
+    assert deployment.keys() == []
+    given = deployment.given()
+    assert (given["remove"], given["max_removed"], given["kind"]) == (["old.md"], 1, "delete")
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "caller", "status"),
+    [
+        ("load", posted("x.md"), {"load": []}, 403),
+        ("load", posted("x.md"), {"namespaces": []}, 403),
+        ("load", posted("old.md"), {}, 409),
+        ("load", posted("hidden.md", replace=True), {}, 404),
+        ("load", posted("../x.md"), {}, 400),
+        ("load", posted("x.md", "x.md"), {}, 400),
+        ("load", posted(*(f"{n}.md" for n in range(101))), {}, 413),
+        ("load", {"documents": [{"doc_id": "x", "text": "x" * (4 << 20)}]}, {}, 413),
+        ("delete", {"doc_id": "hidden.md"}, {}, 404),
+        ("delete", {"doc_id": "gone.md"}, {}, 404),
+        ("delete", {"doc_id": "old.md"}, {"load": ["other"]}, 403),
+        ("job", {"id": "nobody"}, {}, 404),
+        ("job", {"id": "a:b/../<c>"}, {}, 404),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(
+    deployment: Deployment, route: str, body: dict[str, Any], caller: dict[str, Any], status: int
+) -> None:
+    reply = deployment.ask(route, body, **caller)
+    assert reply.statusCode == status, reply.body
+    assert deployment.keys() == []
+    assert deployment.states.list_executions(stateMachineArn=deployment.arn)["executions"] == []
+
+
+def test_replacing_says_so_and_the_largest_request_fits_a_run(deployment: Deployment) -> None:
+    assert deployment.ask("load", posted("old.md", replace=True)).statusCode == 202
+    assert deployment.given()["replace"] is True
+    long = [f"{n:03}{'ü' * 254}" for n in range(100)]
+    reply = deployment.ask("load", posted(*long), "job-2")
+    assert reply.statusCode == 202, reply.body
+    assert len(json.dumps(deployment.given("job-2"))) < 262_144
+    assert len(deployment.keys()) == 103
+
+
+def test_another_callers_job_is_not_there(deployment: Deployment) -> None:
+    deployment.ask("load", posted("x.md"))
+    for stranger in ({"load": ["other"]}, {"namespaces": ["other"], "load": ["*"]}):
+        assert deployment.ask("job", {"id": "job-1"}, **stranger).statusCode == 404
+    assert deployment.ask("job", {"id": "job-1"}, load=["*"]).statusCode == 200
+
+
+def test_ten_runs_of_a_namespace_are_enough(deployment: Deployment) -> None:
+    both = {"namespaces": ["*"], "load": ["*"]}
+    for number in range(MAX_QUEUED):
+        body = posted(f"{number}.md", namespace="other" if number else "default")
+        assert deployment.ask("load", body, f"job-{number}", **both).statusCode == 202
+    # Nine of that namespace and one of another: there is room for a tenth.
+    assert deployment.ask("load", posted("a", namespace="other"), "tenth", **both).statusCode == 202
+    before = deployment.keys()
+    reply = deployment.ask("load", posted("b", namespace="other"), "eleventh", **both)
+    assert (reply.statusCode, reply.headers["Retry-After"]) == (429, "5")
+    assert deployment.keys() == before
+    assert deployment.ask("load", posted("c.md"), "elsewhere", **both).statusCode == 202
+
+
+@pytest.mark.parametrize(("definition", "state"), [(PASSES, "done"), (FAILS, "failed")])
+def test_a_run_that_ended_tells_what_it_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, definition: dict[str, Any], state: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
+        deployment = Deployment(tmp_path, definition)
+        report = {
+            "loaded": 1,
+            "removed": 0,
+            "rejected": [{"doc_id": "b.pdf", "reason": "cannot be read"}],
+            "reason": "",
+        }
+        deployment.s3.put_object(
+            Bucket=BUCKET, Key="runs/job-1/report.json", Body=json.dumps(report).encode()
+        )
+        for job in ("job-1", "job-2"):
+            deployment.ask("load", posted("x.md"), job)
+        told = deployment.ended("job-1")
+        assert (told["state"], told["loaded"]) == (state, 1)
+        assert told["rejected"] == [{"doc_id": "b.pdf", "reason": "cannot be read"}]
+        silent = deployment.ended("job-2")
+        assert (silent["state"], silent["loaded"], silent["rejected"]) == (state, 0, [])
+        assert bool(silent["reason"]) == (state == "failed")
+        deployment.wiring.close()
+
+
+def test_a_lost_machine_is_a_503_and_a_missing_bucket_is_said(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.states.delete_state_machine(stateMachineArn=deployment.arn)
+    reply = deployment.ask("load", posted("x.md"))
+    assert reply.statusCode == 503, reply.body
+    with pytest.raises(Misconfigured, match="INGEST_URL"):
+        Wiring(Settings(ingest_url="https://x")).object_store()
+
+
+def test_the_bucket_is_listed_by_pages_and_read_as_it_is(deployment: Deployment) -> None:
+    store = S3Objects(BUCKET)
+    for number in range(1003):
+        deployment.s3.put_object(Bucket=BUCKET, Key=f"runs/1/{number:04}", Body=b"x" * number)
+    deployment.s3.put_object(Bucket=BUCKET, Key="runs/10/0", Body=b"")
+    first = store.list("runs/1/")
+    rest = store.list("runs/1/", first[-1].key)
+    assert [len(first), len(rest), len(store.list("runs/1/", rest[-1].key))] == [1000, 3, 0]
+    assert [item.key for item in (*first, *rest)] == [f"runs/1/{n:04}" for n in range(1003)]
+    assert (rest[-1].size, '"' in rest[-1].etag) == (1002, False)
+    assert store.get("runs/1/0003") == b"xxx"
+    with pytest.raises(KeyError, match="runs/1/none"):
+        store.get("runs/1/none")
+    assert store.put("runs/1/0003", b"new", if_absent=True) is False
+    assert store.put("runs/1/other", b"new", if_absent=True) is True
+    store.delete("runs/1/other")
+    store.delete("runs/1/other")
+    assert store.get("runs/1/0003") == b"xxx"
+
+
+def test_a_run_begins_once(deployment: Deployment) -> None:
+    runs = StepFunctionsRuns(deployment.arn)
+    for _ in range(2):
+        runs.start("twice", {"namespace": "default"})
+    assert list(runs.unfinished()) == ["twice"]
+    assert runs.find("none") is None
