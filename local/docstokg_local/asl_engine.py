@@ -1,8 +1,8 @@
 """Execute a state machine locally, with the limits and timeouts AWS would apply.
 
 The definition is checked by sfnx and the JSONata means what sfnx makes of it, but it is read once:
-`asl_states` walks, `asl_expressions` evaluates. Added here: the 262,144-byte check on every input
-and output, TimeoutSeconds of tasks and of the machine.
+`asl_states` prepares, `asl_walk` walks, `asl_expressions` evaluates. Added here: the calls of the
+functions, with 262,144 bytes of input and output and TimeoutSeconds of tasks and of the machine.
 """
 
 import json
@@ -11,19 +11,30 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from sfnx.testing import Failure, check, execution_context
+from sfnx.testing import Failure, Unsupported, check, every_state, execution_context
 
-from docstokg.domain.budget import STATE_LIMIT_BYTES, json_bytes
-from docstokg_local.asl_states import State, Walk
+from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg_local.asl_endings import (
+    DataLimitExceeded,
+    MachineTimedOut,
+    compact,
+    hold_limit,
+    text_bytes,
+)
+from docstokg_local.asl_items import Buckets
+from docstokg_local.asl_maps import Progress
+from docstokg_local.asl_states import States
+from docstokg_local.asl_walk import Host, Walk
 
 TaskFunction = Callable[[dict[str, Any], object], dict[str, Any]]
 _SUBSTITUTION = re.compile(r"\$\{(\w+)\}")
 _TASKS_AT_ONCE = 64
+_YEAR_S = 365 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -44,15 +55,22 @@ def never() -> bool:
     return False
 
 
-class MachineTimedOut(BaseException):
-    """Ends an execution past its own TimeoutSeconds; no Catch may see it."""
+def _quiet(label: str, ended: int, failed: int) -> None:
+    """Nobody watches."""
 
 
-class DataLimitExceeded(BaseException):
-    """Ends an execution whose data grew too large at a task.
+@dataclass(frozen=True)
+class Standard:
+    """What a Standard machine has and an Express one lacks: distributed Maps, and time to wait.
 
-    AWS lets no `States.ALL` catch it (Step Functions guide, error names), so no Catch sees it here.
+    `buckets` by name for readers and writers; `pause` waits seconds, between tries too; `at_once`
+    bounds every Map, whose own MaxConcurrency is meant for the cloud. Every output is measured.
     """
+
+    buckets: Buckets = field(default_factory=dict)
+    pause: Callable[[float], None] = time.sleep
+    progress: Progress = _quiet
+    at_once: int = 8
 
 
 class StateMachine:
@@ -63,37 +81,47 @@ class StateMachine:
         definition: Mapping[str, Any],
         functions: Mapping[str, TaskFunction],
         timeout_s: float | None = None,
+        standard: Standard | None = None,
     ) -> None:
-        """`timeout_s` replaces the definition's own TimeoutSeconds."""
+        """`timeout_s` replaces the definition's own TimeoutSeconds; Express unless `standard`."""
         text = json.dumps(definition)
         names = set(_SUBSTITUTION.findall(text))
         if missing := sorted(names - set(functions)):
             raise KeyError(f"no function for {', '.join(missing)}")
         read = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
         check(read)
-        self._first: str = read["StartAt"]
-        self._states = {name: State.of(name, fields) for name, fields in read["States"].items()}
+        self._states = States.of(read)
+        if standard is None:
+            _hold_express(read)
+        self._standard = standard
         self._functions = dict(functions)
-        self._timeout_s = timeout_s or float(read.get("TimeoutSeconds", 300))
+        longest_s = 300 if standard is None else _YEAR_S
+        self._timeout_s = timeout_s or float(read.get("TimeoutSeconds", longest_s))
         self._pool = ThreadPoolExecutor(_TASKS_AT_ONCE, thread_name_prefix="task")
 
     @classmethod
     def from_file(
-        cls, path: Path, functions: Mapping[str, TaskFunction], timeout_s: float | None = None
+        cls,
+        path: Path,
+        functions: Mapping[str, TaskFunction],
+        timeout_s: float | None = None,
+        standard: Standard | None = None,
     ) -> "StateMachine":
         """Read a definition file."""
-        return cls(json.loads(path.read_text(encoding="utf-8")), functions, timeout_s)
+        return cls(json.loads(path.read_text(encoding="utf-8")), functions, timeout_s, standard)
 
     def execute(
         self,
         execution_input: Any,
         started: float | None = None,
         gone: Callable[[], bool] = never,
+        name: str = "execution",
     ) -> Execution:
         """Run one execution to its end; never raises for what the machine did.
 
         `started`: epoch seconds the execution counts as begun at, now by default. Once `gone`
-        is true no task is begun: the execution ends as if its time were over.
+        is true no task is begun: the execution ends as if its time were over. `name` is what the
+        machine reads of itself.
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started
@@ -108,13 +136,14 @@ class StateMachine:
             sizes.append((state, input_bytes, returned))
             return result
 
-        walk = Walk(execution_context(execution_input, start_time), task)
+        context = execution_context(execution_input, start_time)
+        whole = context["Execution"]["Id"].rpartition(":")[0]
+        execution = {**context["Execution"], "Name": name, "Id": f"{whole}:{name}"}
+        walk = Walk(self._host(task), {**context, "Execution": execution}, {}, never)
         try:
-            if json_bytes(execution_input) > STATE_LIMIT_BYTES:
-                raise Failure("States.DataLimitExceeded", "the execution input is too large")
-            output = walk.run(self._states, self._first, execution_input)
-            if json_bytes(output) > STATE_LIMIT_BYTES:
-                raise Failure("States.DataLimitExceeded", "the output is too large")
+            hold_limit(execution_input, "the execution input")
+            output = walk.run(self._states, execution_input)
+            hold_limit(output, "the output")
         except MachineTimedOut:
             return Execution("TIMED_OUT", states=tuple(walk.entered), sizes=tuple(sizes))
         except DataLimitExceeded as over:
@@ -126,13 +155,20 @@ class StateMachine:
             )
         return Execution("SUCCEEDED", output, None, None, tuple(walk.entered), tuple(sizes))
 
+    def _host(self, call: Callable[[str, Any, float | None], object]) -> Host:
+        kind = self._standard
+        if kind is None:
+            # A question's deadline leaves no time to wait between tries.
+            return Host(call, {}, lambda _: None, _quiet, at_once=1, strict=False)
+        return Host(call, kind.buckets, kind.pause, kind.progress, kind.at_once, strict=True)
+
     def _task(
         self, state: str, arguments: Any, own_s: float | None, ends: float
     ) -> tuple[object, int, int]:
         """Call a function as Lambda is called; give result, bytes of arguments and of result."""
         assert isinstance(arguments, dict)
-        input_text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-        size = len(input_text.encode("utf-8", "surrogatepass"))
+        input_text = compact(arguments)
+        size = text_bytes(input_text)
         if size > STATE_LIMIT_BYTES:
             raise DataLimitExceeded(f"arguments of {state}")
         function = self._functions[str(arguments["FunctionName"])]
@@ -150,8 +186,8 @@ class StateMachine:
             raise Failure("States.Timeout", "") from None
         except Exception as exc:
             raise _failure(exc) from exc
-        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-        result_size = len(text.encode("utf-8", "surrogatepass"))
+        text = compact(result)
+        result_size = text_bytes(text)
         if result_size > STATE_LIMIT_BYTES:
             raise DataLimitExceeded(f"result of {state}")
         reply = {"ExecutedVersion": "$LATEST", "Payload": json.loads(text), "StatusCode": 200}
@@ -162,3 +198,13 @@ def _failure(exc: BaseException | None) -> Failure:
     """Name an exception as the Lambda runtime would."""
     cause = {"errorMessage": str(exc), "errorType": type(exc).__name__}
     return Failure(type(exc).__name__, json.dumps(cause))
+
+
+def _hold_express(definition: Mapping[str, Any]) -> None:
+    """Refuse what Step Functions runs in a Standard machine only."""
+    for name, state in every_state(definition):
+        processor: Any = state.get("ItemProcessor", {})
+        if processor.get("ProcessorConfig", {}).get("Mode") == "DISTRIBUTED":
+            raise Unsupported(f"{name}: an Express machine has no distributed Map")
+        if state["Type"] == "Wait":
+            raise Unsupported(f"{name}: nobody waits in an Express machine here")
