@@ -5,6 +5,7 @@ DocsToKGError
 │   ├── Unavailable           a dependency refused, broke off or is not there
 │   │   ├── CircuitOpen       it failed repeatedly, so it was not even called
 │   │   ├── NotConfigured     no key, role or address is set for it
+│   │   ├── NotLoaded         the store answers, and nothing was ever loaded into it
 │   │   └── NotInstalled      the package that speaks to it is not installed
 │   ├── Timeout               it did not answer in the time it was given
 │   └── QuotaExceeded         it refused because of too many calls
@@ -37,6 +38,10 @@ class CircuitOpen(Unavailable):
 
 class NotConfigured(Unavailable):
     """No key, role or address is set for the dependency."""
+
+
+class NotLoaded(Unavailable):
+    """The store is in reach, and nothing was ever loaded into it."""
 
 
 class NotInstalled(Unavailable):

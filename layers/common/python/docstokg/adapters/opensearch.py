@@ -23,7 +23,7 @@ from docstokg.domain.generations import outdated
 from docstokg.domain.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import may_see, required
-from docstokg.errors import DocsToKGError, Unavailable, WrongAnswer
+from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer
 from docstokg.observability import Telemetry
 
 CANCELLED = "task_cancelled_exception"  # what `cancel_after_time_interval` ends a search with
@@ -166,7 +166,7 @@ class OpenSearchIndex:
             )
 
     def info(self, timeout_s: float) -> IndexInfo:
-        """Read the counts and what `open_load` noted; `Unavailable` for an index not made yet.
+        """Read the counts and what `open_load` noted; `NotLoaded` for an index not made yet.
 
         Every request asks for the model: an answer is kept `info_ttl_s` when it names one and no
         load is open, so that requests stay at one round trip. What tokens are worth is read anew
@@ -181,7 +181,7 @@ class OpenSearchIndex:
             lambda: index_notes(self._server, self._name, timeout_s), timeout_s
         )
         if noted is None:
-            raise Unavailable(
+            raise NotLoaded(
                 f"there is no index {self._name!r}: run `docstokg load SOURCE` first, or set "
                 "DOCSTOKG_INDEX_NAME"
             )

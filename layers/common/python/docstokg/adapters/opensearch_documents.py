@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Unpack
 
 from docstokg.adapters.opensearch_layout import Json
-from docstokg.adapters.opensearch_server import Connection, Server, schema_checked
+from docstokg.adapters.opensearch_server import (
+    Connection,
+    Server,
+    documents_there,
+    schema_checked,
+)
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import WrongAnswer
 
@@ -75,8 +80,7 @@ class OpenSearchRegister:
         answer = self._call("POST", f"/{self._index}/_mget", body)
         if answer is None:
             return ()
-        with schema_checked("_mget"):
-            rows = [doc["_source"]["record"] for doc in answer["docs"] if doc.get("found")]
+        rows = [doc["_source"]["record"] for doc in documents_there(answer)]
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
 
     def text(self, namespace: str, doc_id: str) -> str | None:

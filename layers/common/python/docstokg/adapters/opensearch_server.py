@@ -153,6 +153,23 @@ def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
     return noted
 
 
+def documents_there(answer: Json) -> list[Json]:
+    """Give those of an `_mget` that are stored, each with its `_source`.
+
+    A shard that does not answer makes an error of a document: to take it for one that is not
+    stored would write it anew and lose what is noted with it. `Unavailable` then.
+    """
+    there: list[Json] = []
+    with schema_checked("_mget"):
+        for document in answer["docs"]:
+            error = document.get("error")
+            if error is not None and error["type"] != "index_not_found_exception":
+                raise Unavailable(f"OpenSearch could not read a document: {error_text(error)}")
+            if document.get("found"):
+                there.append(document)
+    return there
+
+
 @contextlib.contextmanager
 def schema_checked(what: str) -> Iterator[None]:
     """Turn an answer of another shape into `WrongAnswer`."""

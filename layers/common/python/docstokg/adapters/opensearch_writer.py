@@ -25,6 +25,7 @@ from docstokg.adapters.opensearch_lease import LoadLease
 from docstokg.adapters.opensearch_server import (
     Connection,
     Server,
+    documents_there,
     error_text,
     index_notes,
     schema_checked,
@@ -116,9 +117,10 @@ class OpenSearchWriter:
                 {"ids": list(uuids[start : start + PAGE])},
                 {"_source_includes": "namespace,fingerprint"},
             )
+            there = documents_there(answer)
             with schema_checked("_mget"):
-                for chunk in answer["docs"]:
-                    if chunk.get("found") and chunk["_source"]["namespace"] == namespace:
+                for chunk in there:
+                    if chunk["_source"]["namespace"] == namespace:
                         fingerprints[chunk["_id"]] = chunk["_source"]["fingerprint"]
         return fingerprints
 
@@ -175,8 +177,7 @@ class OpenSearchWriter:
 
     def _documents(self, uuids: Sequence[str]) -> list[Json]:
         answer = self._call("POST", f"/{self._name}/_mget", {"ids": list(uuids)})
-        with schema_checked("_mget"):
-            return [doc["_source"] for doc in answer["docs"] if doc.get("found")]
+        return [doc["_source"] for doc in documents_there(answer)]
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         """Write facts in bulk, with the same promise as `put`."""

@@ -12,7 +12,7 @@ from docstokg.adapters.sqlite_session import HOW
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
 from docstokg.domain.query_terms import indexed_text
 from docstokg.domain.visibility import facet, facets, required
-from docstokg.errors import Misconfigured, Unavailable
+from docstokg.errors import Misconfigured, NotLoaded
 
 SCHEMA_VERSION = "3"
 """3: headings and options are searched, sentences have vectors; numbered as the other stores."""
@@ -178,7 +178,7 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> int:
     """Refuse what is no index of this version; give the size the file had after a load."""
     tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
     if not connection.execute(tables).fetchone()[0]:
-        raise Unavailable(f"{path} holds no index: {HOW}")
+        raise NotLoaded(f"{path} holds no index: {HOW}")
     noted = dict(connection.execute("SELECT key, value FROM index_meta").fetchall())
     if noted.get("schema") != SCHEMA_VERSION:
         raise Misconfigured(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from docstokg.errors import DocsToKGError, Timeout, Unavailable
+from docstokg.errors import DocsToKGError, NotLoaded, Timeout, Unavailable
 
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
@@ -68,9 +68,12 @@ class Sessions:
         known: _Session | None = getattr(self._local, "session", None)
         try:
             seen = self._path.stat()
+        except FileNotFoundError as exc:
+            self._local.session = None
+            raise NotLoaded(f"there is no {self._reading.what} at {self._path}: {HOW}") from exc
         except OSError as exc:
             self._local.session = None
-            raise Unavailable(f"there is no {self._reading.what} at {self._path}: {HOW}") from exc
+            raise Unavailable(f"{self._path} cannot be read: {exc}") from exc
         # Pages that a connection remembers would hide that the file was overwritten in place.
         identity = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
         if known is None or known.identity != identity:

@@ -17,7 +17,7 @@ from ulid import ULID
 
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain.linking import Linker
-from docstokg.errors import Unavailable
+from docstokg.errors import NotLoaded
 from docstokg.loading.candidates import labels_of, recogniser_of, stage_names
 from docstokg.loading.chunk_writing import write_chunks
 from docstokg.loading.context import (
@@ -91,7 +91,7 @@ def _load(
 ) -> None:
     staging = Staging()
     try:
-        before = _info(stores.search_index)
+        before = info_before(stores.search_index)
         origins = Origins(stores.register, options.namespace, options.replace_docs, report.run_id)
         context = _read(files, options, stores, staging, rejects, timed, report, before, origins)
         if options.extract is not None:
@@ -116,11 +116,12 @@ class _Timed:
         self._seconds[title] = self._seconds.get(title, 0.0) + time.monotonic() - begun
 
 
-def _info(index: SearchIndex) -> IndexInfo:
+def info_before(index: SearchIndex) -> IndexInfo:
+    """Say what the index holds before a load; nothing where there is none yet."""
     try:
         return index.info(READ_S)
-    except Unavailable:
-        # A store that is not there yet is made by its writer.
+    except NotLoaded:
+        # Its writer makes it. What does not answer may hold a model and documents: that is raised.
         return IndexInfo()
 
 
