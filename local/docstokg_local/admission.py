@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
 
-SLOTS = 4
-"""Requests one process works on at once. Python computes on one core: more only wait inside."""
+SLOTS = 3
+"""Requests one process works on at once. Python computes on one core: more only wait inside, and
+each takes the interpreter away from the loop that refuses: with four it said no later."""
 
 MOST_WAITING = 64
 LONGEST_WAIT_S = 4.0
@@ -24,6 +25,10 @@ LONGEST_WAIT_S = 4.0
 
 LATEST_S = 0.2
 """After its deadline a request is answered by the gate, whatever its thread still does."""
+
+SPARE_S = 0.35
+"""What the steps of an answer keep back for those after them: begun with less left than the work
+takes and this, an answer loses the graph, or every passage."""
 
 _FIRST_GUESS_S = 0.2
 _LEARNING = 0.1
@@ -88,6 +93,14 @@ class Gate:
         self._running: dict[Ticket, float] = {}
         self._patience: dict[str, Patience] = {}
 
+    def expect(self, *, caller: str, kind: str, ends: float) -> None:
+        """Raise `Overloaded` when `run` would, before anything is prepared for it.
+
+        A server that is asked far too much says little else, so it has to be cheap.
+        """
+        if len(self._running) >= self._slots or self._waiting:
+            self._hopeful(caller, kind, ends)
+
     async def run(
         self,
         work: Callable[[], Answer],
@@ -119,17 +132,15 @@ class Gate:
         if len(self._running) < self._slots and not self._waiting:
             self._running[ticket] = time.monotonic()
             return
-        wait_s, patience = self._wait_s(ticket), self._of(ticket.kind)
-        left_s = ticket.ends - time.monotonic()
-        if wait_s + patience.likely_s > left_s or wait_s > LONGEST_WAIT_S:
-            raise Overloaded(wait_s)
-        if sum(map(len, self._waiting.values())) >= self._most_waiting:
-            self._make_room(ticket, wait_s)
+        wait_s = self._hopeful(ticket.caller, ticket.kind, ticket.ends)
+        if self._is_full():
+            self._make_room()
         self._waiting.setdefault(ticket.caller, deque()).append(ticket)
+        left_s = ticket.ends - time.monotonic()
         try:
             await asyncio.wait(
                 [ticket.turn, gone],
-                timeout=min(LONGEST_WAIT_S, left_s - patience.mean_s),
+                timeout=min(LONGEST_WAIT_S, left_s - self._needs_s(ticket)),
                 return_when=asyncio.FIRST_COMPLETED,
             )
         except asyncio.CancelledError:
@@ -141,10 +152,30 @@ class Gate:
             self._leave(ticket)
             raise Gone if gone.done() else Overloaded(wait_s)
 
-    def _wait_s(self, ticket: Ticket) -> float:
+    def _hopeful(self, caller: str, kind: str, ends: float) -> float:
+        """Give the seconds it will wait; `Overloaded` when too long, or nobody makes room."""
+        wait_s = self._wait_s(caller)
+        needed_s = wait_s + self._of(kind).likely_s + SPARE_S
+        if needed_s > ends - time.monotonic() or wait_s > LONGEST_WAIT_S:
+            raise Overloaded(wait_s)
+        if self._is_full() and len(self._longest()) <= len(self._waiting.get(caller, ())) + 1:
+            raise Overloaded(wait_s)
+        return wait_s
+
+    def _is_full(self) -> bool:
+        return sum(map(len, self._waiting.values())) >= self._most_waiting
+
+    def _longest(self) -> deque[Ticket]:
+        return max(self._waiting.values(), key=len)
+
+    def _needs_s(self, ticket: Ticket) -> float:
+        """What has to be left when it is begun, if it is to become a whole answer."""
+        return self._of(ticket.kind).mean_s + SPARE_S
+
+    def _wait_s(self, caller: str) -> float:
         """How long until a slot is free for it, when everybody takes as long as usual."""
         now = time.monotonic()
-        ahead = sum(self._of(other.kind).mean_s for other in self._ahead_of(ticket.caller))
+        ahead = sum(self._of(other.kind).mean_s for other in self._ahead_of(caller))
         running = sum(
             max(0.1 * mean, mean - (now - began))
             for other, began in self._running.items()
@@ -161,12 +192,10 @@ class Gate:
                     break
                 yield ticket
 
-    def _make_room(self, ticket: Ticket, wait_s: float) -> None:
-        longest = max(self._waiting.values(), key=len)
-        if len(longest) <= len(self._waiting.get(ticket.caller, ())) + 1:
-            raise Overloaded(wait_s)
-        longest[-1].turn.cancel()
-        self._leave(longest[-1])
+    def _make_room(self) -> None:
+        last = self._longest()[-1]
+        last.turn.cancel()
+        self._leave(last)
 
     def _leave(self, ticket: Ticket) -> None:
         queue = self._waiting.get(ticket.caller)
@@ -191,8 +220,8 @@ class Gate:
             left_s = following.ends - time.monotonic()
             if following.turn.done():
                 continue
-            if left_s < self._of(following.kind).mean_s:
-                following.turn.cancel()  # it would be begun and abandoned
+            if left_s < self._needs_s(following):
+                following.turn.cancel()  # it would be begun and abandoned, or answered in part
                 continue
             self._running[following] = time.monotonic()
             following.turn.set_result(None)

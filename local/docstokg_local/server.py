@@ -107,18 +107,18 @@ def application(
         async def endpoint(request: Request) -> Response:
             caller = _caller(request, authentication)
             body = b"" if request.method == "GET" else await _json_body(request)
-            envelope = Envelope(
-                route=route,
-                request_id=request.state.request_id,
-                caller=caller,
-                body_b64=base64.b64encode(body).decode(),
-            )
             read = chat_wishes if route == "chat" else wishes
             wish = read(body, settings.max_timeout_s)
             lane = remote if wish.remote else quick
             arrived, gone = request.state.arrived, threading.Event()
 
             def work() -> Reply:
+                envelope = Envelope(
+                    route=route,
+                    request_id=request.state.request_id,
+                    caller=caller,
+                    body_b64=base64.b64encode(body).decode(),
+                )
                 reply = workflow.run(envelope, arrived=arrived, gone=gone.is_set)
                 return error_reply(reply) if route in CHAT_ROUTES else reply
 
@@ -193,20 +193,22 @@ def application(
         who = client if settings.auth == "off" else caller.sub
         waited = time.time() - request.state.arrived
         ends = time.monotonic() - waited + wishes.timeout_s
-        left = asyncio.create_task(_hang_up(request))
         try:
-            return await lane.run(work, caller=who, kind=kind, ends=ends, gone=left)
+            lane.expect(caller=who, kind=kind, ends=ends)
+            left = asyncio.create_task(_hang_up(request))
+            try:
+                return await lane.run(work, caller=who, kind=kind, ends=ends, gone=left)
+            finally:
+                gone.set()  # what is still at work for this request stops at its next step
+                left.cancel()
         except Overloaded as exc:
             telemetry.count("rag_requests_total", route=kind.split(maxsplit=1)[0], status="503")
             retry = {"Retry-After": str(exc.retry_after_s)}
-            raise Refused(503, "overloaded", OVERLOADED, retry) from exc
+            return _problem_reply(request, 503, "overloaded", OVERLOADED, retry)
         except TooLate as exc:
             raise Refused(504, "deadline_exceeded", TOO_LATE) from exc
         except Gone as exc:
             raise Refused(400, "client_disconnected", "The client hung up.") from exc
-        finally:
-            gone.set()  # what is still at work for this request stops at its next step
-            left.cancel()
 
     async def get_health(request: Request) -> Response:
         return _response(Reply.model_validate(await current_health()))
@@ -354,8 +356,14 @@ def _response(reply: Reply) -> Response:
 def _problem(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Response:
+    return _response(_problem_reply(request, status, code, detail, headers))
+
+
+def _problem_reply(
+    request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
+) -> Reply:
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
-    return _response(error_reply(reply) if request.url.path in CHAT_PATHS else reply)
+    return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
 
 
 async def _refused(request: Request, exc: Exception) -> Response:

@@ -168,3 +168,35 @@ async def test_all_who_ask_at_once_share_one_answer() -> None:
     assert await shared() == 1
     await asyncio.sleep(0.35)
     assert await shared() == 2
+
+
+async def test_what_would_be_answered_in_part_is_refused_at_once() -> None:
+    """Work of a tenth of a second, half a second left: the graph's step would be given nothing."""
+    line = Line()
+    for _ in range(60):
+        line.gate._of("k").learn(0.1)
+    first = line.ask("first")
+    await asyncio.sleep(0.05)
+    with pytest.raises(Overloaded):
+        await line.ask("second", timeout_s=0.5)
+    third = line.ask("third", timeout_s=1.0)
+    await asyncio.sleep(0.05)
+    line.go.set()
+    assert await asyncio.gather(first, third) == ["first", "third"]
+    assert line.begun == ["first", "third"]
+
+
+async def test_hopeless_requests_are_known_before_anything_is_prepared() -> None:
+    line = Line(most_waiting=2)
+    soon = time.monotonic() + 0.3
+    line.gate.expect(caller="a", kind="k", ends=soon)  # nobody is ahead of it
+    tasks = [line.ask(str(n), timeout_s=9.0) for n in range(3)]
+    await asyncio.sleep(0.05)
+    with pytest.raises(Overloaded):
+        line.gate.expect(caller="a", kind="k", ends=soon)
+    late = time.monotonic() + 9
+    with pytest.raises(Overloaded):  # the queue is full, and all of it is this caller's
+        line.gate.expect(caller="a", kind="k", ends=late)
+    line.gate.expect(caller="b", kind="k", ends=late)  # the longest queue would give way
+    line.go.set()
+    assert await asyncio.gather(*tasks) == ["0", "1", "2"]
