@@ -11,13 +11,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from docstokg.contracts.routes import Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function, retention
 from infra.nag import acknowledge
 from infra.removal import RETAIN, removal
 from infra.settings import Environment
-from infra.specs import ROOT, ROUTES, Route
+from infra.specs import ROOT, ROUTES
 from infra.workflow import Workflow
 
 # 29 s is the limit of a new account's REST API; it must fire last (docs/deploy.md).
@@ -176,7 +177,7 @@ class Api(Construct):
             "jwt" if environment.auth == "jwt" else "iam", environment.iam_namespaces
         )
         self._authorizer = self._jwt() if environment.auth == "jwt" else None
-        self.routes = tuple(r for r in ROUTES if r.target == "workflow" or r.function in functions)
+        self.routes = tuple(r for r in ROUTES if not r.function or r.function in functions)
         for route in self.routes:
             self._add(route)
         self._contract()
@@ -262,7 +263,7 @@ class Api(Construct):
 
     def _add(self, route: Route) -> None:
         caller = templates.caller("none") if route.open else self._caller
-        if route.target == "workflow":
+        if not route.function:
             integration: apigateway.Integration = self._to_workflow(route, caller)
         else:
             integration = self._to_function(route, caller)

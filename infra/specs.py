@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from docstokg.domain.time_budget import NETS
+from docstokg.contracts.routes import ROUTES as EVERY_ROUTE
+from docstokg.contracts.routes import Route
+from docstokg.domain.time_budget import net
 
 ROOT = Path(__file__).parent.parent
 PYTHON = "3.13"
@@ -45,7 +46,7 @@ class FunctionSpec:
 def _spec(
     name: str, memory_mb: int, *uses: str, concurrency: int = 50, lock: str = ""
 ) -> FunctionSpec:
-    timeout_s = NETS[name].function_s
+    timeout_s = net(name).function_s
     return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses), concurrency, lock)
 
 
@@ -66,44 +67,7 @@ SPECS: tuple[FunctionSpec, ...] = (
 )
 
 
-type Target = Literal["workflow", "function"]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One path and method; `name` is the envelope's route, `function` who serves it.
-
-    `open` needs no credential. `parameters`: of the query string, which become the body.
-    """
-
-    path: str
-    method: str
-    name: str
-    target: Target
-    function: str = ""
-    open: bool = False
-    parameters: tuple[str, ...] = ()
-
-
-ROUTES: tuple[Route, ...] = (
-    Route("/v1/answer", "POST", "answer", "workflow"),
-    Route("/v1/search", "POST", "search", "workflow"),
-    Route("/v1/chat/completions", "POST", "chat", "workflow"),
-    Route("/v1/models", "GET", "models", "workflow"),
-    Route("/v1/traverse", "POST", "traverse", "function", "traverse"),
-    Route("/v1/check", "POST", "check", "function", "check"),
-    Route("/mcp", "POST", "mcp", "function", "mcp"),
-    Route(
-        "/v1/documents",
-        "GET",
-        "documents",
-        "function",
-        "documents",
-        parameters=("namespace", "cursor"),
-    ),
-    Route("/v1/namespaces", "GET", "namespaces", "function", "documents"),
-    Route("/v1/health", "GET", "health", "function", "health", open=True),
-)
+ROUTES: tuple[Route, ...] = tuple(route for route in EVERY_ROUTE if route.deployed)
 
 
 def built(root: Path = ROOT) -> tuple[FunctionSpec, ...]:

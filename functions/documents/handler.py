@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from docstokg.contracts.envelope import Envelope, Reply, Route
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.contracts.routes import RouteName
 from docstokg.domain import time_budget
 from docstokg.errors import DocsToKGError, cause
 from docstokg.ports import JobQueue
@@ -30,7 +31,7 @@ def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients; the envelope's route says what is asked."""
     register, queue = wiring.register(), job_queue(wiring)
     begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
-    routes: dict[Route, Callable[[Envelope], Reply]] = {
+    routes: dict[RouteName, Callable[[Envelope], Reply]] = {
         "documents": partial(list_documents, register=register, key=wiring.cursor_key()),
         "namespaces": partial(list_namespaces, register=register),
         "passage": partial(read_passage, begin=begin, index=wiring.search_index()),

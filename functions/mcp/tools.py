@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsQuery, PassageRequest
-from docstokg.contracts.envelope import Caller, Envelope, Reply, Route
+from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import FieldProblem
+from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import (
     DEFAULT_RESPONSE_TOKENS,
     MIN_RESPONSE_TOKENS,
@@ -61,7 +62,7 @@ class Tool:
     name: str
     title: str
     description: str
-    route: Route
+    route: RouteName
     request: type[BaseModel]
     run: Callable[[Envelope], Reply]
     facts: tuple[str, ...]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from ulid import ULID
 
-from docstokg.contracts.envelope import Envelope, Route
+from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.routes import RouteName
 from docstokg.ports import Workflow
 from docstokg_local.authentication import EVERYBODY
 from docstokg_local.printing import say
@@ -43,7 +44,7 @@ class AskOptions:
     graph: bool = True
 
 
-def ask(workflow: Workflow, request: dict[str, Any], route: Route = "answer") -> Outcome:
+def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer") -> Outcome:
     """Run one request through the whole state machine; everything of this machine is visible."""
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
     reply = workflow.run(

@@ -1,5 +1,8 @@
 """The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
 
+from collections import defaultdict
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel
@@ -7,11 +10,9 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from docstokg import __version__
 from docstokg.contracts.chat import ChatCompletion, ChatRequest, ErrorReply, ModelList
-from docstokg.contracts.check import CheckRequest, CheckResponse
-from docstokg.contracts.request import RAGRequest, SearchRequest
-from docstokg.contracts.response import Health, Problem, RAGResponse
-from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
-from docstokg_local.openapi_documents import MODELS, document_paths
+from docstokg.contracts.response import Health, Problem
+from docstokg.contracts.routes import ROUTES, Route
+from docstokg_local.openapi_documents import MODELS, document_operations
 
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists everything that is wrong with it.",
@@ -26,41 +27,6 @@ _PROBLEMS = {
     "queue, see Retry-After.",
     504: "The deadline passed before any passage could be read.",
 }
-_POSTS: dict[str, tuple[str, str, str, type[BaseModel], type[BaseModel]]] = {
-    "/v1/answer": (
-        "answer",
-        "Answer a question with verifiable evidence",
-        "The whole pipeline: hybrid retrieval, graph expansion, citations and, when asked, an "
-        "answer in which every claim is one of them.",
-        RAGRequest,
-        RAGResponse,
-    ),
-    "/v1/search": (
-        "search_documentation",
-        "Find evidence without an answer",
-        "The same pipeline without synthesis: `answer` is empty and `grounding` null.",
-        SearchRequest,
-        RAGResponse,
-    ),
-    "/v1/traverse": (
-        "traverse_relationships",
-        "Walk the graph from given nodes",
-        "Frontier-gated: a node is expanded only when it is similar to the question, new, and not "
-        "falling off; the server's caps always win; pages by an opaque cursor.",
-        TraverseRequest,
-        TraverseResponse,
-    ),
-    "/v1/check": (
-        "check_grounding",
-        "Check a draft against its sources and the graph",
-        "A verdict per sentence without a model call, and ids, labels and relations against the "
-        "ontology; without citations the sources of each sentence are looked for.",
-        CheckRequest,
-        CheckResponse,
-    ),
-}
-
-
 _JSON_RPC: dict[str, Any] = {
     "JsonRpcRequest": {
         "title": "JsonRpcRequest",
@@ -104,32 +70,25 @@ def document() -> dict[str, Any]:
         ModelList: "serialization",
         ErrorReply: "serialization",
     }
-    for _, _, _, request_type, response_type in _POSTS.values():
-        models[request_type] = "validation"
-        models[response_type] = "serialization"
+    for route in ROUTES:
+        models |= {_model(name): "validation" for name in (route.request,) if name}
+        models |= {_model(name): "serialization" for name in (route.reply,) if name}
     models |= MODELS
     _, schemas = models_json_schema(
         [(model, mode) for model, mode in models.items()],
         ref_template="#/components/schemas/{model}",
     )
-    paths: dict[str, Any] = {
-        path: {"post": _post(*described)} for path, described in _POSTS.items()
-    }
-    paths |= document_paths(_problem, _PROBLEMS)
-    paths["/v1/chat/completions"] = {"post": _chat()}
-    paths["/v1/models"] = {"get": _models()}
-    paths["/mcp"] = {"post": _mcp()}
-    paths["/v1/health"] = {
-        "get": {
-            "operationId": "health",
-            "summary": "Tell how the service and what it depends on are doing",
-            "security": [],
-            "responses": {
-                "200": _json("Health", "ok or degraded"),
-                "503": _json("Health", "down"),
-            },
+    own = {"chat": _chat, "models": _models, "mcp": _mcp, "health": _health}
+    own |= document_operations(_problem, _PROBLEMS)
+    paths: dict[str, Any] = defaultdict(dict)
+    for route in ROUTES:
+        described = {"description": route.description} if route.description else {}
+        paths[route.path][route.method.lower()] = {
+            "operationId": route.operation,
+            "summary": route.summary,
+            **described,
+            **own.get(route.name, partial(_post, route))(),
         }
-    }
     paths["/openapi.json"] = {
         "get": {
             "operationId": "openapi",
@@ -164,31 +123,16 @@ def document() -> dict[str, Any]:
     }
 
 
-def _post(
-    operation: str,
-    summary: str,
-    description: str,
-    request_type: type[BaseModel],
-    response_type: type[BaseModel],
-) -> dict[str, Any]:
-    responses: dict[str, Any] = {
-        "200": _json(response_type.__name__, "Also when degraded; see diagnostics")
-    }
+def _model(name: str) -> type[BaseModel]:
+    module, _, model = name.partition(".")
+    kind: type[BaseModel] = getattr(import_module(f"docstokg.contracts.{module}"), model)
+    return kind
+
+
+def _post(route: Route) -> dict[str, Any]:
+    responses = {"200": _json(route.reply.partition(".")[2], "Also when degraded; see diagnostics")}
     responses |= {str(status): _problem(text) for status, text in _PROBLEMS.items()}
-    return {
-        "operationId": operation,
-        "summary": summary,
-        "description": description,
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {"$ref": f"#/components/schemas/{request_type.__name__}"}
-                }
-            },
-        },
-        "responses": responses,
-    }
+    return {"requestBody": _body(route.request.partition(".")[2]), "responses": responses}
 
 
 def _chat() -> dict[str, Any]:
@@ -197,37 +141,19 @@ def _chat() -> dict[str, Any]:
     answered = _json("ChatCompletion", "The answer; also when degraded, see `docstokg`")
     events = "One event with the whole, checked answer, then `data: [DONE]`"
     answered["content"]["text/event-stream"] = {"schema": {"type": "string", "description": events}}
-    return {
-        "operationId": "chat_completions",
-        "summary": "Ask in OpenAI's chat format",
-        "description": "The question is the last message of `user`; earlier ones are not used, "
-        "and a warning says so. Messages of `system` say how to write. `MODEL@NAMESPACE` asks "
-        "another namespace. Citations are annotations of the message; `docstokg` holds them whole.",
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": {"$ref": "#/components/schemas/ChatRequest"}}
-            },
-        },
-        "responses": {
-            "200": answered,
-            **{str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses},
-        },
-    }
+    errors = {str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses}
+    return {"requestBody": _body("ChatRequest"), "responses": {"200": answered, **errors}}
 
 
 def _models() -> dict[str, Any]:
     statuses = (401, 429, 500, 503, 504)
-    return {
-        "operationId": "models",
-        "summary": "List what `model` may be in OpenAI's chat format",
-        "description": "Every model the server allows, and each `MODEL@NAMESPACE` of the "
-        "namespaces granted by name.",
-        "responses": {
-            "200": _json("ModelList", "The models"),
-            **{str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses},
-        },
-    }
+    errors = {str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses}
+    return {"responses": {"200": _json("ModelList", "The models"), **errors}}
+
+
+def _health() -> dict[str, Any]:
+    responses = {"200": _json("Health", "ok or degraded"), "503": _json("Health", "down")}
+    return {"security": [], "responses": responses}
 
 
 def _mcp() -> dict[str, Any]:
@@ -240,22 +166,18 @@ def _mcp() -> dict[str, Any]:
     problems = {status: _PROBLEMS[status] for status in (401, 413, 415, 500, 504)}
     problems[403] = "A page of another site asked, without a key."
     return {
-        "operationId": "mcp",
-        "summary": "The tools of the Model Context Protocol (streamable HTTP, stateless)",
-        "description": "One JSON-RPC message in, one out; `tools/list` gives the tools and their "
-        "schemas. See docs/mcp.md.",
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": {"$ref": "#/components/schemas/JsonRpcRequest"}}
-            },
-        },
+        "requestBody": _body("JsonRpcRequest"),
         "responses": {
             **{status: _json("JsonRpcResponse", text) for status, text in own.items()},
             "202": {"description": "A notification was accepted"},
             **{str(status): _problem(text) for status, text in sorted(problems.items())},
         },
     }
+
+
+def _body(model: str) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{model}"}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
 def _problem(text: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The routes of documents in the contract; see `openapi`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
@@ -54,71 +54,43 @@ EXAMPLE: Json = {
 }
 
 
-def document_paths(problem: Callable[[str], Json], common: dict[int, str]) -> Json:
-    """Describe the routes; `problem` describes a problem, `common` those of every route."""
+def document_operations(
+    problem: Callable[[str], Json], common: dict[int, str]
+) -> dict[str, Callable[[], Json]]:
+    """Describe the routes by name; `problem` describes a problem, `common` those of every route."""
     texts = common | _OWN
 
-    def problems(statuses: Iterable[int]) -> Json:
-        return {str(status): problem(texts[status]) for status in sorted((401, 500, *statuses))}
+    def answers(status: str, model: str, text: str, *others: int) -> Json:
+        problems = {str(one): problem(texts[one]) for one in sorted((401, 500, *others))}
+        return {status: _json(model, text), **problems}
 
-    load = {
-        "operationId": "load_documents",
-        "summary": "Load documents, as a job",
-        "description": "Texts, or files of other formats in base64, become cited passages. The "
-        "job says which were loaded and which rejected, and why; send them again with `replace` "
-        "to change them. A folder, or more than this route takes, goes by `docstokg load`.",
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {"$ref": "#/components/schemas/DocumentsRequest"},
-                    "example": EXAMPLE,
-                }
-            },
-        },
-        "responses": {
-            "202": _json("JobAccepted", "The job is queued; GET /v1/jobs/{job_id} follows it"),
-            **problems((400, 403, 404, 409, 413, 415, 429, 503, 504)),
-        },
-    }
-    listed = {
-        "operationId": "list_documents",
-        "summary": "List the documents of a namespace that the caller may read",
-        "parameters": [_namespace(), _query("cursor", "`cursor` of the page before")],
-        "responses": {
-            "200": _json("DocumentPage", "A page, by doc_id"),
-            **problems((400, 403, 503, 504)),
-        },
-    }
-    removed = {
-        "operationId": "delete_document",
-        "summary": "Remove a document, as a job",
-        "parameters": [
-            _path("doc_id", "percent-encoded as one segment, `/` as `%2F`"),
-            _namespace(),
-        ],
-        "responses": {
-            "202": _json("JobAccepted", "The job is queued"),
-            **problems((400, 403, 404, 429, 503, 504)),
-        },
-    }
-    job = {
-        "operationId": "job",
-        "summary": "Tell how a job goes",
-        "description": "Those who may load into its namespace see it, for a week after its end.",
-        "parameters": [_path("id", "the `job_id`")],
-        "responses": {"200": _json("Job", "The job"), **problems((400, 404, 503, 504))},
-    }
-    spaces = {
-        "operationId": "list_namespaces",
-        "summary": "List the namespaces that hold something the caller may read",
-        "responses": {"200": _json("NamespaceList", "By name"), **problems((503, 504))},
-    }
+    content = {"schema": {"$ref": "#/components/schemas/DocumentsRequest"}, "example": EXAMPLE}
+    queued = "The job is queued; GET /v1/jobs/{job_id} follows it"
+    doc_id = _path("doc_id", "percent-encoded as one segment, `/` as `%2F`")
+    cursor = _query("cursor", "`cursor` of the page before")
+    posted = (400, 403, 404, 409, 413, 415, 429, 503, 504)
     return {
-        "/v1/documents": {"get": listed, "post": load},
-        "/v1/documents/{doc_id}": {"delete": removed},
-        "/v1/jobs/{id}": {"get": job},
-        "/v1/namespaces": {"get": spaces},
+        "load": lambda: {
+            "requestBody": {"required": True, "content": {"application/json": content}},
+            "responses": answers("202", "JobAccepted", queued, *posted),
+        },
+        "documents": lambda: {
+            "parameters": [_namespace(), cursor],
+            "responses": answers("200", "DocumentPage", "A page, by doc_id", 400, 403, 503, 504),
+        },
+        "delete": lambda: {
+            "parameters": [doc_id, _namespace()],
+            "responses": answers(
+                "202", "JobAccepted", "The job is queued", 400, 403, 404, 429, 503, 504
+            ),
+        },
+        "job": lambda: {
+            "parameters": [_path("id", "the `job_id`")],
+            "responses": answers("200", "Job", "The job", 400, 404, 503, 504),
+        },
+        "namespaces": lambda: {
+            "responses": answers("200", "NamespaceList", "By name", 503, 504),
+        },
     }
 
 

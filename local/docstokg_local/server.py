@@ -21,9 +21,10 @@ from docstokg.adapters.sqlite_jobs import SqliteJobs
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope, Reply
-from docstokg.contracts.envelope import Route as EnvelopeRoute
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import MAX_BODY_BYTES, Budget
+from docstokg.contracts.routes import Route as ApiRoute
+from docstokg.contracts.routes import RouteName, route_of
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.chat import error_reply
@@ -32,17 +33,12 @@ from docstokg.wiring import Handler, Wiring
 from docstokg_local import openapi
 from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
 from docstokg_local.authentication import Authentication
-from docstokg_local.document_routes import body_of, document_routes
 from docstokg_local.guards import host_of, is_own
 from docstokg_local.jobs import Keeper
-from docstokg_local.mcp_stdio import local_mcp
 from docstokg_local.pages import page_routes
 from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.routes import parameters_of, route_functions, starlette_routes
 from docstokg_local.workflow import LocalWorkflow
-from functions.check import handler as check
-from functions.documents import handler as documents
-from functions.health import handler as health
-from functions.traverse import handler as traverse
 
 BODY_S = 10.0
 HEALTH_FRESH_S = 1.0
@@ -53,7 +49,8 @@ LOOPBACK_ONLY = (
     "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
 )
 TOO_LATE = "The deadline passed before the answer was complete."
-CHAT_PATHS = ("/v1/chat/completions", "/v1/models")
+CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
+QUEUE_ROUTES = ("load", "delete", "job")
 COMPRESSED_FROM = 1024
 """Bytes; a shorter body gains nothing."""
 LARGE = "The body is over 64 KiB."
@@ -88,11 +85,7 @@ def application(
     )
     authentication = Authentication(settings, wiring.telemetry)
     workflow = LocalWorkflow(wiring)
-    check_health = health.build(wiring)
-    check_draft = check.build(wiring)
-    walk_graph = traverse.build(wiring)
-    know_documents = documents.build(wiring)
-    tools = local_mcp(wiring, workflow, check_draft, walk_graph, know_documents)
+    functions = route_functions(wiring, workflow)
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
     keeper = Keeper(settings, queue, wiring.telemetry)
@@ -101,9 +94,14 @@ def application(
     document = openapi.document()
     telemetry = wiring.telemetry
     quick, remote = Gate(), Gate(REMOTE_SLOTS)
-    current_health = Shared(lambda: check_health({}, None), HEALTH_FRESH_S, "health")
+    current_health = Shared(lambda: functions["health"]({}, None), HEALTH_FRESH_S, "health")
 
-    def machine_route(route: EnvelopeRoute) -> Endpoint:
+    def endpoint_of(route: ApiRoute) -> Endpoint:
+        if route.name == "health":
+            return get_health
+        return called(route, functions[route.function]) if route.function else run(route.name)
+
+    def run(route: RouteName) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             caller = _caller(request, authentication)
             body = b"" if request.method == "GET" else await _json_body(request)
@@ -113,12 +111,7 @@ def application(
             arrived, gone = request.state.arrived, threading.Event()
 
             def work() -> Reply:
-                envelope = Envelope(
-                    route=route,
-                    request_id=request.state.request_id,
-                    caller=caller,
-                    body_b64=base64.b64encode(body).decode(),
-                )
+                envelope = _envelope(request, route, caller, body)
                 reply = workflow.run(envelope, arrived=arrived, gone=gone.is_set)
                 return error_reply(reply) if route in CHAT_ROUTES else reply
 
@@ -128,52 +121,25 @@ def application(
 
         return endpoint
 
-    def called(route: str, function: Handler, *, foreign_pages: bool = True) -> Endpoint:
+    def called(route: ApiRoute, function: Handler) -> Endpoint:
+        most = (MAX_DOCUMENTS_BYTES, LARGE_DOCUMENTS) if route.changes else (MAX_BODY_BYTES, LARGE)
+
         async def endpoint(request: Request) -> Response:
-            if settings.auth == "off" and not foreign_pages:
+            if settings.auth == "off" and (route.changes or route.name == "mcp"):
                 _refuse_foreign_page(request, settings.hosts)
+            if settings.auth == "off" and route.changes and not is_own(host, ()):
+                raise Refused(403, "loopback_only", LOOPBACK_ONLY)
             caller = _caller(request, authentication)
-            envelope = {
-                "route": route,
-                "request_id": request.state.request_id,
-                "caller": caller.model_dump(mode="json"),
-                "body_b64": base64.b64encode(await _json_body(request)).decode(),
-            }
-            wish = Wishes(settings.max_timeout_s)
+            posted = route.method == "POST"
+            body = await _json_body(request, *most) if posted else parameters_of(route, request)
 
             def work() -> Reply:
-                return Reply.model_validate(function(envelope, None))
-
-            gone = threading.Event()
-            return _response(await admitted(request, quick, work, caller, route, wish, gone))
-
-        return endpoint
-
-    def on_documents(route: str) -> Endpoint:
-        async def endpoint(request: Request) -> Response:
-            if settings.auth == "off" and route in ("load", "delete"):
-                _refuse_foreign_page(request, settings.hosts)
-                if not is_own(host, ()):
-                    raise Refused(403, "loopback_only", LOOPBACK_ONLY)
-            caller = _caller(request, authentication)
-            body = (
-                await _json_body(request, MAX_DOCUMENTS_BYTES, LARGE_DOCUMENTS)
-                if route == "load"
-                else body_of(route, request)
-            )
-            envelope = {
-                "route": route,
-                "request_id": request.state.request_id,
-                "caller": caller.model_dump(mode="json"),
-                "body_b64": base64.b64encode(body).decode(),
-            }
-
-            def work() -> Reply:
-                return Reply.model_validate(know_documents(envelope, None))
+                envelope = _envelope(request, route.name, caller, body)
+                return Reply.model_validate(function(envelope.model_dump(mode="json"), None))
 
             wish, gone = Wishes(settings.max_timeout_s), threading.Event()
-            reply = await admitted(request, quick, work, caller, route, wish, gone)
-            if route in ("load", "delete", "job"):
+            reply = await admitted(request, quick, work, caller, route.name, wish, gone)
+            if route.name in QUEUE_ROUTES:
                 keeper.wake()
             return _response(reply)
 
@@ -221,15 +187,7 @@ def application(
 
     app = Starlette(
         routes=[
-            Route("/v1/answer", machine_route("answer"), methods=["POST"]),
-            Route("/v1/search", machine_route("search"), methods=["POST"]),
-            Route("/v1/chat/completions", machine_route("chat"), methods=["POST"]),
-            Route("/v1/models", machine_route("models"), methods=["GET"]),
-            Route("/v1/check", called("check", check_draft), methods=["POST"]),
-            Route("/v1/traverse", called("traverse", walk_graph), methods=["POST"]),
-            Route("/mcp", called("mcp", tools, foreign_pages=False), methods=["POST"]),
-            *document_routes(on_documents),
-            Route("/v1/health", get_health, methods=["GET"]),
+            *starlette_routes(endpoint_of),
             Route("/openapi.json", get_openapi, methods=["GET"]),
             Route("/metrics", get_metrics, methods=["GET"]),
             *page_routes(),
@@ -325,6 +283,15 @@ def _refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
     origin = request.headers.get("origin")
     if origin is not None and not is_own(host_of(origin), listed):
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
+
+
+def _envelope(request: Request, route: RouteName, caller: Caller, body: bytes) -> Envelope:
+    return Envelope(
+        route=route,
+        request_id=request.state.request_id,
+        caller=caller,
+        body_b64=base64.b64encode(body).decode(),
+    )
 
 
 async def _json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str = LARGE) -> bytes:

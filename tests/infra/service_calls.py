@@ -58,7 +58,7 @@ def _edge(deployed: Deployed) -> Iterator[Right]:
     )
     page = "Lambda guide: services-apigateway"
     for route in ROUTES:
-        if route.target == "function":
+        if route.function:
             alias = f"{deployed.arn(deployed.function(route.function))}:live"
             source = {"aws:SourceArn": f"{API}/live/{route.method}{route.path}"}
             yield _one(page, "apigateway.amazonaws.com", "lambda:InvokeFunction", alias, source)

@@ -15,9 +15,9 @@ import json
 import random
 import ssl
 import time
-from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import Any, Final, Self
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache, update_wrapper
+from typing import Any, Concatenate, Final, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import BaseModel, ValidationError
@@ -28,6 +28,7 @@ from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Health, Problem, RAGResponse
+from docstokg.contracts.routes import Route, RouteName, route_of
 from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
 from docstokg.errors import DocsToKGError, Misconfigured, Timeout, Unavailable, WrongAnswer
 
@@ -83,7 +84,7 @@ class Client:
         """Nothing is open between calls."""
 
     def answer(
-        self, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
+        self, /, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
         """`POST /v1/answer`: `fields` are those of RAGRequest.
 
@@ -91,32 +92,32 @@ class Client:
         WrongAnswer; so do all methods.
         """
         body = _request_body(RAGRequest, query, fields)
-        return self._call("/v1/answer", RAGResponse, body, timeout_s, deadline=True)
+        return self._call("answer", RAGResponse, body, timeout_s)
 
     def search(
-        self, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
+        self, /, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
     ) -> RAGResponse:
         """`POST /v1/search`: evidence without an answer."""
         body = _request_body(SearchRequest, query, fields)
-        return self._call("/v1/search", RAGResponse, body, timeout_s, deadline=True)
+        return self._call("search", RAGResponse, body, timeout_s)
 
     def check(self, request: CheckRequest, *, timeout_s: float | None = None) -> CheckResponse:
         """`POST /v1/check`: a draft against its sources and the graph."""
-        return self._call("/v1/check", CheckResponse, _body(request), timeout_s)
+        return self._call("check", CheckResponse, _body(request), timeout_s)
 
     def traverse(
         self, request: TraverseRequest, *, timeout_s: float | None = None
     ) -> TraverseResponse:
         """`POST /v1/traverse`: a walk from given nodes."""
-        return self._call("/v1/traverse", TraverseResponse, _body(request), timeout_s)
+        return self._call("traverse", TraverseResponse, _body(request), timeout_s)
 
     def health(self, *, timeout_s: float | None = None) -> Health:
         """`GET /v1/health`, also when it says that the service is down."""
-        return self._call("/v1/health", Health, None, timeout_s)
+        return self._call("health", Health, None, timeout_s)
 
     def load(self, request: DocumentsRequest, *, timeout_s: float | None = None) -> JobAccepted:
         """`POST /v1/documents`: queue documents to be loaded; `job` tells how it goes."""
-        return self._call("/v1/documents", JobAccepted, _body(request), timeout_s)
+        return self._call("load", JobAccepted, _body(request), timeout_s)
 
     def documents(
         self,
@@ -127,39 +128,38 @@ class Client:
     ) -> DocumentPage:
         """`GET /v1/documents`: a page of what is loaded; its `cursor` leads to the next."""
         parameters = {"namespace": namespace} | ({} if cursor is None else {"cursor": cursor})
-        return self._call(f"/v1/documents?{urlencode(parameters)}", DocumentPage, None, timeout_s)
+        return self._call("documents", DocumentPage, None, timeout_s, parameters)
 
     def delete(
         self, doc_id: str, namespace: str = "default", *, timeout_s: float | None = None
     ) -> JobAccepted:
         """`DELETE /v1/documents/{doc_id}`: queue a removal."""
-        path = f"/v1/documents/{quote(doc_id, safe='')}?{urlencode({'namespace': namespace})}"
-        return self._call(path, JobAccepted, None, timeout_s, method="DELETE")
+        parameters = {"doc_id": doc_id, "namespace": namespace}
+        return self._call("delete", JobAccepted, None, timeout_s, parameters)
 
     def job(self, job_id: str, *, timeout_s: float | None = None) -> Job:
         """`GET /v1/jobs/{id}`: how a load or a removal goes."""
-        return self._call(f"/v1/jobs/{quote(job_id, safe='')}", Job, None, timeout_s)
+        return self._call("job", Job, None, timeout_s, {"id": job_id})
 
     def _call[Reply: BaseModel](
         self,
-        path: str,
+        route: RouteName,
         expected: type[Reply],
         body: dict[str, Any] | None,
         timeout_s: float | None,
-        *,
-        deadline: bool = False,
-        method: str | None = None,
+        parameters: Mapping[str, str] | None = None,
     ) -> Reply:
         allowed = self._timeout_s if timeout_s is None else timeout_s
         ends = time.monotonic() + allowed
-        method = method or ("GET" if body is None else "POST")
+        target = _target(route_of(route), parameters or {})
+        deadline = expected is RAGResponse
         for attempt in range(self._retries + 1):
             left = ends - time.monotonic()
             if left <= 0:
                 break
             payload = _within_budget(body, left) if deadline and body is not None else body
             try:
-                return self._once(f"{method} {path}", expected, payload, left)
+                return self._once(target, expected, payload, left)
             except (_NeverSent, ProblemError) as exc:
                 pause = _pause(exc, attempt)
                 if pause is None or attempt == self._retries:
@@ -227,6 +227,18 @@ class Client:
         return headers
 
 
+def _coroutine[**P, Reply](
+    method: Callable[Concatenate[Client, P], Reply],
+) -> Callable[Concatenate["AsyncClient", P], Awaitable[Reply]]:
+    """Give a method of `Client` as a coroutine that runs it in a thread of its own."""
+
+    async def call(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Reply:
+        return await asyncio.to_thread(method, self.client, *args, **kwargs)
+
+    update_wrapper(call, method)
+    return call
+
+
 class AsyncClient:
     """The same as coroutines; a cancelled one leaves its thread to the call's own deadline."""
 
@@ -238,7 +250,7 @@ class AsyncClient:
         timeout_s: float = TIMEOUT_S,
         retries: int = RETRIES,
     ) -> None:
-        self._client = Client(url, api_key=api_key, timeout_s=timeout_s, retries=retries)
+        self.client = Client(url, api_key=api_key, timeout_s=timeout_s, retries=retries)
 
     async def __aenter__(self) -> Self:
         return self
@@ -246,74 +258,32 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         """Nothing is open between calls."""
 
-    async def answer(
-        self, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
-    ) -> RAGResponse:
-        """`Client.answer`."""
-        return await _threaded(lambda: self._client.answer(query, timeout_s=timeout_s, **fields))
-
-    async def search(
-        self, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
-    ) -> RAGResponse:
-        """`Client.search`."""
-        return await _threaded(lambda: self._client.search(query, timeout_s=timeout_s, **fields))
-
-    async def check(
-        self, request: CheckRequest, *, timeout_s: float | None = None
-    ) -> CheckResponse:
-        """`Client.check`."""
-        return await _threaded(lambda: self._client.check(request, timeout_s=timeout_s))
-
-    async def traverse(
-        self, request: TraverseRequest, *, timeout_s: float | None = None
-    ) -> TraverseResponse:
-        """`Client.traverse`."""
-        return await _threaded(lambda: self._client.traverse(request, timeout_s=timeout_s))
-
-    async def health(self, *, timeout_s: float | None = None) -> Health:
-        """`Client.health`."""
-        return await _threaded(lambda: self._client.health(timeout_s=timeout_s))
-
-    async def load(
-        self, request: DocumentsRequest, *, timeout_s: float | None = None
-    ) -> JobAccepted:
-        """`Client.load`."""
-        return await _threaded(lambda: self._client.load(request, timeout_s=timeout_s))
-
-    async def documents(
-        self,
-        namespace: str = "default",
-        cursor: str | None = None,
-        *,
-        timeout_s: float | None = None,
-    ) -> DocumentPage:
-        """`Client.documents`."""
-        return await _threaded(
-            lambda: self._client.documents(namespace, cursor, timeout_s=timeout_s)
-        )
-
-    async def delete(
-        self, doc_id: str, namespace: str = "default", *, timeout_s: float | None = None
-    ) -> JobAccepted:
-        """`Client.delete`."""
-        return await _threaded(lambda: self._client.delete(doc_id, namespace, timeout_s=timeout_s))
-
-    async def job(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """`Client.job`."""
-        return await _threaded(lambda: self._client.job(job_id, timeout_s=timeout_s))
+    answer = _coroutine(Client.answer)
+    search = _coroutine(Client.search)
+    check = _coroutine(Client.check)
+    traverse = _coroutine(Client.traverse)
+    health = _coroutine(Client.health)
+    load = _coroutine(Client.load)
+    documents = _coroutine(Client.documents)
+    delete = _coroutine(Client.delete)
+    job = _coroutine(Client.job)
 
 
 class _NeverSent(Unavailable):
     """No connection: whatever was asked, nothing was begun."""
 
 
-async def _threaded[Reply](call: Callable[[], Reply]) -> Reply:
-    return await asyncio.to_thread(call)
-
-
 @lru_cache(maxsize=1)
 def _certificates() -> ssl.SSLContext:
     return ssl.create_default_context()
+
+
+def _target(route: Route, parameters: Mapping[str, str]) -> str:
+    """Give method, path and query: what the path does not name goes into the query."""
+    quoted = {name: quote(value, safe="") for name, value in parameters.items()}
+    rest = {name: value for name, value in parameters.items() if f"{{{name}}}" not in route.path}
+    query = f"?{urlencode(rest)}" if rest else ""
+    return f"{route.method} {route.path.format(**quoted)}{query}"
 
 
 def _request_body(

@@ -1,16 +1,10 @@
 """Around every route: who asks, what comes in, what goes out."""
 
 from collections.abc import Iterable
-from typing import Literal
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import Filters, Scope
-
-Route = Literal[
-    "answer", "search", "chat", "models", "check", "traverse", "mcp",
-    "load", "documents", "delete", "job", "namespaces", "passage",
-]  # fmt: skip
-"""The second line is one function; its body is JSON also where the route has parameters only."""
+from docstokg.contracts.routes import RouteName
 
 
 class Caller(Contract):
@@ -46,7 +40,7 @@ class Caller(Contract):
 class Envelope(Contract):
     """What a route's function or the state machine receives: the body stays base64 until parsed."""
 
-    route: Route
+    route: RouteName
     request_id: str
     caller: Caller
     body_b64: str

@@ -7,7 +7,7 @@ Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 from typing import Any, Literal
 
 from docstokg.contracts.chat import ChatPlan
-from docstokg.contracts.envelope import Reply, Route
+from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract, Packed
 from docstokg.contracts.records import Scope
 from docstokg.contracts.request import GraphLimits, Verbosity
@@ -27,6 +27,7 @@ from docstokg.contracts.response import (
     ProvidersUsed,
     Source,
 )
+from docstokg.contracts.routes import RouteName
 
 
 class RetrievalPlan(Contract):
@@ -93,7 +94,7 @@ class Plan(Contract):
     """
 
     request_id: str
-    route: Route
+    route: RouteName
     caller_sub: str
     namespace: str
     groups: tuple[str, ...] | None

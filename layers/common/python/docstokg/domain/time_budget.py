@@ -84,3 +84,8 @@ NETS: Final[dict[str, Net]] = {
 }
 """By state, in lower case, which is also the function's name; `route` is the function expand,
 `recall` the function retrieve."""
+
+
+def net(name: str) -> Net:
+    """Give the net of a function; one the table does not name ends just before its route does."""
+    return NETS.get(name, Net(None, ROUTE_S - 1))

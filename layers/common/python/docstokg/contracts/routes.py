@@ -1,0 +1,182 @@
+"""Every route once: server, published contract, client and cloud read this table."""
+
+from typing import Final, Literal, NamedTuple
+
+RouteName = Literal[
+    "answer", "search", "chat", "models", "check", "traverse", "mcp",
+    "load", "documents", "delete", "job", "namespaces", "passage", "health",
+]  # fmt: skip
+"""The second line but for `health` is one function; `passage` is a tool of `mcp` only."""
+
+
+class Route(NamedTuple):
+    """A path, a method and what stands behind them.
+
+    `function`: the folder of who serves it, "" = the state machine. `request`, `reply`: their
+    models, as `MODULE.CLASS` below `contracts`; "" where `local/.../openapi.py` describes them.
+    `parameters`: of path or query string, which become the body. `changes`: it changes what is
+    loaded. `open`: it needs no credential. `deployed`: it is served in AWS, too.
+    """
+
+    name: RouteName
+    method: str
+    path: str
+    function: str
+    operation: str
+    summary: str
+    description: str = ""
+    request: str = ""
+    reply: str = ""
+    parameters: tuple[str, ...] = ()
+    changes: bool = False
+    open: bool = False
+    deployed: bool = True
+
+
+ROUTES: Final = (
+    Route(
+        name="answer",
+        method="POST",
+        path="/v1/answer",
+        function="",
+        operation="answer",
+        summary="Answer a question with verifiable evidence",
+        description="The whole pipeline: hybrid retrieval, graph expansion, citations and, when "
+        "asked, an answer in which every claim is one of them.",
+        request="request.RAGRequest",
+        reply="response.RAGResponse",
+    ),
+    Route(
+        name="search",
+        method="POST",
+        path="/v1/search",
+        function="",
+        operation="search_documentation",
+        summary="Find evidence without an answer",
+        description="The same pipeline without synthesis: `answer` is empty and `grounding` null.",
+        request="request.SearchRequest",
+        reply="response.RAGResponse",
+    ),
+    Route(
+        name="chat",
+        method="POST",
+        path="/v1/chat/completions",
+        function="",
+        operation="chat_completions",
+        summary="Ask in OpenAI's chat format",
+        description="The question is the last message of `user`; earlier ones are not used, and a "
+        "warning says so. Messages of `system` say how to write. `MODEL@NAMESPACE` asks another "
+        "namespace. Citations are annotations of the message; `docstokg` holds them whole.",
+    ),
+    Route(
+        name="models",
+        method="GET",
+        path="/v1/models",
+        function="",
+        operation="models",
+        summary="List what `model` may be in OpenAI's chat format",
+        description="Every model the server allows, and each `MODEL@NAMESPACE` of the namespaces "
+        "granted by name.",
+    ),
+    Route(
+        name="traverse",
+        method="POST",
+        path="/v1/traverse",
+        function="traverse",
+        operation="traverse_relationships",
+        summary="Walk the graph from given nodes",
+        description="Frontier-gated: a node is expanded only when it is similar to the question, "
+        "new, and not falling off; the server's caps always win; pages by an opaque cursor.",
+        request="traverse.TraverseRequest",
+        reply="traverse.TraverseResponse",
+    ),
+    Route(
+        name="check",
+        method="POST",
+        path="/v1/check",
+        function="check",
+        operation="check_grounding",
+        summary="Check a draft against its sources and the graph",
+        description="A verdict per sentence without a model call, and ids, labels and relations "
+        "against the ontology; without citations the sources of each sentence are looked for.",
+        request="check.CheckRequest",
+        reply="check.CheckResponse",
+    ),
+    Route(
+        name="mcp",
+        method="POST",
+        path="/mcp",
+        function="mcp",
+        operation="mcp",
+        summary="The tools of the Model Context Protocol (streamable HTTP, stateless)",
+        description="One JSON-RPC message in, one out; `tools/list` gives the tools and their "
+        "schemas. See docs/mcp.md.",
+    ),
+    Route(
+        name="documents",
+        method="GET",
+        path="/v1/documents",
+        function="documents",
+        operation="list_documents",
+        summary="List the documents of a namespace that the caller may read",
+        parameters=("namespace", "cursor"),
+    ),
+    Route(
+        name="load",
+        method="POST",
+        path="/v1/documents",
+        function="documents",
+        operation="load_documents",
+        summary="Load documents, as a job",
+        description="Texts, or files of other formats in base64, become cited passages. The job "
+        "says which were loaded and which rejected, and why; send them again with `replace` to "
+        "change them. A folder, or more than this route takes, goes by `docstokg load`.",
+        changes=True,
+        deployed=False,
+    ),
+    Route(
+        name="delete",
+        method="DELETE",
+        path="/v1/documents/{doc_id}",
+        function="documents",
+        operation="delete_document",
+        summary="Remove a document, as a job",
+        parameters=("doc_id", "namespace"),
+        changes=True,
+        deployed=False,
+    ),
+    Route(
+        name="job",
+        method="GET",
+        path="/v1/jobs/{id}",
+        function="documents",
+        operation="job",
+        summary="Tell how a job goes",
+        description="Those who may load into its namespace see it, for a week after its end.",
+        parameters=("id",),
+        deployed=False,
+    ),
+    Route(
+        name="namespaces",
+        method="GET",
+        path="/v1/namespaces",
+        function="documents",
+        operation="list_namespaces",
+        summary="List the namespaces that hold something the caller may read",
+    ),
+    Route(
+        name="health",
+        method="GET",
+        path="/v1/health",
+        function="health",
+        operation="health",
+        summary="Tell how the service and what it depends on are doing",
+        open=True,
+    ),
+)
+
+
+def route_of(name: RouteName) -> Route:
+    """Give a route that has a path by its name."""
+    (route,) = (route for route in ROUTES if route.name == name)
+    return route
