@@ -1,52 +1,20 @@
 """What a Map iterates over: items read or in the input, selected, and put together in batches."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from sfnx.testing import Failure
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.ports import ObjectStore
 from docstokg_local.asl_endings import DataLimitExceeded, compact, hold_limit, text_bytes
 from docstokg_local.asl_expressions import Values
 from docstokg_local.asl_states import MapFields
 
-
-class Listed(Protocol):
-    """An object as a bucket lists it."""
-
-    @property
-    def key(self) -> str:
-        """Its whole key."""
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-
-    @property
-    def etag(self) -> str:
-        """What changes with its content, without quotes."""
-
-    @property
-    def modified(self) -> float:
-        """When it was written, in epoch seconds."""
-
-
-class Bucket(Protocol):
-    """What a Map needs of a bucket."""
-
-    def list(self, prefix: str, after: str = "") -> Iterable[Listed]:
-        """Give the next keys above `after` in order; none ends the list."""
-
-    def get(self, key: str) -> bytes:
-        """Give the object; KeyError when there is none."""
-
-    def put(self, key: str, body: bytes) -> object:
-        """Write the object, over one that is there."""
-
-
-Buckets = Mapping[str, Bucket]
+Buckets = Mapping[str, ObjectStore]
+"""By the names a definition has for them."""
 
 
 def child_inputs(fields: MapFields, values: Values, buckets: Buckets) -> Iterator[tuple[Any, int]]:
@@ -125,10 +93,10 @@ def _read(reader: Mapping[str, Any], buckets: Buckets) -> Iterator[Any]:
     return islice(items, config.get("MaxItems"))
 
 
-def _objects(bucket: Bucket, prefix: str) -> Iterator[dict[str, Any]]:
+def _objects(bucket: ObjectStore, prefix: str) -> Iterator[dict[str, Any]]:
     """Give every object under a prefix as Step Functions passes it on, page after page."""
     after = ""
-    while page := list(bucket.list(prefix, after)):
+    while page := bucket.list(prefix, after):
         for listed in page:
             yield {
                 "Etag": f'"{listed.etag}"',
@@ -140,7 +108,7 @@ def _objects(bucket: Bucket, prefix: str) -> Iterator[dict[str, Any]]:
         after = page[-1].key
 
 
-def _dataset(bucket: Bucket, key: str, kind: str) -> Iterator[Any]:
+def _dataset(bucket: ObjectStore, key: str, kind: str) -> Iterator[Any]:
     try:
         text = bucket.get(key).decode("utf-8")
         items = (

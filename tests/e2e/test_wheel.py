@@ -82,6 +82,7 @@ def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
     }  # fmt: skip
     for wanted in (
         "docstokg_local/statemachine/answer.asl.json",
+        "docstokg_local/statemachine/ingest.asl.json",
         "docstokg_local/openapi.json",
         "docstokg_functions/page/static/index.html",
         "docstokg/domain/verdict_weights.json",

@@ -2,18 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from docstokg.ports import StoredObject
 from docstokg_local.asl_engine import Execution, Standard, StateMachine
 
 PAGE = 1000
-
-
-class Object(NamedTuple):
-    key: str
-    size: int
-    etag: str
-    modified: float
+BUCKET = "bucket"
 
 
 class MemoryBucket:
@@ -23,11 +18,11 @@ class MemoryBucket:
         self.objects = dict(objects or {})
         self.pages = 0
 
-    def list(self, prefix: str, after: str = "") -> list[Object]:
+    def list(self, prefix: str, after: str = "") -> list[StoredObject]:
         self.pages += 1
         keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
         return [
-            Object(key, len(body), hashlib.md5(body).hexdigest(), 1.5)
+            StoredObject(key, len(body), hashlib.md5(body).hexdigest(), 1.5)
             for key in keys[:PAGE]
             for body in [self.objects[key]]
         ]
@@ -35,8 +30,14 @@ class MemoryBucket:
     def get(self, key: str) -> bytes:
         return self.objects[key]
 
-    def put(self, key: str, body: bytes) -> None:
+    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
+        if if_absent and key in self.objects:
+            return False
         self.objects[key] = body
+        return True
+
+    def delete(self, key: str) -> None:
+        self.objects.pop(key, None)
 
 
 def task(function: str = "F", **fields: Any) -> dict[str, Any]:
@@ -67,11 +68,11 @@ def mapped(states: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, 
 
 LISTED = {
     "Resource": "arn:aws:states:::s3:listObjectsV2",
-    "Arguments": {"Bucket": "b", "Prefix": "in/"},
+    "Arguments": {"Bucket": BUCKET, "Prefix": "in/"},
 }
 WRITER = {
     "Resource": "arn:aws:states:::s3:putObject",
-    "Arguments": {"Bucket": "b", "Prefix": "out"},
+    "Arguments": {"Bucket": BUCKET, "Prefix": "out"},
 }
 
 

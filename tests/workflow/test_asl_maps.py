@@ -12,6 +12,7 @@ from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg_local.asl_engine import Standard, StateMachine
 from docstokg_local.asl_results import STATUSES
 from tests.workflow.machines import (
+    BUCKET,
     LISTED,
     WRITER,
     MemoryBucket,
@@ -31,7 +32,7 @@ def bucket_of(count: int) -> MemoryBucket:
 def results(bucket: MemoryBucket) -> dict[str, list[dict[str, Any]]]:
     """Read every record by status, through the manifest alone."""
     (manifest,) = (json.loads(bucket.get(k)) for k in bucket.objects if k.endswith("manifest.json"))
-    assert manifest["DestinationBucket"] == "b"
+    assert manifest["DestinationBucket"] == BUCKET
     assert manifest["MapRunArn"].startswith("arn:aws:states:")
     assert set(manifest["ResultFiles"]) == set(STATUSES)
     records: dict[str, list[dict[str, Any]]] = {status: [] for status in STATUSES}
@@ -51,13 +52,13 @@ def test_every_object_is_read_page_after_page(count: int) -> None:
     done = run(
         {"M": mapped(ItemReader=LISTED, ResultWriter=WRITER)},
         {"F": lambda item: seen.append(item["Key"]) or {"n": item["Size"]}},
-        buckets={"b": bucket},
+        buckets={BUCKET: bucket},
     )
     assert done.status == "SUCCEEDED"
     assert sorted(seen) == [f"in/{n:05}" for n in range(count)]
     assert bucket.pages == -(-count // 1000) + 1
     details = done.output["ResultWriterDetails"]
-    assert details["Bucket"] == "b"
+    assert details["Bucket"] == BUCKET
     assert details["Key"] in bucket.objects
     records = results(bucket)
     assert len(records["SUCCEEDED"]) == count
@@ -79,19 +80,19 @@ def test_a_list_in_an_object_is_read_as_json_or_lines(kind: str, body: bytes) ->
     reader = {
         "Resource": "arn:aws:states:::s3:getObject",
         "ReaderConfig": {"InputType": kind},
-        "Arguments": {"Bucket": "b", "Key": "{% $states.input.key %}"},
+        "Arguments": {"Bucket": BUCKET, "Key": "{% $states.input.key %}"},
     }
     double = {"F": lambda item: item["a"] * 2}
     machine = {"M": mapped(ItemReader=reader)}
-    done = run(machine, double, {"key": "l"}, buckets={"b": MemoryBucket({"l": body})})
+    done = run(machine, double, {"key": "l"}, buckets={BUCKET: MemoryBucket({"l": body})})
     assert done.output == [2, 4]
     for broken in ({"l": b"{"}, {"l": b'{"a": 1}' if kind == "JSON" else b"1 2"}, {}):
-        failed = run(machine, double, {"key": "l"}, buckets={"b": MemoryBucket(broken)})
+        failed = run(machine, double, {"key": "l"}, buckets={BUCKET: MemoryBucket(broken)})
         assert (failed.status, failed.error) == ("FAILED", "States.ItemReaderFailed")
     reader["ReaderConfig"] = {"InputType": kind, "MaxItems": 1}
-    assert run(machine, double, {"key": "l"}, buckets={"b": MemoryBucket({"l": body})}).output == [
-        2
-    ]
+    assert run(
+        machine, double, {"key": "l"}, buckets={BUCKET: MemoryBucket({"l": body})}
+    ).output == [2]
 
 
 def test_a_bucket_that_is_not_there_can_be_caught() -> None:
@@ -115,7 +116,7 @@ def test_batches_hold_at_most_so_many_items_and_carry_their_input() -> None:
         },
         {"F": lambda batch: batches.append(batch) or len(batch["Items"])},
         {"run_id": "r"},
-        buckets={"b": bucket_of(81)},
+        buckets={BUCKET: bucket_of(81)},
     )
     assert done.output == [40, 40, 1]
     assert all(batch["BatchInput"] == {"run": {"run_id": "r"}} for batch in batches)
@@ -224,7 +225,7 @@ def test_more_failures_than_tolerated_fail_the_map(
         ),
         "Late": {"Type": "Pass", "Output": "late", "End": True},
     }
-    done = run(states, {"F": some_fail(*fails)}, buckets={"b": bucket})
+    done = run(states, {"F": some_fail(*fails)}, buckets={BUCKET: bucket})
     assert done.status == "SUCCEEDED"
     assert (done.output != "late") is ends
     records = results(bucket)
@@ -269,7 +270,7 @@ def test_an_item_over_the_limit_ends_the_execution_past_every_catch(over: int) -
     reader = {
         "Resource": "arn:aws:states:::s3:getObject",
         "ReaderConfig": {"InputType": "JSON"},
-        "Arguments": {"Bucket": "b", "Key": "l"},
+        "Arguments": {"Bucket": BUCKET, "Key": "l"},
     }
     states = {
         "M": mapped(
@@ -278,10 +279,10 @@ def test_an_item_over_the_limit_ends_the_execution_past_every_catch(over: int) -
         "M2": {"Type": "Pass", "End": True},
     }
     bucket = MemoryBucket({"l": json.dumps([text]).encode()})
-    done = run(states, buckets={"b": bucket})
+    done = run(states, buckets={BUCKET: bucket})
     assert done.error == ("States.DataLimitExceeded" if over else None)
     states["M"]["ItemBatcher"] = {"MaxItemsPerBatch": 2}
-    assert run(states, buckets={"b": bucket}).error == "States.DataLimitExceeded"
+    assert run(states, buckets={BUCKET: bucket}).error == "States.DataLimitExceeded"
 
 
 def test_a_result_over_the_limit_fails_its_child_and_only_that() -> None:
@@ -307,7 +308,7 @@ def test_results_together_over_the_limit_need_a_writer() -> None:
     assert run(machine, {"F": lambda _: large}).error == "States.DataLimitExceeded"
     machine["M"]["ResultWriter"] = WRITER
     bucket = MemoryBucket()
-    assert run(machine, {"F": lambda _: large}, buckets={"b": bucket}).status == "SUCCEEDED"
+    assert run(machine, {"F": lambda _: large}, buckets={BUCKET: bucket}).status == "SUCCEEDED"
     assert [json.loads(r["Output"]) for r in results(bucket)["SUCCEEDED"]] == [large, large]
 
 
@@ -317,7 +318,7 @@ def test_a_full_result_file_is_followed_by_another(monkeypatch: pytest.MonkeyPat
     run(
         {"M": mapped(Items=list(range(20)), ResultWriter=WRITER)},
         {"F": lambda n: n},
-        buckets={"b": bucket},
+        buckets={BUCKET: bucket},
     )
     assert sorted(int(r["Output"]) for r in results(bucket)["SUCCEEDED"]) == list(range(20))
     assert sum("SUCCEEDED_" in key for key in bucket.objects) > 3
@@ -334,7 +335,7 @@ def test_a_map_is_tried_again_as_a_whole_and_each_try_writes_its_own_results() -
 
     retry = [{"ErrorEquals": ["States.ExceedToleratedFailureThreshold"], "MaxAttempts": 1}]
     machine = {"M": mapped(Items=[7], ResultWriter=WRITER, Retry=retry)}
-    assert run(machine, {"F": fails_first}, buckets={"b": bucket}).status == "SUCCEEDED"
+    assert run(machine, {"F": fails_first}, buckets={BUCKET: bucket}).status == "SUCCEEDED"
     assert calls == [7, 7]
     assert sum(key.endswith("manifest.json") for key in bucket.objects) == 2
 

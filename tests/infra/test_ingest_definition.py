@@ -1,0 +1,52 @@
+"""`ingest.asl.json` as a Standard machine: AWS's linter takes it, no state's time ends first."""
+
+import json
+import re
+from typing import Any
+
+from infra.specs import SPECS
+from tests.infra.conftest import ROOT
+from tests.workflow.test_ingest_machine import ASL, every_task
+
+DEFINITION = ROOT / "statemachine" / "ingest.asl.json"
+MOST_BYTES = 1_000_000
+
+
+def test_the_linter_of_cloudformation_takes_the_definition() -> None:
+    from cfnlint.api import ManualArgs, lint
+
+    text = re.sub(
+        r"\$\{(\w+)Function\}",
+        r"arn:aws:lambda:eu-central-1:123456789012:function:\1:1",
+        DEFINITION.read_text("utf-8"),
+    )
+    assert len(text.encode()) < MOST_BYTES
+
+    def told(body: str) -> list[str]:
+        properties = {
+            "RoleArn": "arn:aws:iam::123456789012:role/r",
+            "StateMachineType": "STANDARD",
+            "DefinitionString": body,
+        }
+        machine = {"Type": "AWS::StepFunctions::StateMachine", "Properties": properties}
+        template = json.dumps({"Resources": {"Machine": machine}})
+        config = ManualArgs(regions=["eu-central-1"])
+        return [f"{m.rule.id} {m.message}" for m in lint(template, config=config)]
+
+    # Its schema of states knows no JSONata expression for a number; the service does.
+    (known,) = told(text)
+    assert known.startswith("E3601") and known.endswith("'States/Write/MaxConcurrency'")
+    broken = told(text.replace('"ItemBatcher"', '"ItemBatches"', 1))
+    assert len(broken) > 1
+
+
+def test_a_function_ends_before_its_state_so_that_no_try_runs_beside_another() -> None:
+    limits = {spec.substitution: spec.timeout_s for spec in SPECS}
+    checked: dict[str, Any] = {}
+    for name, task in every_task(ASL["States"]).items():
+        function = task["Arguments"]["FunctionName"].removeprefix("${").removesuffix("}")
+        if function in limits:
+            assert limits[function] < task["TimeoutSeconds"], name
+            checked[name] = function
+    specified = {name for name in limits if name.startswith("Ingest")}
+    assert set(checked.values()) == specified
