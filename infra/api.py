@@ -16,6 +16,7 @@ from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function, retention
 from infra.nag import acknowledge
+from infra.page import PATHS, integration
 from infra.removal import RETAIN, removal
 from infra.settings import Environment
 from infra.specs import ROOT, ROUTES
@@ -33,6 +34,7 @@ OPEN = (
     "Open on purpose: the contract is public, health says states and times only, and an unknown "
     "path or method answers 404 or 405 without reaching anything."
 )
+OPEN_PAGE = "Open on purpose: static files; everything they call needs a token."
 NOT_COGNITO = (
     "Callers are authenticated by {how}; namespaces and groups travel in its claims, which a "
     "user pool would not carry."
@@ -163,11 +165,7 @@ class Api(Construct):
                 if environment.metering
                 else 200,
                 # Anybody may ask for it: it must not take what questions need.
-                method_options={
-                    "/v1/health/GET": apigateway.MethodDeploymentOptions(
-                        throttling_rate_limit=5, throttling_burst_limit=5
-                    )
-                },
+                method_options=_open_limits("page" in functions),
             ),
         )
         acknowledge(self.api, {"AwsSolutions-APIG2": VALIDATED_BY_VALIDATE})
@@ -182,6 +180,8 @@ class Api(Construct):
             self._add(route)
         self._contract()
         self._unrouted()
+        if "page" in functions:
+            self._page(functions["page"])
         self._problems()
         if environment.metering is not None:
             self._meter()
@@ -381,6 +381,20 @@ class Api(Construct):
         for resource in (self.api.root, self.api.root.add_resource("{unknown+}")):
             self._answer_nothing(resource, 404, "Not Found", "not_found", "")
 
+    def _page(self, function: Function) -> None:
+        """The page's files: open, for what they call needs a token."""
+        files = integration(function)
+        for path in PATHS:
+            resource = self._resource(path)
+            method = resource.add_method(
+                "GET", files, authorization_type=apigateway.AuthorizationType.NONE
+            )
+            acknowledge(method, {"AwsSolutions-APIG4": OPEN_PAGE})
+            if path != "/":
+                self._answer_nothing(
+                    resource, 405, "Method Not Allowed", "method_not_allowed", "GET"
+                )
+
     def _answer_nothing(
         self, resource: apigateway.IResource, status: int, title: str, code: str, allow: str
     ) -> None:
@@ -475,6 +489,20 @@ class Api(Construct):
         )
         name.add_base_path_mapping(self.api, stage=self.api.deployment_stage)
         cdk.CfnOutput(self, "DomainTarget", value=name.domain_name_alias_domain_name)
+
+
+def _open_limits(page: bool) -> dict[str, apigateway.MethodDeploymentOptions]:
+    """Limits of what anybody may ask for: it must not take what questions need.
+
+    The page loads up to seven files at once.
+    """
+    limits = {"/v1/health": 5} | (dict.fromkeys(PATHS, 20) if page else {})
+    return {
+        f"{path}/GET": apigateway.MethodDeploymentOptions(
+            throttling_rate_limit=limit, throttling_burst_limit=limit
+        )
+        for path, limit in limits.items()
+    }
 
 
 def _passthrough(route: Route) -> apigateway.PassthroughBehavior:

@@ -61,12 +61,12 @@ class Function(Construct):
         spec: FunctionSpec,
         environment: Environment,
         code: Path,
-        layer: lambda_.ILayerVersion,
+        layer: lambda_.ILayerVersion | None,
         key: kms.IKey,
         variables: Mapping[str, str],
-        flags: Flags,
-        vpc: ec2.IVpc | None,
-        security_group: ec2.ISecurityGroup | None,
+        flags: Flags | None = None,
+        vpc: ec2.IVpc | None = None,
+        security_group: ec2.ISecurityGroup | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.spec = spec
@@ -83,8 +83,8 @@ class Function(Construct):
         if vpc is not None:
             # CDK adds these to a role it makes itself, not to one it is given.
             self.role.add_to_policy(iam.PolicyStatement(actions=INTERFACES, resources=["*"]))
-        layers = [layer]
-        if "flags" in spec.uses:
+        layers = [layer] if layer else []
+        if "flags" in spec.uses and flags is not None:
             layers.append(
                 lambda_.LayerVersion.from_layer_version_arn(self, "Agent", flags.extension_layer)
             )

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from infra.specs import PYTHON, ROOT, FunctionSpec, built
+from infra.specs import PYTHON, ROOT, FunctionSpec, packaged
 
 type Target = Literal["aarch64", "host"]
 
@@ -98,7 +98,7 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> tupl
     # Two builds at once would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _build(folder, target, built() if specs is None else specs)
+        return _build(folder, target, packaged() if specs is None else specs)
 
 
 def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tuple[Bundle, ...]:
@@ -108,7 +108,7 @@ def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tup
     bundles = []
     for spec in specs:
         bundle = folder / spec.name
-        _vendor(bundle, _lock(spec.packages), target)
+        _vendor(bundle, _lock(spec.packages), target, spec.keeps)
         _own_code(bundle, spec.name)
         bundles.append(Bundle(spec.name, target, bundle))
     return tuple(bundles)
@@ -119,9 +119,11 @@ def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> li
     folder = BUILD / target
     layer = folder / "layer"
     names = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
-    for spec in built() if specs is None else specs:
+    for spec in packaged() if specs is None else specs:
         bundle, own = folder / spec.name, _digest(*_own_sources(spec.name))
-        fresh = _is_fresh(bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages)))
+        fresh = _is_fresh(
+            bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages), spec.keeps)
+        )
         if not fresh or not _is_fresh(bundle / "functions", bundle.with_suffix(".own.stamp"), own):
             names.append(spec.name)
     return names
@@ -131,15 +133,15 @@ def _lock(name: str) -> str:
     return (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
 
 
-def _recipe(lock: str) -> str:
+def _recipe(lock: str, keeps: tuple[str, ...] = ()) -> str:
     """Digest of everything the vendored packages depend on."""
-    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, sys.version))
+    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, sys.version, *keeps))
     return hashlib.sha256(recipe.encode()).hexdigest()
 
 
-def _vendor(folder: Path, lock: str, target: Target) -> None:
+def _vendor(folder: Path, lock: str, target: Target, keeps: tuple[str, ...] = ()) -> None:
     """Install exactly what `lock` pins, every hash checked, wheels only, then prune and compile."""
-    recipe = _recipe(lock)
+    recipe = _recipe(lock, keeps)
     stamp = folder.with_suffix(".stamp")
     if _is_fresh(folder, stamp, recipe):
         return
@@ -156,8 +158,21 @@ def _vendor(folder: Path, lock: str, target: Target) -> None:
     subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own arguments
     keep = folder.name == "runtime"
     _prune(folder, PRUNE if keep else PRUNE + tuple(f"{n}*" for n in FROM_RUNTIME))
+    if keeps:
+        _keep_only(folder, keeps)
     _compile(folder)
     stamp.write_text(recipe, encoding="utf-8")
+
+
+def _keep_only(folder: Path, patterns: tuple[str, ...]) -> None:
+    """Remove every file that no pattern names, and the folders that this empties."""
+    served = {path for pattern in patterns for path in folder.glob(pattern)}
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path not in served:
+            path.unlink()
 
 
 def _prune(folder: Path, patterns: tuple[str, ...]) -> None:

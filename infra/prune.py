@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.settings import environment
-from infra.specs import built
+from infra.specs import PAGE, built
 
 KEPT_MACHINES = 3
 FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
@@ -119,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     states, functions = session.client("stepfunctions"), session.client("lambda")
     machine = f"arn:aws:states:{ours.region}:{account}:stateMachine:{stack}"
-    names = [f"{stack}-{spec.name}" for spec in built()]
+    specs = (*built(), PAGE) if ours.page else built()
+    names = [f"{stack}-{spec.name}" for spec in specs]
     rest = leftovers(machine, names, states, functions)
     for arn in (*rest.machines, *rest.functions):
         sys.stdout.write(f"{arn}\n")

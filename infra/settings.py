@@ -95,7 +95,8 @@ class Environment:
     `account` is where it may go and nowhere else; `tags` are for the bill and the owner.
     `function_quota` is the account's limit of concurrent executions in the region. A state's time
     counts its function's INIT: `cold_start_s` is what each state may wait longer for it.
-    `cors_origin` is the one foreign page whose scripts may call, as `https://HOST`.
+    `page`: serve the page and the API reference (`/`, `/docs`) too; only with tokens, which a
+    person can paste. `cors_origin` is the one foreign page whose scripts may call, as `https://HOST`.
     `settings` are those of the product by name (docs/settings.md), for the functions that read
     them: `{"rerank_provider": "cohere", "repair": "attribute"}`; infra/variables.py says which.
     """
@@ -126,6 +127,7 @@ class Environment:
     detailed_metrics: bool = True
     tags: Mapping[str, str] = field(default_factory=dict)
     stage: str = "live"
+    page: bool = False
     cors_origin: str = ""
     domain_name: str = ""
     certificate_arn: str = ""

@@ -22,7 +22,8 @@ class FunctionSpec:
 
     `uses` names what the function reaches: each name is one grant and its settings. `concurrency`
     is the bulkhead of a steady load: one slow step must not eat the account's. `lock`: of the
-    packages in its zip, in requirements/, where it shares another function's.
+    packages in its zip, in requirements/, where it shares another function's. `keeps`: which files
+    of those packages stay in the zip, as globs; none named = all.
     """
 
     name: str
@@ -31,6 +32,7 @@ class FunctionSpec:
     uses: frozenset[str]
     concurrency: int = 50
     lock: str = ""
+    keeps: tuple[str, ...] = ()
 
     @property
     def packages(self) -> str:
@@ -56,7 +58,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("expand", 1769, "graph", "circuit"),
     _spec("ground", 1769, "index", "reranker"),
     _spec("synthesize", 1769, "model"),
-    _spec("respond", 1769, "index", "embedder", "cache", "trace"),
+    _spec("respond", 1769, "index", "graph", "embedder", "cache", "circuit", "trace"),
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
     _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
     _spec("mcp", 1024, "workflow", "cursor", concurrency=20),
@@ -66,8 +68,28 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("record", 512, "graph_writer", concurrency=5),
 )
 
+PAGE = FunctionSpec(
+    "page",
+    256,
+    net("page").function_s,
+    frozenset(),
+    concurrency=10,
+    keeps=(
+        "swagger_ui_bundle/__init__.py",
+        "swagger_ui_bundle/vendor/*/swagger-ui.css",
+        "swagger_ui_bundle/vendor/*/swagger-ui-bundle.js",
+        "swagger_ui_bundle-*.dist-info/*",
+    ),
+)
+"""Only where an environment has the page (infra/page.py); it uses nothing, not even our layer."""
+
 
 ROUTES: tuple[Route, ...] = tuple(route for route in EVERY_ROUTE if route.deployed)
+
+
+def packaged() -> tuple[FunctionSpec, ...]:
+    """Everything that is built into a zip, also what not every environment has."""
+    return (*built(), PAGE)
 
 
 def built(root: Path = ROOT) -> tuple[FunctionSpec, ...]:

@@ -26,6 +26,7 @@ from infra.functions import Functions
 from infra.intake import Intake
 from infra.network import Network
 from infra.observability import Alerts, Observability
+from infra.page import page_function
 from infra.pruning import Pruning
 from infra.settings import Environment
 from infra.specs import ROLLBACK_ALARMS
@@ -147,6 +148,10 @@ class RunStack(cdk.Stack):
                 if name in functions:
                     variable = f"DOCSTOKG_{name.upper()}_FUNCTION_ARN"
                     functions["mcp"].let_invoke(functions[name], variable)
+        if environment.page:
+            functions["page"] = page_function(
+                self, environment=environment, bundles=bundles, key=key
+            )
         api = Api(
             self, "Api", environment=environment, workflow=workflow, functions=functions, key=key
         )

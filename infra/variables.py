@@ -56,6 +56,7 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
     "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}),
     "expand": frozenset({"domains"}),
+    "respond": frozenset({"domains"}),
     # Which model answers when a call names none: one that needs no key, which this has not.
     "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}) | BY_USE["model"],
     "health": frozenset({"kg_enabled", "health_keep_s"}),

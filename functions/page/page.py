@@ -1,8 +1,11 @@
 """Which static file a path of the page means, and the headers that guard the reader."""
 
+import json
 from dataclasses import dataclass
 from importlib import resources
-from typing import Final
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -23,6 +26,12 @@ FILES: Final = {
 }
 """Path to file: nothing else is ever read, so no path can leave the folder."""
 
+VIEWER: Final = {
+    "/docs/swagger-ui.css": "swagger-ui.css",
+    "/docs/swagger-ui-bundle.js": "swagger-ui-bundle.js",
+}
+"""Path to file of the installed package swagger-ui-bundle, of which nothing else is served."""
+
 TYPES: Final = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -40,13 +49,27 @@ class StaticFile:
 
 
 def static_file(path: str) -> StaticFile:
-    """Give the file of a known path; `KeyError` for any other."""
+    """Give the file of a known path; `KeyError` for any other, or where no viewer is installed."""
+    if path in VIEWER:
+        return StaticFile(_viewer(VIEWER[path]), _headers(path, docs=True) | {"Cache-Control": AGE})
     name = FILES[path]
     body = resources.files(__package__).joinpath("static", name).read_bytes()
-    return StaticFile(body, headers_of(name, docs=name.startswith("docs")))
+    return StaticFile(body, _headers(name, docs=name.startswith("docs")))
 
 
-def headers_of(name: str, *, docs: bool) -> dict[str, str]:
+AGE: Final = "max-age=86400"
+"""The viewer is a megabyte and pinned: a browser may keep it for a day."""
+
+
+def _viewer(name: str) -> bytes:
+    package = find_spec("swagger_ui_bundle")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        for file in sorted(Path(folder).glob(f"vendor/*/{name}")):
+            return file.read_bytes()
+    raise KeyError(name)
+
+
+def _headers(name: str, *, docs: bool) -> dict[str, str]:
     """Give the headers of a file by its name; `docs` allows inline styles."""
     return {
         "Content-Type": TYPES[name.rpartition(".")[2]],
@@ -55,3 +78,34 @@ def headers_of(name: str, *, docs: bool) -> dict[str, str]:
         "Referrer-Policy": "no-referrer",
         "Cache-Control": "no-cache",
     }
+
+
+def reply(resource: str, address: str) -> dict[str, Any]:
+    """Give a file as the gateway sends it on: `{statusCode, headers, body}`, the body UTF-8 text.
+
+    `resource`: the gateway's own path. `address`: the browser's, with the stage before it. The
+    files name each other relatively, so the page's address must end in `/` and the reference's
+    must not: what was asked in the other form is sent there.
+    """
+    if (resource == "/") != address.endswith("/"):
+        # One slash in front, whatever was asked: two would name another host.
+        to = f"/{address.strip('/')}".rstrip("/") + ("/" if resource == "/" else "")
+        return {"statusCode": 308, "headers": {"Location": to}, "body": ""}
+    try:
+        file = static_file(resource)
+    except KeyError:
+        return _nothing_here()
+    return {"statusCode": 200, "headers": file.headers, "body": file.body.decode("utf-8")}
+
+
+def _nothing_here() -> dict[str, Any]:
+    problem = {
+        "type": "about:blank",
+        "title": "Not Found",
+        "status": 404,
+        "code": "not_found",
+        "detail": "There is nothing at this path.",
+        "errors": [],
+    }
+    headers = {"Content-Type": "application/problem+json"}
+    return {"statusCode": 404, "headers": headers, "body": json.dumps(problem)}

@@ -5,9 +5,11 @@ from typing import Any
 from docstokg.contracts.state import RespondInput
 from docstokg.usecases.chat import chat_reply
 from docstokg.usecases.comparison import Comparison
+from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
-from functions.respond.respond import respond
+from functions.respond.consistency import held_to_domain
+from functions.respond.respond import Checks, respond
 
 
 def build(wiring: Wiring) -> Handler:
@@ -15,6 +17,13 @@ def build(wiring: Wiring) -> Handler:
     index = wiring.search_index()
     embedder = wiring.embedder()
     trace_sink = wiring.trace_sink()
+    graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
+    checks = Checks(
+        lambda run, time_s: Comparison(run, embedder, time_s),
+        lambda run, checked, blocks: held_to_domain(
+            run, checked, blocks, graph=graph, domain=domain
+        ),
+    )
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)
@@ -22,7 +31,7 @@ def build(wiring: Wiring) -> Handler:
             run,
             RespondInput.model_validate(event),
             index=index,
-            compare=lambda run, time_s: Comparison(run, embedder, time_s),
+            checks=checks,
             response_cache=wiring.response_cache,
             trace_sink=trace_sink,
         )

@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
@@ -16,7 +17,7 @@ from docstokg.contracts.response import (
     RAGResponse,
     Timings,
 )
-from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
+from docstokg.contracts.state import Block, Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.domain.grounding import MIN_COVERAGE
@@ -32,19 +33,28 @@ REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000
 
 
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What a written answer is checked with.
+
+    `compare`: makes what compares texts for so many seconds. `consistent`: holds a checked answer
+    and the passages it was written from against what the graph knows.
+    """
+
+    compare: Callable[[Run, float], Comparison]
+    consistent: Callable[[Run, CheckedAnswer, Sequence[Block]], CheckedAnswer]
+
+
 def respond(
     run: Run,
     step_input: RespondInput,
     *,
     index: SearchIndex,
-    compare: Callable[[Run, float], Comparison],
+    checks: Checks,
     response_cache: Callable[[], ResponseCache],
     trace_sink: TraceSink | None,
 ) -> Reply:
-    """Give the reply; a failing cache, log or trace store never costs the caller anything.
-
-    `compare`: makes what compares texts for so many seconds.
-    """
+    """Give the reply; a failing cache, log or trace store never costs the caller anything."""
     for reason in step_input.degraded:
         run.lose(reason)
     grounded = step_input.grounded
@@ -53,7 +63,7 @@ def respond(
     started = time.perf_counter()
     plan = run.plan
     run.warnings += [*plan.warnings, *grounded.warnings]
-    checked = _checked(run, grounded, step_input.synthesis, compare)
+    checked = _checked(run, grounded, step_input.synthesis, checks)
     citations = _marked(grounded.citations, checked.cited if checked else ())
     if plan.verbosity == "full":
         citations = _with_full_text(run, citations, index)
@@ -121,7 +131,7 @@ def _checked(
     run: Run,
     grounded: Grounded,
     synthesis: Synthesis | None,
-    compare: Callable[[Run, float], Comparison],
+    checks: Checks,
 ) -> CheckedAnswer | None:
     """Check the answer against the same blocks the model saw; None when there is no answer."""
     if run.plan.synthesis is None:
@@ -132,16 +142,18 @@ def _checked(
         return None
     run.warnings.extend(synthesis.warnings)
     with run.telemetry.span("check_answer", request_id=run.request_id):
-        comparison = compare(run, run.left_s(*time_budget.CHECK_ANSWER))
+        comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         comparison.know(run.plan.query, grounded.query_vector)
+        blocks = grounded.blocks[: synthesis.block_count]
         checked = check_answer(
             synthesis.answer,
-            grounded.blocks[: synthesis.block_count],
+            blocks,
             citations=grounded.citations,
             query=run.plan.query,
             compare=comparison,
             repair=run.plan.repair,
         )
+        checked = checks.consistent(run, checked, blocks)
     run.warnings.extend(checked.warnings)
     return checked
 

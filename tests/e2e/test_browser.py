@@ -114,7 +114,7 @@ def test_a_key_is_asked_for_and_kept_in_memory_only(
     page.goto(server_for(auth="keys", keys_file=str(keys)))
     ask(page, QUESTION)
     assert "X-Api-Key" in page.locator("#problem").inner_text()
-    page.get_by_label("API key or token").fill("SECRET-K")
+    page.get_by_label("API key").fill("SECRET-K")
     ask(page, QUESTION)
     assert "[1]" in page.locator("#answer").inner_text()
     kept = page.evaluate(

@@ -94,12 +94,20 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
     for tool, arguments in (
         ("search_documentation", {"query": "seizures"}),
         ("check_grounding", {"text": "Seizures occur."}),
+        ("list_documents", {}),
+        ("read_passage", {"uuid": first.json["citations"][0]["uuid"]}),
     ):
         params = {"name": tool, "arguments": arguments}
         asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         told = cloud.route("mcp", asked)
         assert told.status == 200, told.body
-        assert not told.json["result"].get("isError"), told.body
+        result = told.json["result"]
+        assert not result.get("isError"), told.body
+        if tool == "list_documents":
+            assert listed.json["documents"][0]["doc_id"] in result["content"][0]["text"]
+        if tool == "read_passage":
+            # What stands there is what the answer cited, read by another function.
+            assert first.json["citations"][0]["snippet"] in result["structuredContent"]["text"]
     calls = list(cloud.calls())
     refused = [call for call in calls if not cloud.policies.allows(call)]
     assert refused == []

@@ -18,7 +18,8 @@ function older(node) {
 
 fetch("openapi.json").then((response) => response.json()).then((document_) => {
   globalThis.SwaggerUIBundle({
-    spec: { ...older(document_), openapi: "3.0.3" },
+    // Where deployed, the stage is a part of every address: it is the folder this page is in.
+    spec: { ...older(document_), openapi: "3.0.3", servers: [{ url: new URL(".", location.href).href.replace(/\/$/, "") }] },
     dom_id: "#reference",
     deepLinking: true,
     validatorUrl: null,

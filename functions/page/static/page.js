@@ -60,16 +60,20 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-function headers(key, json = true) {
-  const given = json ? { "Content-Type": "application/json" } : {};
-  // A JSON web token has two dots; anything else is an API key.
-  if (key) given[key.split(".").length === 3 ? "Authorization" : "X-Api-Key"] = key.split(".").length === 3 ? `Bearer ${key}` : key;
+// A deployment may want both: a token says who asks, a key meters. On a laptop a key is enough.
+function secrets() {
+  const given = {};
+  if ($("key").value.trim()) given["X-Api-Key"] = $("key").value.trim();
+  if ($("token").value.trim()) given.Authorization = `Bearer ${$("token").value.trim().replace(/^bearer\s+/i, "")}`;
   return given;
 }
 
 async function call(method, path, body) {
-  const init = { method, headers: headers($("key").value.trim(), body !== undefined), credentials: "omit" };
-  if (body !== undefined) init.body = JSON.stringify(body);
+  const init = { method, headers: secrets(), credentials: "omit" };
+  if (body !== undefined) {
+    init.headers["Content-Type"] = "application/json";
+    init.body = JSON.stringify(body);
+  }
   let response;
   try {
     response = await fetch(path, init);
@@ -90,7 +94,7 @@ function showProblem(problem) {
   box.replaceChildren(element("strong", {}, problem.title ?? "Something went wrong"), " ", problem.detail ?? "");
   const errors = problem.errors ?? [];
   if (errors.length) box.append(element("ul", {}, ...errors.map((one) => element("li", {}, `${one.path}: ${one.message}`))));
-  if (problem.status === 401) $("settings").open = true;
+  if (problem.status === 401 || problem.status === 403) $("settings").open = true;
   if (problem.request_id) box.append(element("p", { class: "hint" }, `request ${problem.request_id}`));
   box.hidden = false;
 }
@@ -144,7 +148,7 @@ function show(response) {
   $("graph").replaceChildren();
   $("draw").hidden = false;
   showSteps(response);
-  $("curl").textContent = curlOf(new URL("v1/answer", location.href).href, state.request, Boolean($("key").value.trim()));
+  $("curl").textContent = curlOf(new URL("v1/answer", location.href).href, state.request, Object.keys(secrets()));
   const first = response.citations.find((one) => one.cited) ?? response.citations[0];
   if (first) choose(first.rank, false);
 }
@@ -418,6 +422,7 @@ $("tab-ask").addEventListener("click", () => open("ask"));
 $("tab-documents").addEventListener("click", () => open("documents"));
 $("upload").addEventListener("submit", upload);
 $("next").addEventListener("click", () => showDocuments(state.cursor));
+for (const secret of ["key", "token"]) $(secret).addEventListener("change", showNamespaces);
 for (const tab of ["ask", "documents"]) {
   $(`tab-${tab}`).addEventListener("keydown", (event) => {
     if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;

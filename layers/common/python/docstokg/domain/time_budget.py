@@ -34,6 +34,7 @@ SENTENCES: Final = Share(0.5, 0.4)
 GRAPH_VIEW: Final = Share(2.0, 0.5)
 SYNTHESIZE: Final = Share(float("inf"), 0.3)
 CHECK_ANSWER: Final = Share(0.5, 0.05)
+CONSISTENCY: Final = Share(0.5, 0.05)
 FULL_TEXT: Final = Share(1.0, 0.05)
 LEAST_HYDRATE_S: Final = 0.1
 """What even a healthy index needs: with less the deadline, not the index, was the reason."""
@@ -81,6 +82,7 @@ NETS: Final[dict[str, Net]] = {
     "health": Net(None, 6),
     "authorize": Net(None, 5),
     "record": Net(None, 30),
+    "page": Net(None, 3),
 }
 """By state, in lower case, which is also the function's name; `route` is the function expand,
 `recall` the function retrieve."""

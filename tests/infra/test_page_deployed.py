@@ -1,0 +1,195 @@
+"""The page where it is deployed: its paths, its function's zip, and both in a browser."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+from functions.page.page import FILES, VIEWER, reply, static_file
+from infra.page import PATHS, page_function
+from infra.settings import ENVIRONMENTS
+from infra.specs import PAGE
+from tests.infra.conftest import ROOT, Template
+from tests.infra.deployed import REGION, Deployed
+from tests.infra.iam import Call, Policies
+from tests.infra.service_calls import API
+from tests.infra.test_template import paths
+from tests.runtime_api import Folders, Sandbox
+
+pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
+
+
+def event(resource: str, asked: str) -> dict[str, Any]:
+    """What the gateway sends, as far as it is read."""
+    return {"resource": resource, "requestContext": {"path": asked}, "httpMethod": "GET"}
+
+
+SCRIPT = """
+import dataclasses, sys
+from pathlib import Path
+from infra.app import build
+from infra.settings import ENVIRONMENTS
+ours = dataclasses.replace(ENVIRONMENTS["staging"], page=True)
+build(ours, out=Path(sys.argv[1]) / "staging").synth()
+"""
+
+
+@pytest.fixture(scope="module")
+def paged(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """Staging with the page; both rule packs hold."""
+    folder = tmp_path_factory.mktemp("paged")
+    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(folder)],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return Template(folder, "staging")
+
+
+def test_every_path_is_open_and_answers_get_alone(paged: Template) -> None:
+    found = paths(paged)
+    for path in PATHS:
+        got = found[path, "GET"]
+        assert got["AuthorizationType"] == "NONE"
+        assert got["Integration"]["Type"] == "AWS_PROXY"
+        assert not got.get("ApiKeyRequired", False)
+        assert found[path, "ANY"]["Integration"]["Type"] == "MOCK"
+    for (path, method), got in found.items():
+        if method not in ("ANY", "OPTIONS") and path.startswith("/v1/") and "health" not in path:
+            assert got["AuthorizationType"] == "CUSTOM", path
+
+
+def test_without_the_setting_nothing_of_it_is_there(template: Template) -> None:
+    found = paths(template)
+    assert not [path for path in PATHS if (path, "GET") in found]
+    functions = template.all("AWS::Lambda::Function")
+    assert not [name for name in functions if name.startswith("Page")]
+
+
+def test_the_pages_function_reaches_nothing_and_only_get_reaches_it(paged: Template) -> None:
+    function = paged.function("page")
+    assert "Layers" not in function and "VpcConfig" not in function
+    assert not function.get("Environment", {}).get("Variables")
+    deployed = Deployed(paged)
+    granted = [
+        action
+        for name, statement in paged.statements()
+        if name.startswith("Page")
+        for action in [*statement["Action"]]
+    ]
+    assert {action.partition(":")[0] for action in granted} == {"logs", "xray"}
+    policies = Policies(deployed)
+    alias = f"{deployed.arn(deployed.function('page'))}:live"
+
+    def may(verb: str, path: str) -> bool:
+        source = {"aws:SourceArn": f"{API}/live/{verb}{path}"}
+        return policies.allows(
+            Call("apigateway.amazonaws.com", "lambda:InvokeFunction", alias, source)
+        )
+
+    for path in PATHS:
+        assert may("GET", path), path
+        assert not may("POST", path)
+    assert not may("GET", "/v1/health")
+
+
+def test_it_is_watched_and_pruned_as_the_others(paged: Template) -> None:
+    alarms = [alarm["AlarmName"] for alarm in paged.all("AWS::CloudWatch::Alarm").values()]
+    for kind in ("errors", "throttles", "slow"):
+        assert any(name.endswith(f"-{kind}-page") for name in alarms), kind
+    (pruner,) = [s for n, s in paged.statements() if s["Action"] == "lambda:DeleteFunction"]
+    assert "PageFunction" in json.dumps(pruner["Resource"])
+
+
+def test_cfn_lint_finds_nothing(paged: Template) -> None:
+    from cfnlint.api import ManualArgs, lint
+
+    config = ManualArgs(regions=[REGION])
+    for text in paged.texts:
+        assert [f"{m.rule.id} {m.path} {m.message}" for m in lint(text, config=config)] == []
+
+
+def test_its_limits_leave_room_for_questions(paged: Template) -> None:
+    stage = paged.one("AWS::ApiGateway::Stage")
+    limits = {
+        row["ResourcePath"]: row["ThrottlingRateLimit"]
+        for row in stage["MethodSettings"]
+        if row["HttpMethod"] == "GET"
+    }
+    for path in PATHS:
+        named = "/" if path == "/" else "/" + path.replace("/", "~1")
+        assert limits[named] == 20
+
+
+def test_without_tokens_there_is_no_page() -> None:
+    ours = replace(ENVIRONMENTS["dev"], page=True)
+    stack = cdk.Stack(cdk.App(), "x")
+    with pytest.raises(ValueError, match="needs auth jwt"):
+        page_function(stack, environment=ours, bundles=None, key=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["aarch64", "host"])
+def test_the_zip_holds_what_is_served_and_little_else(bundles: Path, target: str) -> None:
+    folder = bundles / target / "page"
+    vendored = [
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.relative_to(folder).parts[0] not in ("functions",)
+    ]
+    kept = [name for name in vendored if ".dist-info/" not in name and "__pycache__" not in name]
+    assert sorted(name.rpartition("/")[2] for name in kept) == [
+        "__init__.py",
+        *sorted(VIEWER.values()),
+    ]
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 2_000_000
+
+
+def test_the_function_sends_every_file_from_its_own_zip(bundles: Path, tmp_path: Path) -> None:
+    """The real runtime client, the zip alone: no layer, no setting, no virtual environment."""
+    nothing = tmp_path / "build"
+    nothing.mkdir()
+    (nothing / "page").symlink_to(bundles / "host" / "page")
+    (nothing / "runtime").symlink_to(bundles / "host" / "runtime")
+    sandbox = Sandbox(
+        "page", Folders(nothing), tmp_path / "log", variables={}, timeout_s=PAGE.timeout_s
+    )
+    try:
+        for path in PATHS:
+            asked = "/live/" if path == "/" else f"/live{path}"
+            got = sandbox.invoke(event(path, asked))
+            file = static_file(path)
+            assert got["statusCode"] == 200, path
+            assert got["body"].encode() == file.body
+            assert got["headers"] == file.headers
+            assert "default-src 'none'" in got["headers"]["Content-Security-Policy"]
+        assert sandbox.invoke(event("/other", "/live/other"))["statusCode"] == 404
+    finally:
+        sandbox.close()
+
+
+@pytest.mark.parametrize(
+    ("resource", "asked", "to"),
+    [
+        ("/", "/live", "/live/"),
+        ("/", "", "/"),
+        ("/docs", "/live/docs/", "/live/docs"),
+        ("/", "//elsewhere.example", "/elsewhere.example/"),
+    ],
+)
+def test_an_address_in_the_other_form_is_sent_to_its_own(
+    resource: str, asked: str, to: str
+) -> None:
+    got = reply(resource, asked)
+    assert (got["statusCode"], got["headers"]["Location"]) == (308, to)
+    assert reply(resource, to)["statusCode"] == 200
+
+
+def test_every_file_is_in_the_table() -> None:
+    assert set(PATHS) == set(FILES) | set(VIEWER)

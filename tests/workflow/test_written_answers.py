@@ -1,0 +1,106 @@
+"""A written answer is held against the subject domains, in every mode, as a draft to check is."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.model_server import ModelServer, serving
+
+WRONG_LABEL = "Seizures are sudden electrical events in the brain, Asthma (HP:0001250) [1]."
+RIGHT = "Seizures are sudden, uncontrolled electrical events in the brain (HP:0001250) [1]."
+DOMAIN = """
+from docstokg.contracts.check import Consistency, ConsistencyIssue
+class Old:
+    def expand_seeds(self, graph, seeds, scope, timeout_s):
+        return seeds
+    def metadata_filter(self, part):
+        return None
+    def check_consistency(self, draft, graph, scope, timeout_s):
+        at = draft.find("uncontrolled")
+        if at < 0:
+            return Consistency(ok=True)
+        said = "the word is out of use"
+        issue = ConsistencyIssue(code="old_word", message=said, start=at, end=at + 20)
+        return Consistency(ok=False, issues=(issue,))
+OLD = Old()
+"""
+
+
+def answered(client: Any, **more: Any) -> dict[str, Any]:
+    body = {
+        "query": "What are seizures?",
+        "synthesis": {"enabled": True, "model": "gpt-4o-mini"},
+        "budget": {"max_tokens_gen": 100},
+        **more,
+    }
+    found: dict[str, Any] = client.post("/v1/answer", json=body).json()
+    assert found["answer"].startswith("Seizures"), found
+    return found
+
+
+@pytest.mark.parametrize("verbosity", ["snippet", "full", "graph"])
+def test_another_terms_id_is_told_in_every_mode(
+    small_store: Path, client_for: Callable[..., Any], verbosity: str
+) -> None:
+    with serving(ModelServer(answer=WRONG_LABEL)) as model:
+        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
+        found = answered(client, verbosity=verbosity)
+        (sentence,) = found["grounding"]["sentences"]
+        assert sentence["verdict"] == "unsupported"
+        assert "id_label_mismatch" in sentence["reasons"]
+        assert not found["grounding"]["grounded"]
+        assert found["confidence"] <= 0.45
+        assert any("'Asthma' is not a name of HP:0001250" in said for said in found["warnings"])
+        assert found["diagnostics"]["degraded_reasons"] == []
+
+
+def test_a_right_answer_is_left_alone_and_without_the_graph_nothing_is_asked(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    with serving(ModelServer(answer=RIGHT)) as model:
+        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
+        right = answered(client)
+        assert [one["verdict"] for one in right["grounding"]["sentences"]] == ["supported"]
+        assert not any("disagrees" in said for said in right["warnings"])
+        model.answer = WRONG_LABEL
+        off = answered(client, kg_expansion={"enabled": False})
+        assert not any("disagrees" in said for said in off["warnings"])
+
+
+def test_an_id_that_is_in_no_graph_and_no_source_is_told(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    made_up = RIGHT.replace("HP:0001250", "HP:9999999")
+    with serving(ModelServer(answer=made_up)) as model:
+        client = client_for(small_store, llm_base_url=model.url, llm_api_key="k")
+        found = answered(client)
+        assert any("HP:9999999 is not in the graph" in said for said in found["warnings"])
+        assert "id_not_in_source" in found["grounding"]["sentences"][0]["reasons"]
+
+
+def test_a_domain_of_somebody_elses_acts_too(
+    small_store: Path,
+    client_for: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "old_words.py").write_text(DOMAIN)
+    info = tmp_path / "old_words-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: old-words\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[docstokg.domains]\nold = old_words:OLD\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "old_words", raising=False)
+    # The sources say it in other words: what they say word for word is theirs.
+    own = RIGHT.replace("sudden, uncontrolled", "uncontrolled, sudden")
+    with serving(ModelServer(answer=own)) as model:
+        given = {"llm_base_url": model.url, "llm_api_key": "k"}
+        without = answered(client_for(small_store, **given))
+        assert without["grounding"]["grounded"]
+        found = answered(client_for(small_store, domains=("ontology", "old"), **given))
+    assert "contradicted" in found["grounding"]["sentences"][0]["reasons"]
+    assert any("the word is out of use" in said for said in found["warnings"])
+    assert not found["grounding"]["grounded"]
