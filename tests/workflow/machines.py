@@ -20,7 +20,10 @@ class MemoryBucket:
 
     def list(self, prefix: str, after: str = "") -> list[StoredObject]:
         self.pages += 1
-        keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
+        keys = sorted(
+            (k for k in self.objects if k.startswith(prefix) and k.encode() > after.encode()),
+            key=str.encode,
+        )
         return [
             StoredObject(key, len(body), hashlib.md5(body).hexdigest(), 1.5)
             for key in keys[:PAGE]

@@ -403,8 +403,14 @@ class Wiring:
         """Give the bucket that `ingest_url` names."""
         url = self.settings.ingest_url or ""
         scheme, _, bucket = url.partition("://")
+        if scheme == "file" and bucket.startswith("/"):
+            from docstokg.adapters.folder_objects import FolderObjects
+
+            return FolderObjects(Path(bucket))
         if scheme != "s3":
-            raise Misconfigured(f"DOCSTOKG_INGEST_URL {url!r} is not s3://NAME")
+            raise Misconfigured(
+                f"DOCSTOKG_INGEST_URL {url!r} is neither s3://NAME nor file:///FOLDER"
+            )
         from docstokg.adapters.s3_objects import S3Objects
 
         return S3Objects(bucket)

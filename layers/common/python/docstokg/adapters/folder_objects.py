@@ -1,0 +1,105 @@
+"""A folder as an object store: a key is a path below it, and a write is whole or not there."""
+
+import hashlib
+import heapq
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from docstokg.errors import Misconfigured
+from docstokg.ports import StoredObject
+
+PAGE = 1000
+UNFINISHED = ".unfinished"
+"""The folder of writes that have not ended; it is no part of the store."""
+
+
+class FolderObjects:
+    """The ObjectStore port on a folder of this machine.
+
+    The ETag is the MD5 of the content, as S3's is of an object written in one piece. Where S3 holds
+    both `a` and `a/b`, a folder cannot: the second write raises OSError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder when it is not there."""
+        self._folder = folder
+        self._etags: dict[tuple[str, int, int], str] = {}
+        try:
+            (folder / UNFINISHED).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Misconfigured(f"{folder} cannot hold objects: {error}") from error
+
+    def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
+        """List a page of objects; a file that goes meanwhile is left out."""
+        above = os.fsencode(after)
+        keys = (key for key in self._keys(prefix) if os.fsencode(key) > above)
+        page = heapq.nsmallest(PAGE, keys, key=os.fsencode)
+        return [stored for key in page if (stored := self._stored(key)) is not None]
+
+    def get(self, key: str) -> bytes:
+        """Read an object; KeyError when it is not there."""
+        try:
+            return self._path(key).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as absent:
+            raise KeyError(key) from absent
+
+    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
+        """Write an object; who reads meanwhile gets the one before."""
+        path = self._path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file, name = tempfile.mkstemp(dir=self._folder / UNFINISHED)
+        try:
+            with os.fdopen(file, "wb") as opened:
+                opened.write(body)
+            if if_absent:
+                os.link(name, path)
+            else:
+                Path(name).replace(path)
+        except FileExistsError:
+            return False
+        finally:
+            Path(name).unlink(missing_ok=True)
+        return True
+
+    def delete(self, key: str) -> None:
+        """Remove an object; its folders stay."""
+        self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        """Give the file of a key, which never lies outside the folder."""
+        parts = key.split("/")
+        if any(part in ("", ".", "..") for part in parts) or "\0" in key or parts[0] == UNFINISHED:
+            raise KeyError(key)
+        return self._folder.joinpath(*parts)
+
+    def _keys(self, prefix: str) -> Iterator[str]:
+        """Give the keys below a prefix, in no order."""
+        within, _, _ = prefix.rpartition("/")
+        top = self._folder if not within else self._path(within)
+        for folder, folders, files in os.walk(top):
+            if Path(folder) == self._folder and UNFINISHED in folders:
+                folders.remove(UNFINISHED)
+            start = Path(folder).relative_to(self._folder).as_posix()
+            for file in files:
+                key = file if start == "." else f"{start}/{file}"
+                if key.startswith(prefix):
+                    yield key
+
+    def _stored(self, key: str) -> StoredObject | None:
+        path = self._path(key)
+        try:
+            about = path.stat()
+            known = (key, about.st_size, about.st_mtime_ns)
+            if known not in self._etags:
+                with path.open("rb") as opened:
+                    digest = hashlib.file_digest(opened, _md5)
+                self._etags[known] = digest.hexdigest()
+        except FileNotFoundError:
+            return None
+        return StoredObject(key, about.st_size, self._etags[known], about.st_mtime)
+
+
+def _md5() -> "hashlib._Hash":
+    return hashlib.md5(usedforsecurity=False)
