@@ -12,6 +12,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+# Who has no AWS credentials asks the machine's metadata address for some.
+os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 # No test finds or makes a store of the person who runs it.
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="docstokg-data-")
 
@@ -37,16 +39,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(autouse=True)
-def only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that reaches for the network fails at once, whatever machine it runs on."""
+def only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A test that reaches for the network fails, also where what it tries swallows the error."""
     connect = socket.socket.connect
+    tried: list[str] = []
 
     def guarded(self: socket.socket, address: Any) -> None:
         if isinstance(address, tuple) and address[0] not in LOOPBACK:
+            tried.append(str(address[0]))
+            # Clients close what failed with an OSError, not what failed with this.
+            self.close()
             raise AssertionError(f"a test tried to connect to {address[0]}")
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+    yield
+    assert not tried, f"the test tried to connect to {sorted(set(tried))}"
 
 
 @pytest.fixture(scope="session")
