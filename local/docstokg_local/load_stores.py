@@ -4,8 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from docstokg.adapters.onnx_minilm import OnnxMiniLm
+from docstokg.adapters.vector_cache import CachedEmbedder
 from docstokg.loading.context import Readers, Stores
+from docstokg.ports import Embedder
 from docstokg.wiring import Wiring
+
+THREADS = 2
+"""Of the local encoder in a load that has the machine to itself: batches are worth sharing."""
 
 
 def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
@@ -17,10 +23,18 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
         graph_writer=wiring.graph_writer(),
         register=wiring.register(),
         readers=readers_of(wiring),
-        embedder=wiring.embedder() if embed else None,
+        embedder=_sharing(wiring) if embed else None,
         sparse_encoder=wiring.sparse_encoder() if embed else None,
         names=wiring.names(),
     )
+
+
+def _sharing(wiring: Wiring) -> Embedder | None:
+    """Give the embedder of requests, with more threads where it computes in this process."""
+    embedder = wiring.embedder()
+    if isinstance(embedder, CachedEmbedder) and isinstance(embedder.inner, OnnxMiniLm):
+        return CachedEmbedder(embedder.inner.with_threads(THREADS), wiring.cache_folder())
+    return embedder
 
 
 def readers_of(wiring: Wiring) -> Readers:

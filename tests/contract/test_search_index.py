@@ -384,6 +384,23 @@ def test_ties_are_cut_by_uuid(store: Store) -> None:
     assert seen(found["facts"]) == [f"f{i:02d}" for i in range(5)]
 
 
+@pytest.mark.parametrize("size", [1, 4, 9, 30])
+def test_who_may_see_all_and_who_sees_all_get_the_same(store: Store, size: int) -> None:
+    """A store that is quicker for the first gives the same hits, scores and facts."""
+    words = ("seizure", "seizure and fever", "fever", "seizure seizure")
+    chunks = [seizure(f"c{i:02d}", text=f"A {words[i % 4]}.", acl=["red"]) for i in range(14)]
+    facts = tuple(fact(f"f{i:02d}", words[i % 4], f"c{i:02d}", acl=["red"]) for i in range(14))
+    fill(store, *chunks, facts=facts)
+    text = "seizure fever"
+    everything = ask(store, text=text, size=size)
+    by_group = ask(store, text=text, size=size, groups=("red",))
+    for channel in CHANNELS:
+        one, other = everything[channel], by_group[channel]
+        assert one.hits == other.hits
+        assert one.facts == other.facts
+        assert len(one.hits) + len(one.facts) == min(size, 14)
+
+
 def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
     fill(store, seizure("a"), seizure("b"))
     changed = chunk(

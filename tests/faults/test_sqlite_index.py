@@ -12,12 +12,14 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite_session import Sessions
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack
@@ -456,3 +458,25 @@ def test_a_load_waits_for_the_end_of_another_process_s(tmp_path: Path, end: str)
     assert SqliteIndex(path).info(5.0).unfinished_load is False
     waiting.join()
     ours.close()
+
+
+def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "index.sqlite"
+    load(path)
+    index, statements = SqliteIndex(path), []
+    lend = Sessions.use
+
+    @contextmanager
+    def counted(self: Sessions, deadline: float) -> Iterator[sqlite3.Connection]:
+        with lend(self, deadline) as connection:
+            connection.set_trace_callback(statements.append)
+            yield connection
+
+    monkeypatch.setattr(Sessions, "use", counted)
+    query = ChannelQuery(channel="dense", size=50, vector=record(1).vector)
+    (result,) = index.search([query], SCOPE, PATIENT_S)
+    index.close()
+    assert len(result.hits) == 50
+    assert sum(text.startswith("SELECT") for text in statements) < 10

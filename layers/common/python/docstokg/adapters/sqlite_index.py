@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from docstokg.adapters.sqlite_index_files import Floats, Ints, Rows, Section, Sidecars
 from docstokg.adapters.sqlite_index_schema import (
@@ -46,6 +47,7 @@ SCORE_DECIMALS = 6
 GRACE_S = 0.02
 READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, named=True)
 
+_HITS = TypeAdapter(tuple[Hit, ...])
 Answer = TypeVar("Answer")
 Parameters = ParamSpec("Parameters")
 Mask = NDArray[np.bool_]
@@ -276,6 +278,22 @@ class SqliteIndex:
             return ()
         table = fact_words_table(ns)
         with self._sessions.use(context.deadline) as db:
+            if context.scope.groups is None and context.scope.doc_ids is None:
+                # Nothing is hidden: no look at a fact per match, unless a tie crosses the cut.
+                best = db.execute(
+                    f"SELECT rowid, -bm25({table}) AS score FROM {table} "
+                    f"WHERE {table} MATCH ? ORDER BY score DESC LIMIT ?",
+                    (expression, query.size + 1),
+                ).fetchall()
+                if len(best) <= query.size or best[-1]["score"] < best[-2]["score"]:
+                    scores = {row["rowid"]: row["score"] for row in best[: query.size]}
+                    rows = db.execute(
+                        f"SELECT f.id, {columns} FROM json_each(?) AS best "
+                        f"CROSS JOIN index_facts f ON f.id = best.value WHERE f.ns = ?",
+                        (json.dumps(list(scores)), ns),
+                    ).fetchall()
+                    facts = [_fact_hit(row, scores[row["id"]]) for row in rows]
+                    return tuple(sorted(facts, key=lambda fact: (-fact.score, fact.id)))
             matched = db.execute(
                 f"SELECT -bm25({table}) AS score, {columns} FROM {table} "
                 f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
@@ -332,18 +350,25 @@ class SqliteIndex:
     ) -> tuple[Hit, ...]:
         """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
         condition, values = visible(context.scope, ns)
-        # A row at a time: given a list, SQLite prefers to walk the whole namespace.
+        # CROSS JOIN: given a free hand, SQLite prefers to walk the whole namespace.
         text = (
-            f"SELECT r.uuid, v.compact FROM index_rows r "
-            f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE r.id = :row AND {condition}"
+            f"SELECT r.id, r.uuid, v.compact FROM json_each(:rows) AS best "
+            f"CROSS JOIN index_rows r ON r.id = best.value "
+            f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE {condition}"
         )
-        hits = []
+        rows = [int(ids[place]) for place in best]
         with self._sessions.use(context.deadline) as db:
-            for place in best:
-                row = db.execute(text, {**values, "row": int(ids[place])}).fetchone()
-                if row is not None:
-                    hits.append(Hit(uuid=row[0], score=float(scores[place]), vector=row[1]))
-        return tuple(hits)
+            read = {
+                row: (uuid, vector)
+                for row, uuid, vector in db.execute(text, {**values, "rows": json.dumps(rows)})
+            }
+        return _HITS.validate_python(
+            [
+                {"uuid": read[row][0], "score": float(scores[place]), "vector": read[row][1]}
+                for place, row in zip(best, rows, strict=True)
+                if row in read
+            ]
+        )
 
     # --- reading --------------------------------------------------------------------------------
 

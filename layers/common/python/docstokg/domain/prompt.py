@@ -93,9 +93,11 @@ def defused(text: str) -> str:
     Runs of angle brackets become one character, bracketed numbers round brackets, invisible and
     direction-changing characters go, and the fence's own word loses its capitals.
     """
-    visible = "".join(
-        char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
-    )
+    visible = text
+    if not text.translate(_BREAKS).isprintable():  # else nothing in it is unseen
+        visible = "".join(
+            char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
+        )
     plain = _BRACKETED_NUMBER.sub(r"(\1)", visible)
     plain = _ANGLES.sub(lambda match: match[0][0], plain)
     plain = _FENCE_WORD.sub(lambda match: match[0].casefold(), plain)
@@ -108,4 +110,5 @@ def _field(text: str) -> str:
 
 # Control, format (bidi, zero width, tags), surrogate, private and unassigned characters.
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_BREAKS: Final = str.maketrans("\n\t", "  ")
 _FENCE_WORD: Final = re.compile(r"PASSAGE(?=\s*\S{0,8}>)|(?<=<)\s*PASSAGE\b", re.IGNORECASE)
