@@ -121,7 +121,7 @@ def case_of(
     if ranking is None:
         return Case(off, (off,) * len(GRID), 0)
     on = tuple(
-        worth(order_of(retrieval, ranked(plan, retrieval, explored.part, setting)), document, gold)
+        worth(order_of(retrieval, ranked(plan, retrieval, explored, setting)), document, gold)
         for setting in GRID
     )
     return Case(off, on, len(explored.part.entities) + len(explored.part.chunks))

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from docstokg.contracts.graph import SliceRelation
 from docstokg.contracts.response import EdgeEvidence, EvidenceEdge, MatchType, Source
 from docstokg.contracts.state import EntityRef, EvidencePointer, Ranked, RelatedEntity
@@ -58,6 +61,12 @@ class EvidenceTable:
         self._scores: list[float] = scores.tolist()
         self._named = frozenset(named)
         self._bounds = bounds
+        entities = len(graph.entities)
+        # Entities are numbered by id, so that of equal ones the lower id comes first.
+        self._place = {
+            graph.names[i]: place
+            for place, i in enumerate(np.argsort(-scores[:entities], kind="stable").tolist())
+        }
         self._paths = most_probable(self._walkable(), self._starts(fact_ends, pool), bounds.hops)
         self._entities: dict[str, int] = {}
         self._refs: list[EntityRef] = []
@@ -66,25 +75,24 @@ class EvidenceTable:
         self._ranking: list[Ranked] = []
         self._bytes = 0
         self._mentioning: dict[str, list[str]] = {}
-        for uuid, entities in graph.mentions.items():
-            for entity in entities:
+        for uuid, mentioned in graph.mentions.items():
+            for entity in mentioned:
                 self._mentioning.setdefault(entity, []).append(uuid)
         self._relations: dict[str, dict[str, str]] = {}
+        self._ties: dict[str, list[str]] = {}
 
     def _score(self, name: str) -> float:
         return self._scores[self._graph.node[name]]
 
-    def _walkable(self) -> list[tuple[int, int, float, float]]:
-        """List the edges a path may take, each with its share of a hop.
+    def _walkable(self) -> NDArray[np.float64]:
+        """Give the edges a path may take, each with its share of a hop.
 
         Where the caller names relations, only those: two names in one chunk are no relation.
         """
-        border = len(self._graph.entities)
-        return [
-            (one, two, weight, 1.0 if one < border and two < border else 0.5)
-            for one, two, weight in self._graph.edges
-            if self._bounds.relations is None or (one < border and two < border)
-        ]
+        border, edges = len(self._graph.entities), self._graph.edges
+        related = (edges[:, 0] < border) & (edges[:, 1] < border)
+        walkable = np.column_stack((edges, np.where(related, 1.0, 0.5)))
+        return walkable if self._bounds.relations is None else walkable[related]
 
     def _starts(self, fact_ends: Sequence[str], pool: Sequence[str]) -> dict[int, float]:
         graph = self._graph
@@ -140,7 +148,7 @@ class EvidenceTable:
         )
 
     def _concepts(self, uuid: str) -> tuple[str, ...]:
-        entities = sorted(self._graph.mentions.get(uuid, {}), key=lambda e: (-self._score(e), e))
+        entities = sorted(self._graph.mentions.get(uuid, {}), key=self._place.__getitem__)
         names: list[str] = []
         for entity in entities[:MAX_CONCEPTS]:
             name = self._graph.entities[entity].name
@@ -186,22 +194,29 @@ class EvidenceTable:
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
         """Name what else the graph ties to an entity: the seed first, then by relation."""
-        mentions, types = self._graph.mentions, self._types(matched)
-        near = {entity for uuid in self._mentioning.get(matched, ()) for entity in mentions[uuid]}
-        others = sorted(
-            (types.keys() | near) - {matched},
-            key=lambda e: (e != seed, e not in types, -self._score(e), e),
-        )
+        types, others = self._types(matched), self._tied(matched)
+        if seed != matched and seed in others:
+            others = [seed, *(other for other in others if other != seed)]
         return tuple(
             RelatedEntity(entity=self._entity(other), type=types.get(other))
             for other in others[:MAX_RELATED]
         )
 
+    def _tied(self, entity: str) -> list[str]:
+        """List what shares a relation, then what shares a chunk with `entity`, best first."""
+        if entity not in self._ties:
+            mentions, related = self._graph.mentions, self._types(entity).keys()
+            near = {other for uuid in self._mentioning.get(entity, ()) for other in mentions[uuid]}
+            by_place = self._place.__getitem__
+            near -= {entity, *related}
+            self._ties[entity] = [*sorted(related, key=by_place), *sorted(near, key=by_place)]
+        return self._ties[entity]
+
     def _types(self, entity: str) -> dict[str, str]:
         """Map the entities with a relation to `entity` to the type of the strongest."""
         if not self._relations:
             for (one, two), relations in self._graph.relations.items():
-                kind = min(relations, key=_strength).type
+                kind = (min(relations, key=_strength) if relations[1:] else relations[0]).type
                 self._relations.setdefault(one, {})[two] = kind
                 self._relations.setdefault(two, {})[one] = kind
         return self._relations.get(entity, {})

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.response import GraphGain, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
@@ -18,8 +20,9 @@ from docstokg.domain.slice_graph import (
     WEIGHTS,
     SliceGraph,
     Weights,
+    decided,
     merge,
-    named_in,
+    names_in,
     ranked_chunks,
     restart,
     walk,
@@ -47,7 +50,7 @@ class Exploration:
     """What the graph has told so far; `skipped`: why there is nothing to rank.
 
     `until_s`: epoch seconds at which the step's own time is over. `opened`: ids of entities and
-    uuids of chunks around which was looked.
+    uuids of chunks around which was looked. `names`: where the question names what, found once.
     """
 
     until_s: float
@@ -55,6 +58,7 @@ class Exploration:
     hops: int = 0
     skipped: str | None = None
     opened: set[str] = field(default_factory=set)
+    names: Sequence[Match] = ()
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,13 @@ def explore(
     explored.skipped = _first_hop(run, retrieval, graph, explored) if plan.enabled else "disabled"
     if explored.skipped is not None:
         return explored, None
-    ranking = ranked(run.plan, retrieval, explored.part)
+    explored.names = names_in(run.plan.query, explored.part.aliases)
+    ranking = ranked(run.plan, retrieval, explored)
     explored.opened.update(ranking.named)
     for _ in range(1, _hops(run.plan, ranking)):
         if not _next_hop(run, retrieval, graph, explored, ranking):
             break
-        ranking = ranked(run.plan, retrieval, explored.part)
+        ranking = ranked(run.plan, retrieval, explored)
     return explored, ranking
 
 
@@ -195,11 +200,12 @@ def _hops(plan: Plan, ranking: RankedGraph) -> int:
 
 
 def ranked(
-    plan: Plan, retrieval: Retrieval, part: GraphSlice, weights: Weights = WEIGHTS
+    plan: Plan, retrieval: Retrieval, explored: Exploration, weights: Weights = WEIGHTS
 ) -> RankedGraph:
     """Walk from what the question names, its facts and the pool over all that was fetched."""
+    part = explored.part
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
-    matches = named_in(plan.query, part.aliases, graph)
+    matches = decided(explored.names, graph)
     named = _shares(matches, graph)
     seeds = {seed.casefold() for seed in plan.expansion.seeds}
     chosen = {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
@@ -352,12 +358,11 @@ def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
 
 def _seeds(ranking: RankedGraph) -> tuple[SeedRef, ...]:
     """Give the entities the walk restarts from, those the question names first."""
-    graph, total, start = ranking.graph, float(ranking.start.sum()), ranking.start.tolist()
-    share = {name: start[graph.node[name]] / total for name in graph.entities}
-    entity_ids = sorted(
-        (name for name in graph.entities if share[name] > 0 or name in ranking.named),
-        key=lambda name: (name not in ranking.named, -share[name], name),
-    )
+    graph, total = ranking.graph, float(ranking.start.sum())
+    start = ranking.start[: len(graph.entities)]
+    share = {graph.names[i]: float(start[i]) / total for i in np.flatnonzero(start > 0).tolist()}
+    share = dict.fromkeys(ranking.named, 0.0) | share
+    entity_ids = sorted(share, key=lambda name: (name not in ranking.named, -share[name], name))
     return tuple(
         SeedRef(id=item.id, name=item.name, type=item.type, share=round(share[item.id], 6))
         for item in (graph.entities[name] for name in entity_ids[:MAX_SEEDS])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from docstokg.contracts.state import Expansion, Restriction, Retrieval
+from docstokg.contracts.state import Expansion, Restriction, RetrievalOrder
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring, entry_point
@@ -23,7 +23,7 @@ def build(wiring: Wiring) -> Handler:
             result = restrict(run, graph=graph, domain=domain)
         else:
             widen_seeds(run, graph=graph, domain=domain)
-            retrieval = Retrieval.model_validate(event["retrieval"])
+            retrieval = RetrievalOrder.model_validate(event["retrieval"])
             result = expand(run, retrieval, graph=graph)
         return result.model_dump(mode="json", exclude_defaults=True)
 

@@ -8,11 +8,10 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite_graph_schema import check_layout
+from docstokg.adapters.sqlite_graph_schema import CARDS, check_layout
 from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
 from docstokg.adapters.sqlite_session import Reading, Sessions
 from docstokg.contracts.graph import (
@@ -139,7 +138,20 @@ class _Reader:
         self._sees_all = scope.groups is None or not self._any_closed()
         self._seen_sql, self._seen_values = self._seen()
         self._allowed_sql, self._allowed_values = self._allowed()
+        self._carded: str | None = None
+        self._before: dict[int, str] | None = None
         self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
+
+    def _card(self) -> str:
+        """SQL that has entities read without their vectors, where the file has that index.
+
+        A vector fills half a page, so that every entity would be a page; a file of a load before
+        the index came answers alike, slower.
+        """
+        if self._carded is None:
+            index = self._run("SELECT 1 FROM sqlite_master WHERE name = ?", (CARDS,)).fetchone()
+            self._carded = "" if index is None else f" INDEXED BY {CARDS}"
+        return self._carded
 
     def _any_closed(self) -> bool:
         cursor = self._run(
@@ -189,8 +201,8 @@ class _Reader:
         )
         mentioned = self._mentioned(opened, request)
         neighbours = self._neighbours(entities, request)
-        before = {entity_key(self._space, name) for name in request.known_ids}
-        entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, before)
+        known = self._known(request)
+        entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, known)
         rows = self._rows([key for key in entity_rows if key not in named])
         rows |= {key: named[key] for key in entity_rows if key in named}
         heads = [rows[key] for key in entity_rows if key in rows and key not in named]
@@ -255,7 +267,7 @@ class _Reader:
         cursor = self._run(
             f"SELECT a.key, a.preferred, {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
-            " CROSS JOIN graph_entities e ON e.entity = a.entity"
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = a.entity"
             " ORDER BY a.key, a.preferred DESC, e.id LIMIT ?",
             (_array(keys), self._space, MAX_ALIASES),
         ).fetchall()
@@ -271,7 +283,8 @@ class _Reader:
             return []
         cursor = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
-            " CROSS JOIN graph_entities e ON e.namespace = ? AND e.folded = k.value"
+            " CROSS JOIN graph_entities n ON n.namespace = ? AND n.folded = k.value"
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = n.entity"
             " ORDER BY k.key, e.id",
             (_array(folded), self._space),
         ).fetchall()
@@ -316,6 +329,20 @@ class _Reader:
 
     def entities(self, rows: Iterable[Row]) -> list[SliceEntity]:
         """Make contract entities of rows."""
+        if self._sees_all:
+            return [
+                SliceEntity(
+                    known,
+                    name,
+                    kind,
+                    min(COUNT_LIMIT, mentions + closed),
+                    bool(obsolete),
+                    replaced_by,
+                    min(COUNT_LIMIT, heads + closed_heads),
+                )
+                for _, known, name, kind, obsolete, replaced_by, _, mentions, closed, heads,
+                closed_heads in rows
+            ]  # fmt: skip
         return [
             SliceEntity(
                 id=row[1],
@@ -366,7 +393,7 @@ class _Reader:
             " (SELECT entity, SUM(weight) AS weight FROM"
             f" (SELECT m.entity, {UNIT} / ({SMOOTHING} + k.key) AS weight FROM json_each(?) k"
             "  CROSS JOIN graph_mentions m ON m.chunk = k.value LIMIT ?) GROUP BY entity) w"
-            " CROSS JOIN graph_entities e ON e.entity = w.entity"
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = w.entity"
             f" WHERE (count >= {LEAST_MENTIONS} OR heads) AND {typed}",
             (_array(opened), MAX_MENTIONS, *values),
         )
@@ -428,6 +455,12 @@ class _Reader:
                 chunk_keys += own
         return chunk_keys
 
+    def _known(self, request: SliceRequest) -> dict[int, str]:
+        """Give the ids of entities fetched before, by key."""
+        if self._before is None:
+            self._before = {entity_key(self._space, name): name for name in request.known_ids}
+        return self._before
+
     def _places_of(self, request: SliceRequest) -> dict[int, int]:
         if self._places is None:
             self._places = {chunk_key(u): i for i, u in enumerate(request.preferred_uuids)}
@@ -445,7 +478,7 @@ class _Reader:
             text = (
                 f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
                 f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"
-                f" CROSS JOIN graph_entities e ON e.entity = o.there WHERE {typed}"
+                f" CROSS JOIN graph_entities e{self._card()} ON e.entity = o.there WHERE {typed}"
             )
             for place, entity in enumerate(entities):
                 rows = self._run(text, (entity, *values, limit, *kinds))
@@ -472,7 +505,7 @@ class _Reader:
             return {}
         read = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
-            " CROSS JOIN graph_entities e ON e.entity = k.value",
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = k.value",
             (_array(keys),),
         ).fetchall()
         return {row[0]: row for row in self._visible(read)}
@@ -483,24 +516,22 @@ class _Reader:
         """Read the chosen chunks and every edge among what is chosen, and to what is known."""
         chunks = {key: read[key] for key in choice.chunks if key in read}
         chunks |= self._chunks([key for key in choice.chunks if key not in read])
-        names = {entity_key(self._space, name): name for name in request.known_ids}
-        names |= {key: row[1] for key, row in rows.items()}
-        found_mentions = self._run(
+        # Keys sort as uuids do, so that what is read by them hardly needs sorting.
+        uuids = {key: chunks[key][1] for key in sorted(chunks)}
+        names = self._known(request) | {key: row[1] for key, row in rows.items()}
+        cursor = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"
             " WHERE +m.entity IN (SELECT value FROM json_each(?))",
-            (_array(chunks), _array(names)),
+            (_array(uuids), _array(names)),
         )
         mentions = [
-            SliceMention(chunks[chunk][1], names[entity], start, stop, bool(about))
-            for chunk, entity, start, stop, about in found_mentions
+            SliceMention(uuids[chunk], names[entity], start, stop, about == 1)
+            for chunk, entity, start, stop, about in cursor
         ]
         return GraphSlice(
-            entities=tuple(sorted(self.entities(rows.values()), key=attrgetter("id"))),
-            chunks=tuple(
-                SliceChunk(uuid=row[1], chunk_id=row[2], doc_id=row[3])
-                for row in sorted(chunks.values(), key=lambda row: str(row[1]))
-            ),
+            entities=tuple(sorted(self.entities(rows.values()))),  # by id: no two share it
+            chunks=tuple(sorted(SliceChunk(*row[1:]) for row in chunks.values())),
             mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
             relations=self._relations_among(rows, names, request),
             truncated=choice.truncated,

@@ -8,6 +8,9 @@ from docstokg.errors import Unavailable
 SCHEMA_VERSION = 3
 """3: a mention says whether the chunk is about the entity; an entity counts what it heads."""
 
+CARDS = "graph_entities_card"
+"""Index with all that a slice reads of an entity but its vector, which fills half a page."""
+
 # Integer keys are hashes of the identities, so that nothing has to be looked up while loading and
 # every order by key is the same for the same content. `degree` = entities the chunk mentions; it
 # comes before the chunk in the key, so that a hub's most focused chunks are read first.
@@ -30,6 +33,9 @@ CREATE TABLE IF NOT EXISTS graph_entities (
   open_mentions INTEGER NOT NULL DEFAULT 0, closed_mentions INTEGER NOT NULL DEFAULT 0,
   open_heads INTEGER NOT NULL DEFAULT 0, closed_heads INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS graph_entities_folded ON graph_entities (namespace, folded);
+CREATE INDEX IF NOT EXISTS graph_entities_card ON graph_entities (
+  entity, id, name, type, obsolete, replaced_by, listed, open_mentions, closed_mentions,
+  open_heads, closed_heads);
 CREATE TABLE IF NOT EXISTS graph_aliases (
   namespace TEXT NOT NULL, key TEXT NOT NULL, entity INTEGER NOT NULL, preferred INTEGER NOT NULL,
   PRIMARY KEY (namespace, key, entity)) WITHOUT ROWID;

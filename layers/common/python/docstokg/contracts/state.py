@@ -175,6 +175,18 @@ class Retrieval(Contract):
     warnings: tuple[str, ...] = ()
 
 
+class Scored(Candidate):
+    """A candidate whose channels are left as they came: expand never looks at them."""
+
+    channels: Any = {}
+
+
+class RetrievalOrder(Retrieval):
+    """A retrieval as expand reads it: 660 models less to make for a pool of 220."""
+
+    pool: Packed[tuple[Scored, ...]] = ()
+
+
 class EntityRef(Contract):
     """An entity as evidence names it."""
 

@@ -126,17 +126,23 @@ def question_keys(question: str, longest: int = LONGEST_NAME) -> tuple[str, ...]
     Long n-grams first, so that a cap (MAX_QUESTION_KEYS) drops the vaguest; single stop words are
     kept only when written in capitals (ALL is a leukaemia, all is not).
     """
-    plain = [(match.start(), match.end()) for match in WORD.finditer(question)]
+    plain = [match.span() for match in WORD.finditer(question)]
+    written = [question[start:end] for start, end in plain]
+    # Of plain letters the words fold one by one, which saves folding each n-gram.
+    folded = [word.casefold() for word in written] if question.isascii() else None
     reduced = words(question)
+    empty = [is_function_word(question[start:end]) for start, end in reduced.spans]
     keys: dict[str, None] = {}
     for size in range(min(longest, len(plain)), 0, -1):
         for i in range(len(plain) - size + 1):
-            surface = question[plain[i][0] : plain[i + size - 1][1]]
-            if size > 1 or not is_function_word(surface):
-                keys[fold(surface)] = None
+            if size == 1 and is_function_word(written[i]):
+                continue
+            if folded is not None:
+                keys[" ".join(folded[i : i + size])] = None
+            else:
+                keys[fold(question[plain[i][0] : plain[i + size - 1][1]])] = None
         for i in range(len(reduced.forms) - size + 1):
-            surface = question[reduced.spans[i][0] : reduced.spans[i + size - 1][1]]
-            if size > 1 or not is_function_word(surface):
+            if size > 1 or not empty[i]:
                 keys[" ".join(reduced.forms[i : i + size])] = None
     return tuple(keys)[:MAX_QUESTION_KEYS]
 

@@ -6,12 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
+Edges = Sequence[tuple[int, int, float]] | NDArray[np.float64]
+"""Undirected edges (a, b, weight > 0); as an array of shape (n, 3) nothing has to be converted."""
+
 DAMPING = 0.85
 ITERATIONS = 20
 
 
 def personalised(
-    edges: Sequence[tuple[int, int, float]],
+    edges: Edges,
     restart: Vector,
     damping: float = DAMPING,
     iterations: int = ITERATIONS,
@@ -26,17 +29,18 @@ def personalised(
     size = len(restart)
     total = float(restart.sum())
     start = restart / total if total > 0 else np.full(size, 1 / max(1, size))
-    if not edges:
+    if not len(edges):
         return np.asarray(start, dtype=np.float64)
-    table = np.array(edges, dtype=np.float64)
+    table = np.asarray(edges, dtype=np.float64)
     one, two, weight = table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2]
     rows, columns = np.concatenate([one, two]), np.concatenate([two, one])
     weights = np.concatenate([weight, weight])
     out = np.bincount(rows, weights=weights, minlength=size)
-    dangling = out == 0
-    share = weights / np.where(dangling, 1.0, out)[rows]
-    x = start
+    dangling = np.flatnonzero(out == 0)
+    out[dangling] = 1.0
+    share = weights / out[rows]
+    x, back = start, (1 - damping) * start
     for _ in range(iterations):
         moved = np.bincount(columns, weights=x[rows] * share, minlength=size)
-        x = (1 - damping) * start + damping * (moved + float(x[dangling].sum()) * start)
+        x = back + damping * (moved + float(x[dangling].sum()) * start)
     return np.asarray(x, dtype=np.float64)

@@ -38,11 +38,14 @@ class Paths:
 
 
 def most_probable(
-    edges: Sequence[tuple[int, int, float, float]], seeds: Mapping[int, float], max_length: float
+    edges: Sequence[tuple[int, int, float, float]] | NDArray[np.float64],
+    seeds: Mapping[int, float],
+    max_length: float,
 ) -> Paths:
     """Find the walk of highest probability from any seed to every node within `max_length`.
 
-    `edges`: (a, b, weight, length), the lengths of a walk adding up; each 0.5 or 1.
+    `edges`: (a, b, weight, length), the lengths of a walk adding up; each 0.5 or 1. An array of
+    shape (n, 4) is taken as it is.
 
     P(walk) = share of its seed * product of w(a, b) / sum over c of w(a, c): the steps of the
     random surfer of `pagerank`, so that path and rank tell one story. Bellman and Ford's rounds on
@@ -50,10 +53,10 @@ def most_probable(
     """
     total = sum(share for share in seeds.values() if share > 0)
     starts = {node: share / total for node, share in seeds.items() if share > 0}
-    if not edges or not starts:
+    if not len(edges) or not starts:
         alone = {node: float(-np.log(share)) for node, share in starts.items()}
         return Paths(alone, (), (), np.zeros(0, dtype=np.intp))
-    table = np.array(edges, dtype=np.float64)
+    table = np.asarray(edges, dtype=np.float64)
     ends = table[:, :2].astype(np.intp)
     size = max(int(ends.max()), *starts) + 1
     both = np.concatenate([ends, ends[:, ::-1]])

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from docstokg.contracts.graph import (
     AliasMatch,
@@ -64,6 +66,7 @@ class SliceGraph:
     def __init__(self, part: GraphSlice, pool: Iterable[str], weights: Weights = WEIGHTS) -> None:
         """`pool`: uuids that belong to the question even where the slice left them out."""
         self.weights = weights
+        self._about_one = max(1.0, weights.about)
         self.entities: dict[str, SliceEntity] = {item.id: item for item in part.entities}
         uuids = {item.uuid for item in part.chunks}
         uuids.update(pool)
@@ -75,31 +78,46 @@ class SliceGraph:
         self.chunk_id_of: dict[str, str] = {item.uuid: item.chunk_id for item in part.chunks}
         self.mentions: dict[str, dict[str, SliceMention]] = {}
         for mention in part.mentions:  # sorted, so that sums have one order in every store
-            self.mentions.setdefault(mention.uuid, {})[mention.entity_id] = mention
+            uuid = mention[0]
+            if uuid in self.mentions:
+                self.mentions[uuid][mention[1]] = mention
+            else:
+                self.mentions[uuid] = {mention[1]: mention}
         self.relations: dict[tuple[str, str], list[SliceRelation]] = {}
         for relation in part.relations:
             if relation.source != relation.target:
                 pair = (relation.source, relation.target)
                 self.relations.setdefault((min(pair), max(pair)), []).append(relation)
-        rare = {name: _rarity(item.mentions) for name, item in self.entities.items()}
-        node = self.node
-        self.edges: list[tuple[int, int, float]] = [
-            (
-                node[uuid],
-                node[entity],
-                rare[entity] * self._emphasis(entity) if mention.about else rare[entity],
-            )
-            for uuid, by_entity in self.mentions.items()
-            for entity, mention in by_entity.items()
-        ]
-        self.edges += [
-            (node[a], node[b], weights.relation * min(rare[a], rare[b]))
-            for a, b in sorted(self.relations)
-        ]
+        self.edges = self._edges(part.mentions)
 
-    def _emphasis(self, entity: str) -> float:
-        heads = max(1, self.entities[entity].heads)
-        return max(1.0, self.weights.about / math.sqrt(heads))
+    def _edges(self, mentions: Sequence[SliceMention]) -> NDArray[np.float64]:
+        """Give every edge once as (node, node, weight), shape (n, 3), mentions first."""
+        node = self.node
+        rare = [_rarity(self.entities[name].mentions) for name in self.names[: len(self.entities)]]
+        headed = [
+            rarity * self._emphasis(self.entities[name].heads)
+            for name, rarity in zip(self.names, rare, strict=False)
+        ]
+        ends = [node[mention[1]] for mention in mentions]
+        pairs = sorted(self.relations)
+        ones, twos = [node[a] for a, _ in pairs], [node[b] for _, b in pairs]
+        edges = np.empty((len(ends) + len(pairs), 3))
+        edges[:, 0] = [*(node[mention[0]] for mention in mentions), *ones]
+        edges[:, 1] = [*ends, *twos]
+        edges[:, 2] = [
+            *(
+                headed[end] if mention[4] else rare[end]
+                for mention, end in zip(mentions, ends, strict=True)
+            ),
+            *(
+                self.weights.relation * min(rare[a], rare[b])
+                for a, b in zip(ones, twos, strict=True)
+            ),
+        ]
+        return edges
+
+    def _emphasis(self, heads: int) -> float:
+        return max(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else self._about_one
 
     def led_on(self, uuids: Collection[str]) -> float:
         """Give the share of these chunks that mention what another chunk is about, 0 of none."""
@@ -128,6 +146,7 @@ class SliceGraph:
         return near - {entity}
 
 
+@lru_cache(maxsize=1024)
 def _rarity(mentions: int) -> float:
     return math.log1p(COLLECTION / max(1, mentions))
 
@@ -152,12 +171,18 @@ def _united[Item](
     return tuple(by_key[name] for name in sorted(by_key))
 
 
-def named_in(query: str, aliases: Iterable[AliasMatch], graph: SliceGraph) -> list[Match]:
-    """Find the entities a question names, longest names only, homonyms decided where possible."""
-    linker = Linker((match.key, match.entity_id, match.preferred) for match in aliases)
-    matches = [match for match in linker.find(query, lower_case=True) if not match.nested]
-    sure = {match.entity_ids[0] for match in matches if len(match.entity_ids) == 1}
+def names_in(query: str, aliases: Iterable[AliasMatch]) -> list[Match]:
+    """Find what a question names, longest names only; homonyms are undecided."""
+    linker = Linker(aliases)
+    return [match for match in linker.find(query, lower_case=True) if not match.nested]
+
+
+def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
+    """Decide homonyms where possible, by their types and by what the other names are tied to."""
     doubtful = {e for match in matches if len(match.entity_ids) > 1 for e in match.entity_ids}
+    if not doubtful:
+        return matches
+    sure = {match.entity_ids[0] for match in matches if len(match.entity_ids) == 1}
     context = {entity: len(graph.neighbours(entity) & sure) for entity in doubtful}
     types = {entity: item.type for entity, item in graph.entities.items()}
     return resolve(matches, types, context)

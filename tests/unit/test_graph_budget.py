@@ -1,0 +1,122 @@
+"""What a question costs in the embedded graph, in counts: no time is quiet enough for a test."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite_graph_schema import CARDS
+from docstokg.contracts.graph import AliasMatch, GraphSlice, SliceRequest
+from docstokg.contracts.response import ChannelRank
+from docstokg.contracts.state import Candidate, Retrieval, RetrievalOrder
+from docstokg.domain.linking import Linker
+from docstokg.domain.slice_graph import SliceGraph
+from functions.expand import expand as step
+from tests.contract.graph_fake import MemoryGraph
+from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, fill, number
+from tests.unit.test_expand import retrieved, run
+
+STATEMENTS = 14
+STATEMENTS_AN_ENTITY = 4
+"""About it, mentioning it, and its relations in each direction."""
+
+REQUEST = SliceRequest(
+    alias_keys=("e1", "e4"),
+    entity_ids=("X:5",),
+    chunk_uuids=tuple(number(f"c{i}") for i in range(10)),
+    preferred_uuids=tuple(number(f"c{i}") for i in range(30)),
+    known_ids=("X:2", "X:3"),
+)
+OPENED_ENTITIES = 3
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    writer = SqliteGraphWriter(tmp_path / "store.sqlite")
+    crowd(writer)
+    writer.close()
+    yield tmp_path / "store.sqlite"
+
+
+def traced(path: Path) -> tuple[GraphSlice, list[str]]:
+    """Read one slice, and every statement it takes."""
+    graph, seen = SqliteGraph(path), []
+    with graph._sessions.use(time.monotonic() + PATIENT_S) as connection:
+        connection.set_trace_callback(seen.append)
+    part = graph.slice(REQUEST, EVERYBODY, PATIENT_S)
+    graph.close()
+    return part, [text for text in seen if text.startswith("SELECT")]
+
+
+def test_a_slice_takes_few_statements_however_much_it_finds(path: Path) -> None:
+    part, statements = traced(path)
+    assert len(part.mentions) > 60
+    assert len(statements) <= STATEMENTS + STATEMENTS_AN_ENTITY * OPENED_ENTITIES
+
+
+def test_a_slice_reads_no_vector_of_an_entity(path: Path) -> None:
+    """A vector fills half a page: read with it, every entity of a slice would be a page."""
+    _, statements = traced(path)
+    connection = sqlite3.connect(path)
+    plans = [
+        row[3] for text in statements for row in connection.execute(f"EXPLAIN QUERY PLAN {text}")
+    ]
+    connection.close()
+    of_entities = [line for line in plans if line.startswith("SEARCH e ")]
+    assert len(of_entities) > 4
+    assert [line for line in of_entities if f"INDEX {CARDS}" not in line] == []
+
+
+def test_a_file_of_a_load_before_that_index_answers_alike(path: Path) -> None:
+    part, _ = traced(path)
+    connection = sqlite3.connect(path)
+    connection.execute(f"DROP INDEX {CARDS}")
+    connection.close()
+    assert traced(path)[0] == part
+    writer = SqliteGraphWriter(path)
+    writer.close_load()
+    writer.close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (CARDS,)).fetchone()
+    connection.close()
+
+
+def test_names_are_looked_for_once_however_many_hops(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    class Counted(Linker):
+        def __init__(self, aliases: tuple[AliasMatch, ...]) -> None:
+            made.append(1)
+            super().__init__(aliases)
+
+    monkeypatch.setattr("docstokg.domain.slice_graph.Linker", Counted)
+    graph = MemoryGraph()
+    fill(graph)
+    found = run(graph, "Does seizure follow epilepsy?", retrieved("x", "y"), max_hops=3)
+    assert found.kg_stats.hops_executed >= 2
+    assert made == [1]
+    assert step.MAX_HOPS == 3
+
+
+def test_what_expand_reads_of_the_pool_makes_no_model_for_a_channel() -> None:
+    rank = ChannelRank(rank=1, score=0.5)
+    given = Retrieval(
+        selected=("u",), pool=(Candidate(uuid="u", score=1.0, channels={"bm25": rank}),)
+    )
+    read = RetrievalOrder.model_validate(given.model_dump(mode="json", exclude_defaults=True))
+    assert read.pool[0].score == 1.0
+    assert not isinstance(read.pool[0].channels["bm25"], ChannelRank)
+
+
+def test_edges_are_numbers_from_the_start() -> None:
+    """The walk and the paths take the array as it is: converting tuples took half of a walk."""
+    graph = MemoryGraph()
+    crowd(graph)
+    first = REQUEST.model_copy(update={"known_ids": ()})
+    made = SliceGraph(graph.slice(first, EVERYBODY, PATIENT_S), ())
+    assert isinstance(made.edges, np.ndarray)
+    assert made.edges.shape == (sum(map(len, made.mentions.values())) + len(made.relations), 3)
