@@ -10,6 +10,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from docstokg_local.balance import Shares
+
 HEADERS_S = 10.0
 KEEP_ALIVE_S = 5
 UNREAD_S = 30.0
@@ -30,6 +32,9 @@ def most_connections() -> int:
 
 class BoundedProtocol(H11Protocol):
     """One connection; when there are too many, the one that was idle longest gives way."""
+
+    shares: Shares | None = None
+    """What the workers behind one port hold; None in a process that has the port to itself."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -54,6 +59,8 @@ class BoundedProtocol(H11Protocol):
         self._taken = True
         super().connection_made(transport)
         self._wait_for_headers()
+        if self.shares is not None:
+            self.shares.take(len(self.connections))
 
     def data_received(self, data: bytes) -> None:
         """Read on; the time for headers runs from their first byte, or from the last answer."""
@@ -86,6 +93,8 @@ class BoundedProtocol(H11Protocol):
         self._forget_unread()
         if self._taken:
             super().connection_lost(exc)
+            if self.shares is not None:
+                self.shares.hold(len(self.connections))
 
     def is_working(self) -> bool:
         """Tell whether a request has arrived that is not answered yet."""

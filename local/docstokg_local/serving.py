@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -16,7 +17,8 @@ from uvicorn.supervisors import Multiprocess
 
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import Settings
-from docstokg_local.connections import WAITING_CONNECTIONS, limits
+from docstokg_local.balance import Shares
+from docstokg_local.connections import WAITING_CONNECTIONS, BoundedProtocol, limits
 from docstokg_local.guards import OwnHosts
 from docstokg_local.printing import say
 
@@ -108,6 +110,8 @@ def application(settings: Settings, host: str) -> "Starlette":
 
 def worker_application(settings: Settings, host: str) -> "Starlette":
     """Make a worker's application; one that can never start is not started again."""
+    assert settings.process_dir is not None
+    BoundedProtocol.shares = Shares(Path(settings.process_dir))
     try:
         return application(settings, host)
     except DocsToKGError as exc:

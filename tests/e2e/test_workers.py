@@ -175,3 +175,19 @@ def test_settings_that_no_worker_can_use_end_the_server(small_store, cache_dir, 
         Serving(small_store, cache_dir, "--workers", "2", **more)
     assert "DOCSTOKG_KEYS_FILE" in str(said.value)
     assert "Traceback" not in str(said.value)
+
+
+def test_clients_that_connect_at_once_are_shared_between_the_workers(server) -> None:
+    """They all went to the worker that woke first, and the other cores stayed idle."""
+    held = {pid: len(_sockets(pid)) for pid in workers(server)}
+    opened = [socket.create_connection((server.host, server.port)) for _ in range(16)]
+    try:
+        ends = time.monotonic() + 10
+        while sum(got := [len(_sockets(pid)) - before for pid, before in held.items()]) < 16:
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+        assert len(got) == 2
+        assert min(got) >= 5
+    finally:
+        for one in opened:
+            one.close()
