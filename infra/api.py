@@ -44,73 +44,30 @@ VALIDATED_BY_VALIDATE = (
     "problem+json, and the template passes the body on as base64, never as text."
 )
 
-# Gateway response type -> status, title, code, detail, Retry-After.
-PROBLEMS: tuple[tuple[str, int, str, str, str, str], ...] = (
-    ("DEFAULT_4XX", 400, "Bad Request", "bad_request", "The gateway refused the request.", ""),
-    (
-        "DEFAULT_5XX",
-        500,
-        "Internal Server Error",
-        "internal_error",
-        "The request could not be completed.",
-        "",
-    ),
-    (
-        "UNAUTHORIZED",
-        401,
-        "Unauthorized",
-        "unauthorized",
-        "A valid credential is needed.",
-        "",
-    ),
-    (
-        "MISSING_AUTHENTICATION_TOKEN",
-        401,
-        "Unauthorized",
-        "unauthorized",
-        "A valid credential is needed.",
-        "",
-    ),
-    ("ACCESS_DENIED", 403, "Forbidden", "forbidden", "This credential may not do that.", ""),
-    ("EXPIRED_TOKEN", 401, "Unauthorized", "unauthorized", "The credential has expired.", ""),
-    ("INVALID_SIGNATURE", 401, "Unauthorized", "unauthorized", "The signature is wrong.", ""),
-    ("INVALID_API_KEY", 403, "Forbidden", "forbidden", "The usage plan's key is needed.", ""),
-    ("WAF_FILTERED", 403, "Forbidden", "forbidden", "The firewall refused the request.", ""),
-    ("RESOURCE_NOT_FOUND", 404, "Not Found", "not_found", "There is nothing at this path.", ""),
-    (
-        "REQUEST_TOO_LARGE",
-        413,
-        "Content Too Large",
-        "too_large",
-        "The body may have 65536 bytes at most.",
-        "",
-    ),
+# Gateway response type -> status, code, detail, Retry-After.
+PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
+    ("DEFAULT_4XX", 400, "bad_request", "The gateway refused the request.", ""),
+    ("DEFAULT_5XX", 500, "internal_error", "The request could not be completed.", ""),
+    ("UNAUTHORIZED", 401, "unauthorized", "A valid credential is needed.", ""),
+    ("MISSING_AUTHENTICATION_TOKEN", 401, "unauthorized", "A valid credential is needed.", ""),
+    ("ACCESS_DENIED", 403, "forbidden", "This credential may not do that.", ""),
+    ("EXPIRED_TOKEN", 401, "unauthorized", "The credential has expired.", ""),
+    ("INVALID_SIGNATURE", 401, "unauthorized", "The signature is wrong.", ""),
+    ("INVALID_API_KEY", 403, "forbidden", "The usage plan's key is needed.", ""),
+    ("WAF_FILTERED", 403, "forbidden", "The firewall refused the request.", ""),
+    ("RESOURCE_NOT_FOUND", 404, "not_found", "There is nothing at this path.", ""),
+    ("REQUEST_TOO_LARGE", 413, "too_large", "The body may have 65536 bytes at most.", ""),
     (
         "UNSUPPORTED_MEDIA_TYPE",
         415,
-        "Unsupported Media Type",
         "unsupported_media_type",
         "The body must be application/json.",
         "",
     ),
-    ("THROTTLED", 429, "Too Many Requests", "throttled", "Too many requests.", "1"),
-    ("QUOTA_EXCEEDED", 429, "Too Many Requests", "quota_exceeded", "The quota is used up.", "3600"),
-    (
-        "INTEGRATION_TIMEOUT",
-        504,
-        "Gateway Timeout",
-        "timeout",
-        "The request did not finish in time.",
-        "",
-    ),
-    (
-        "INTEGRATION_FAILURE",
-        500,
-        "Internal Server Error",
-        "internal_error",
-        "The request could not be completed.",
-        "",
-    ),
+    ("THROTTLED", 429, "throttled", "Too many requests.", "1"),
+    ("QUOTA_EXCEEDED", 429, "quota_exceeded", "The quota is used up.", "3600"),
+    ("INTEGRATION_TIMEOUT", 504, "timeout", "The request did not finish in time.", ""),
+    ("INTEGRATION_FAILURE", 500, "internal_error", "The request could not be completed.", ""),
 )
 
 
@@ -366,7 +323,7 @@ class Api(Construct):
             method_responses=[self._method_response("200")],
         )
         acknowledge(method, {"AwsSolutions-APIG4": OPEN})
-        self._answer_nothing(resource, 405, "Method Not Allowed", "method_not_allowed", "GET")
+        self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
         """405 for a wrong method, 404 for a path we do not know, before any authentication."""
@@ -375,11 +332,9 @@ class Api(Construct):
             by_path.setdefault(route.path, []).append(route.method)
         for path, methods in by_path.items():
             allow = ", ".join(sorted(methods))
-            self._answer_nothing(
-                self._resource(path), 405, "Method Not Allowed", "method_not_allowed", allow
-            )
+            self._answer_nothing(self._resource(path), 405, "method_not_allowed", allow)
         for resource in (self.api.root, self.api.root.add_resource("{unknown+}")):
-            self._answer_nothing(resource, 404, "Not Found", "not_found", "")
+            self._answer_nothing(resource, 404, "not_found", "")
 
     def _page(self, function: Function) -> None:
         """The page's files: open, for what they call needs a token."""
@@ -391,12 +346,10 @@ class Api(Construct):
             )
             acknowledge(method, {"AwsSolutions-APIG4": OPEN_PAGE})
             if path != "/":
-                self._answer_nothing(
-                    resource, 405, "Method Not Allowed", "method_not_allowed", "GET"
-                )
+                self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _answer_nothing(
-        self, resource: apigateway.IResource, status: int, title: str, code: str, allow: str
+        self, resource: apigateway.IResource, status: int, code: str, allow: str
     ) -> None:
         detail = f"Allowed here: {allow}." if allow else "There is nothing at this path."
         headers = {"method.response.header.Allow": f"'{allow}'"} if allow else None
@@ -410,9 +363,7 @@ class Api(Construct):
                     apigateway.IntegrationResponse(
                         status_code=str(status),
                         response_templates={
-                            "application/json": templates.response_unrouted(
-                                status, title, code, detail
-                            )
+                            "application/json": templates.response_unrouted(status, code, detail)
                         },
                         response_parameters=headers,
                     )
@@ -428,7 +379,7 @@ class Api(Construct):
         )
         acknowledge(method, {"AwsSolutions-APIG4": OPEN})
 
-    def _told(self) -> tuple[tuple[str, int, str, str, str, str], ...]:
+    def _told(self) -> tuple[tuple[str, int, str, str, str], ...]:
         """The gateway's own answers; where tokens are checked, a denial is a bad token: 401.
 
         The authoriser denies instead of failing, so that a forged token is no error of ours.
@@ -442,7 +393,7 @@ class Api(Construct):
         )
 
     def _problems(self) -> None:
-        for kind, status, title, code, detail, retry in self._told():
+        for kind, status, code, detail, retry in self._told():
             headers = {"Content-Type": "'application/problem+json'"}
             if self._environment.cors_origin:
                 headers[ORIGIN] = f"'{self._environment.cors_origin}'"
@@ -453,9 +404,7 @@ class Api(Construct):
                 type=apigateway.ResponseType.of(kind),
                 status_code=str(status),
                 response_headers=headers,
-                templates={
-                    "application/json": templates.gateway_problem(status, title, code, detail)
-                },
+                templates={"application/json": templates.gateway_problem(status, code, detail)},
             )
 
     def _meter(self) -> None:

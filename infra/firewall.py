@@ -24,9 +24,9 @@ class Firewall(Construct):
         stage_arn: str,
     ) -> None:
         super().__init__(scope, construct_id)
-        problem = gateway_problem(
-            429, "Too Many Requests", "throttled", "Too many requests from this address."
-        ).replace('"$context.requestId"', '""')
+        problem = gateway_problem(429, "throttled", "Too many requests from this address.").replace(
+            '"$context.requestId"', '""'
+        )
         acl = wafv2.CfnWebACL(
             self,
             "Acl",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 
@@ -67,8 +68,9 @@ def response_refused(route: str = "") -> str:
     return _response("response_refused", route)
 
 
-def response_unrouted(status: int, title: str, code: str, detail: str) -> str:
+def response_unrouted(status: int, code: str, detail: str) -> str:
     """A path or method that does not exist."""
+    title = HTTPStatus(status).phrase
     return _fill(
         _read("response_unrouted"), STATUS=str(status), TITLE=title, CODE=code, DETAIL=detail
     )
@@ -81,9 +83,9 @@ def static_json(document: object) -> str:
     return f"#set($dollar = '$')\n#set($hash = '#')\n{escaped}"
 
 
-def gateway_problem(status: int, title: str, code: str, detail: str) -> str:
+def gateway_problem(status: int, code: str, detail: str) -> str:
     """Body of a gateway response: plain $context substitution, the VTL engine never sees it."""
     return (
-        f'{{"type":"about:blank","title":"{title}","status":{status},"code":"{code}",'
+        f'{{"type":"about:blank","title":"{HTTPStatus(status).phrase}","status":{status},"code":"{code}",'
         f'"detail":"{detail}","request_id":"$context.requestId","errors":[]}}'
     )

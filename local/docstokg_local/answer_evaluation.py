@@ -4,22 +4,22 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from docstokg.contracts.model import Many
 from docstokg.domain import notices
 from docstokg.domain.words import fold
 from docstokg.errors import LoadError
-from docstokg.loading.readers.lines import Line, json_lines, reasons
-from docstokg.loading.rejects import Rejected
+from docstokg.loading.readers.lines import Line
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.asking import ask
-from docstokg_local.evaluation import commit, percentile, shown_settings
+from docstokg_local.evaluation import commit, percentile, read_lines, shown_settings
 
 Report = dict[str, Any]
 MAX_TOKENS_GEN = 512
@@ -58,23 +58,15 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     files = sorted(folder.glob("answers*.jsonl")) if folder.is_dir() else []
     short = not files
     files = files or (sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else [])
-    answers: list[WrittenAnswer] = []
-    for file in files:
-        for line, value in json_lines(file):
-            try:
-                if isinstance(value, Rejected):
-                    raise value
-                if short and not isinstance(value.get("answer"), str):
-                    continue
-                # Evidence of questions is written in each set's own way.
-                taken = {k: value.get(k) for k in ("id", "question", "answer")} if short else value
-                answers.append(WrittenAnswer.model_validate(taken))
-            except ValidationError as error:
-                raise LoadError(f"{file}:{line}: {reasons(error)}") from error
-            except Rejected as rejected:
-                raise LoadError(f"{file}:{line}: {rejected}") from rejected
-            if len(answers) == limit:
-                return answers
+
+    def read(value: dict[str, Any]) -> WrittenAnswer | None:
+        if short and not isinstance(value.get("answer"), str):
+            return None
+        # Evidence of questions is written in each set's own way.
+        taken = {k: value.get(k) for k in ("id", "question", "answer")} if short else value
+        return WrittenAnswer.model_validate(taken)
+
+    answers = list(islice(read_lines(files, read), limit))
     if not answers:
         raise LoadError(f"{folder} holds no question with a written answer (answers*.jsonl)")
     return answers

@@ -2,8 +2,9 @@
 
 import math
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,22 +69,28 @@ def read_questions(folder: Path, limit: int | None) -> list[Question]:
     files = sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else []
     if not files:
         raise LoadError(f"{folder} holds no questions*.jsonl")
-    questions: list[Question] = []
+    questions = list(islice(read_lines(files, Question.model_validate), limit))
+    if not questions:
+        raise LoadError(f"{folder} holds no question")
+    return questions
+
+
+def read_lines[Row](
+    files: Sequence[Path], read: Callable[[dict[str, Any]], Row | None]
+) -> Iterator[Row]:
+    """Read the lines of files, but for those read as None; `LoadError` names a wrong one."""
     for file in files:
         for line, value in json_lines(file):
             try:
                 if isinstance(value, Rejected):
                     raise value
-                questions.append(Question.model_validate(value))
+                row = read(value)
             except ValidationError as error:
                 raise LoadError(f"{file}:{line}: {reasons(error)}") from error
             except Rejected as rejected:
                 raise LoadError(f"{file}:{line}: {rejected}") from rejected
-            if limit is not None and len(questions) >= limit:
-                return questions
-    if not questions:
-        raise LoadError(f"{folder} holds no question")
-    return questions
+            if row is not None:
+                yield row
 
 
 def runs_of(ablations: Sequence[str]) -> list[Run]:

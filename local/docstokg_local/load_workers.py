@@ -140,15 +140,19 @@ class _Worker:
         process.stdout.close()
 
 
-class _Embedder:
-    """An `Embedder` whose work others do; `model` says what space it is."""
+class _Elsewhere[Model: Embedder | SparseEncoder | NameFinder]:
+    """A model whose work the processes do; this one only says which it is."""
 
-    def __init__(self, workers: Workers, model: Embedder) -> None:
+    def __init__(self, workers: Workers, model: Model) -> None:
         self._workers, self._named = workers, model
 
     @property
     def model(self) -> str:
         return self._named.model
+
+
+class _Embedder(_Elsewhere[Embedder]):
+    """An `Embedder` whose work others do."""
 
     @property
     def dimension(self) -> int:
@@ -161,15 +165,8 @@ class _Embedder:
         return tuple(self._workers.over("embed_parts", texts, parts))
 
 
-class _Sparse:
+class _Sparse(_Elsewhere[SparseEncoder]):
     """A `SparseEncoder` for passages; a load encodes no questions."""
-
-    def __init__(self, workers: Workers, model: SparseEncoder) -> None:
-        self._workers, self._named = workers, model
-
-    @property
-    def model(self) -> str:
-        return self._named.model
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         return tuple(self._workers.over("weigh", texts))
@@ -178,15 +175,8 @@ class _Sparse:
         return self._named.encode_query(text, timeout_s)
 
 
-class _Names:
+class _Names(_Elsewhere[NameFinder]):
     """A `NameFinder` whose work others do."""
-
-    def __init__(self, workers: Workers, model: NameFinder) -> None:
-        self._workers, self._named = workers, model
-
-    @property
-    def model(self) -> str:
-        return self._named.model
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         return tuple(self._workers.over("names", texts))

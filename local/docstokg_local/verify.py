@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from docstokg.contracts.records import Scope
+from docstokg.contracts.records import Scope, StoredChunk
 from docstokg.contracts.response import Citation, Grounding, RAGResponse, Span
 from docstokg.contracts.state import Block
 from docstokg.domain.citations import find_markers
@@ -17,6 +17,7 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.sentences import Span as Place
 from docstokg.errors import DocsToKGError, LoadError
 from docstokg.loading.context import Readers
+from docstokg.loading.given import GivenChunk
 from docstokg.loading.readers.documents import Document, read_documents
 from docstokg.loading.reading import rows_of, stage
 from docstokg.loading.records import text_sha256
@@ -68,6 +69,23 @@ class Sources(Protocol):
         ...
 
 
+def _source_chunk(
+    chunk: StoredChunk | GivenChunk, chunk_id: str, document: str | None
+) -> SourceChunk:
+    return SourceChunk(
+        chunk_id=chunk_id,
+        doc_id=chunk.doc_id,
+        text=chunk.text,
+        document_name=chunk.document_name or chunk.title or None,
+        page=chunk.page,
+        section=chunk.section,
+        uri=chunk.uri,
+        anchor=chunk.anchor,
+        char_start=chunk.char_start,
+        document=document,
+    )
+
+
 class StoreSources:
     """The index the response came from."""
 
@@ -82,18 +100,7 @@ class StoreSources:
         doc_ids = {chunk.doc_id for chunk in batch.chunks.values()}
         texts = {i: self._register.text(self._scope.namespace, i) for i in sorted(doc_ids)}
         return {
-            uuid: SourceChunk(
-                chunk_id=chunk.chunk_id,
-                doc_id=chunk.doc_id,
-                text=chunk.text,
-                document_name=chunk.document_name or chunk.title or None,
-                page=chunk.page,
-                section=chunk.section,
-                uri=chunk.uri,
-                anchor=chunk.anchor,
-                char_start=chunk.char_start,
-                document=texts[chunk.doc_id],
-            )
+            uuid: _source_chunk(chunk, chunk.chunk_id, texts[chunk.doc_id])
             for uuid, chunk in batch.chunks.items()
         }
 
@@ -136,18 +143,9 @@ class FileSources:
                     if store is not None:
                         self._compare(read, namespace, store[1])
             for chunk in staging.chunks():
-                self._chunks[chunk_uuid(namespace, chunk.id)] = SourceChunk(
-                    chunk_id=chunk.id,
-                    doc_id=chunk.doc_id,
-                    text=chunk.text,
-                    document_name=chunk.document_name or chunk.title or None,
-                    page=chunk.page,
-                    section=chunk.section,
-                    uri=chunk.uri,
-                    anchor=chunk.anchor,
-                    char_start=chunk.char_start,
-                    document=documents.get(chunk.doc_id),
-                )
+                document = documents.get(chunk.doc_id)
+                uuid = chunk_uuid(namespace, chunk.id)
+                self._chunks[uuid] = _source_chunk(chunk, chunk.id, document)
         finally:
             staging.close()
 

@@ -241,10 +241,10 @@ def test_a_refusal_of_the_service_itself(payload: dict[str, object], status: int
 
 
 def test_unknown_paths_and_gateway_answers_are_problems() -> None:
-    template = templates.response_unrouted(405, "Method Not Allowed", "method_not_allowed", "POST.")
+    template = templates.response_unrouted(405, "method_not_allowed", "POST.")
     answer = render_response(template, {"statusCode": 405}, status=405)
     assert answer.json["status"] == answer.status == 405
-    text = templates.gateway_problem(413, "Content Too Large", "body_too_large", "Too large.")
+    text = templates.gateway_problem(413, "body_too_large", "Too large.")
     assert json.loads(text.replace("$context.requestId", "r"))["code"] == "body_too_large"
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from docstokg.adapters.sqlite_session import Closing
 from docstokg.contracts.records import FoundName
 from docstokg.errors import Timeout
 from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
@@ -70,12 +71,13 @@ class VectorCache:
             self._give_up("written", broken)
 
     def _connection(self) -> sqlite3.Connection:
-        known: _Handle | None = getattr(self._local, "handle", None)
+        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if known is not None:
-            return known.connection
+            return known
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        handle = _Handle(self._path)
-        connection = handle.connection
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_MS / 1000, check_same_thread=False, factory=Closing
+        )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -85,14 +87,14 @@ class VectorCache:
             )
             connection.execute("CREATE INDEX IF NOT EXISTS expiring ON vectors (expires)")
         except sqlite3.Error:
-            handle.connection.close()
+            connection.close()
             raise
-        self._local.handle = handle
+        self._local.connection = connection
         return connection
 
     def _give_up(self, verb: str, broken: Exception) -> None:
         _log.warning("vector cache %s could not be %s: %s", self._path, verb, broken)
-        self._local.handle = None
+        self._local.connection = None
         # Busy, full and read-only are OperationalErrors and pass; any other is a broken file.
         if isinstance(broken, sqlite3.DatabaseError) and not isinstance(
             broken, sqlite3.OperationalError
@@ -104,41 +106,37 @@ class VectorCache:
                     _log.debug("%s%s stays: %s", self._path, suffix, stuck)
 
 
-class _Handle:
-    """A connection that closes itself when its thread or its cache is gone."""
+class _Cached[Inner: Embedder | SparseEncoder | NameFinder]:
+    """What computes, behind the cache of its results."""
 
-    def __init__(self, path: Path) -> None:
-        self.connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, check_same_thread=False)
-
-    def __del__(self) -> None:
-        self.connection.close()
-
-
-class CachedEmbedder:
-    """An `Embedder` that computes only what the cache does not hold."""
-
-    def __init__(self, inner: Embedder, folder: Path, ttl_s: float = TTL_S) -> None:
+    def __init__(self, inner: Inner, folder: Path, ttl_s: float = TTL_S) -> None:
         self._inner = inner
         self._cache = VectorCache(folder, ttl_s)
 
     @property
-    def inner(self) -> Embedder:
+    def inner(self) -> Inner:
         """Give what computes."""
         return self._inner
 
     @property
     def model(self) -> str:
-        """Name the wrapped vector space."""
+        """Name the wrapped vector space, vocabulary or recogniser."""
         return self._inner.model
+
+    def warm(self) -> None:
+        """Load the wrapped model where it has something to load."""
+        warm = getattr(self._inner, "warm", None)
+        if warm is not None:
+            warm()
+
+
+class CachedEmbedder(_Cached[Embedder]):
+    """An `Embedder` that computes only what the cache does not hold."""
 
     @property
     def dimension(self) -> int:
         """Give the wrapped number of components."""
         return self._inner.dimension
-
-    def warm(self) -> None:
-        """Load the wrapped model where it has something to load."""
-        _warm(self._inner)
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one vector per text; what was computed before a `Timeout` is kept."""
@@ -183,26 +181,8 @@ class CachedEmbedder:
         )
 
 
-class CachedSparseEncoder:
+class CachedSparseEncoder(_Cached[SparseEncoder]):
     """A `SparseEncoder` that computes only what the cache does not hold."""
-
-    def __init__(self, inner: SparseEncoder, folder: Path, ttl_s: float = TTL_S) -> None:
-        self._inner = inner
-        self._cache = VectorCache(folder, ttl_s)
-
-    @property
-    def inner(self) -> SparseEncoder:
-        """Give what computes."""
-        return self._inner
-
-    @property
-    def model(self) -> str:
-        """Name the wrapped vocabulary and weights."""
-        return self._inner.model
-
-    def warm(self) -> None:
-        """Load the wrapped model where it has something to load."""
-        _warm(self._inner)
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         """Return one map per passage; what was computed before a `Timeout` is kept."""
@@ -243,22 +223,8 @@ class CachedSparseEncoder:
         )
 
 
-class CachedNames:
+class CachedNames(_Cached[NameFinder]):
     """A `NameFinder` that reads only texts the cache does not hold."""
-
-    def __init__(self, inner: NameFinder, folder: Path) -> None:
-        self._inner = inner
-        self._cache = VectorCache(folder)
-
-    @property
-    def inner(self) -> NameFinder:
-        """Give what reads."""
-        return self._inner
-
-    @property
-    def model(self) -> str:
-        """Name the wrapped recogniser."""
-        return self._inner.model
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Return the names of each text; an entry that is not readable is made anew."""
@@ -295,12 +261,6 @@ def _left(deadline: float | None) -> float | None:
     if left <= 0:
         raise Timeout("no time was left to encode")
     return left
-
-
-def _warm(encoder: object) -> None:
-    warm = getattr(encoder, "warm", None)
-    if warm is not None:
-        warm()
 
 
 def _names(value: bytes) -> tuple[FoundName, ...] | None:

@@ -16,7 +16,6 @@ from ulid import ULID
 
 from docstokg.contracts.model import Contract, StrictContract
 from docstokg.contracts.records import (
-    ChunkNode,
     ChunkRecord,
     DocumentRecord,
     EntityRecord,
@@ -25,7 +24,6 @@ from docstokg.contracts.records import (
     RelationRecord,
 )
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.visibility import FIELDS, facets
 from docstokg.errors import LoadError, Unavailable
 from docstokg.loading.context import READ_S, ROW_BATCH, LoadReport, Progress, Silent, Stores
 from docstokg.loading.edges import fact_id
@@ -40,7 +38,7 @@ from docstokg.loading.readers.export_lines import (
     RelationRow,
 )
 from docstokg.loading.readers.lines import LONGEST_LINE, parse_object, reasons
-from docstokg.loading.records import fingerprint, text_sha256
+from docstokg.loading.records import SAME_FIELDS, chunk_node, fingerprint, text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.removal import alone, remove
 
@@ -261,7 +259,7 @@ def _put_chunks(run: _Import, report: LoadReport, rows: Rows) -> None:
     if not records:
         return
     run.stores.index_writer.put(records)
-    run.stores.graph_writer.put_chunks([_node(chunk) for chunk, _ in records])
+    run.stores.graph_writer.put_chunks([chunk_node(chunk, run.namespace) for chunk, _ in records])
     # Mentions come later in the file: those of an earlier version of a chunk must not stay.
     run.stores.graph_writer.put_mentions(run.namespace, {chunk.uuid: () for chunk, _ in records})
     report.chunks += len(records)
@@ -297,7 +295,7 @@ def _fingerprint(manifest: Manifest, chunk: ChunkRecord, said: str) -> str:
         embedding=chunk.vector,
         sparse=chunk.sparse,
         mentions=(),
-        **{key: getattr(chunk, key) for key in _INPUT_FIELDS},
+        **{key: getattr(chunk, key) for key in SAME_FIELDS},
     )
     made = []
     for embedding in (None, input_chunk.embedding):
@@ -308,21 +306,6 @@ def _fingerprint(manifest: Manifest, chunk: ChunkRecord, said: str) -> str:
                     fingerprint(one, manifest.embedding_model or "", manifest.sparse_model or "")
                 )
     return said if said in made else made[0]
-
-
-def _node(chunk: ChunkRecord) -> ChunkNode:
-    fields = {key: getattr(chunk, key) for key in FIELDS}
-    return ChunkNode(
-        uuid=chunk.uuid,
-        chunk_id=chunk.chunk_id,
-        namespace=chunk.namespace,
-        doc_id=chunk.doc_id,
-        title=chunk.title,
-        section=chunk.section or "",
-        acl=chunk.acl,
-        topics=chunk.topics,
-        facets=facets(fields, chunk.topics, chunk.metadata),
-    )
 
 
 def _put_documents(run: _Import, report: LoadReport, rows: Rows) -> None:
@@ -398,21 +381,6 @@ def _check_dimension(run: _Import, vector: bytes | None) -> None:
         raise Rejected(f"vector: not of {run.manifest.dimension} numbers")
 
 
-_INPUT_FIELDS = (
-    "doc_id",
-    "text",
-    "title",
-    "headings",
-    "document_name",
-    "page",
-    "section",
-    "uri",
-    "anchor",
-    "char_start",
-    "metadata",
-    "topics",
-    "acl",
-)
 _LINES: dict[str, type[StrictContract]] = {
     "chunks": ChunkRow,
     "documents": DocumentRow,

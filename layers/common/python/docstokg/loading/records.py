@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from docstokg.contracts.records import ChunkNode, ChunkRecord
@@ -15,6 +15,14 @@ from docstokg.loading.given import GivenChunk
 
 FINGERPRINT = "3"
 """Change it when sentence borders or stored fields change, so that chunks are written anew."""
+
+
+SAME_FIELDS = tuple(
+    field.name
+    for field in fields(GivenChunk)
+    if field.name in ChunkRecord.model_fields and field.name != "sparse"
+)
+"""What the index keeps of a chunk as its file gave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +52,8 @@ def chunk_record(chunk: GivenChunk, namespace: str, run_id: str, encoding: Encod
         uuid=chunk_uuid(namespace, chunk.id),
         chunk_id=chunk.id,
         namespace=namespace,
-        doc_id=chunk.doc_id,
-        text=chunk.text,
         text_sha256=text_sha256(chunk.text),
-        title=chunk.title,
-        headings=chunk.headings,
-        document_name=chunk.document_name,
-        page=chunk.page,
-        section=chunk.section,
-        uri=chunk.uri,
-        anchor=chunk.anchor,
-        char_start=chunk.char_start,
-        metadata=chunk.metadata,
-        topics=chunk.topics,
-        acl=chunk.acl,
+        **{name: getattr(chunk, name) for name in SAME_FIELDS},
         sentences=tuple((span.start, span.end) for span in encoding.sentences),
         sentence_vectors=encoding.sentence_vectors,
         sparse=encoding.sparse,
@@ -66,19 +62,20 @@ def chunk_record(chunk: GivenChunk, namespace: str, run_id: str, encoding: Encod
     )
 
 
-def chunk_node(chunk: GivenChunk, namespace: str) -> ChunkNode:
+def chunk_node(chunk: GivenChunk | ChunkRecord, namespace: str) -> ChunkNode:
     """Make what the graph keeps of a chunk."""
-    fields = {key: getattr(chunk, key) for key in FIELDS}
+    chunk_id = chunk.id if isinstance(chunk, GivenChunk) else chunk.chunk_id
+    filterable = {key: getattr(chunk, key) for key in FIELDS}
     return ChunkNode(
-        uuid=chunk_uuid(namespace, chunk.id),
-        chunk_id=chunk.id,
+        uuid=chunk_uuid(namespace, chunk_id),
+        chunk_id=chunk_id,
         namespace=namespace,
         doc_id=chunk.doc_id,
         title=chunk.title,
         section=chunk.section or "",
         acl=chunk.acl,
         topics=chunk.topics,
-        facets=facets(fields, chunk.topics, chunk.metadata),
+        facets=facets(filterable, chunk.topics, chunk.metadata),
     )
 
 
@@ -90,12 +87,12 @@ def fingerprint(chunk: GivenChunk, dense: str, sparse: str) -> str:
     models that make vector and weights ("" = none; given ones are hashed).
     """
     stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
-    fields = asdict(chunk)
+    own = asdict(chunk)
     for key in ("mentions", "whole", "embedding", "sparse"):
-        del fields[key]
+        del own[key]
     vector_digest = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
     weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
-    every = _hash([FINGERPRINT, fields, vector_digest, weights])
+    every = _hash([FINGERPRINT, own, vector_digest, weights])
     return f"{every}.{stated}.{'l' if chunk.mentions is None else 'g'}"
 
 

@@ -22,14 +22,7 @@ def check_consistency(
     ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
     if not ids:
         return Consistency(ok=True)
-    until = time.monotonic() + timeout_s
-
-    def left() -> float:
-        remaining = until - time.monotonic()
-        if remaining <= 0:
-            raise Timeout("the graph did not answer in time")
-        return remaining
-
+    left = countdown(timeout_s)
     names = {key.upper(): labels for key, labels in graph.names(ids, scope, left()).items()}
     terms = {
         entity.id.upper(): consistency.Term(
@@ -51,6 +44,19 @@ def check_consistency(
             for issue in issues
         ),
     )
+
+
+def countdown(timeout_s: float) -> Callable[[], float]:
+    """Give what tells the seconds left of `timeout_s` from now; Timeout when there are none."""
+    until = time.monotonic() + timeout_s
+
+    def left() -> float:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
+            raise Timeout("the graph did not answer in time")
+        return remaining
+
+    return left
 
 
 def _labels(terms: dict[str, consistency.Term]) -> dict[str, frozenset[str]]:

@@ -1,15 +1,13 @@
 """What the graph says of the is-a and part-of relations that a draft states between names."""
 
-import time
 from collections.abc import Sequence
 from typing import Final
 
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import Scope
 from docstokg.domain.ontology_facts import Fact, Relation, stated
-from docstokg.errors import Timeout
 from docstokg.ports import KnowledgeGraph
-from docstokg.usecases.check_consistency import reached_from
+from docstokg.usecases.check_consistency import countdown, reached_from
 
 MOST_RELATIONS = 10
 _MEANT: Final[tuple[Relation, ...]] = ("is_a", "part_of")
@@ -26,14 +24,7 @@ def facts_of(
     relations = [one for claim in claims if (one := stated(claim)) is not None][:MOST_RELATIONS]
     if not relations:
         return ()
-    until = time.monotonic() + timeout_s
-
-    def left() -> float:
-        remaining = until - time.monotonic()
-        if remaining <= 0:
-            raise Timeout("the graph did not answer in time")
-        return remaining
-
+    left = countdown(timeout_s)
     keys = dict.fromkeys(key for one in relations for key in (one.subject, one.object))
     request = SliceRequest(alias_keys=tuple(keys), chunks_per_entity=0, neighbours_per_entity=0)
     named = graph.slice(request, scope, left()).aliases
