@@ -482,24 +482,54 @@ def _compare(before: dict[str, Any], after: dict[str, Any]) -> int:
     return different
 
 
+HEAD = """# What the log says when something fails
+
+One request, every failure that must cost only a part, one after the other: what the client gets,
+and the lines an operator finds in the log beside those of a request that went well. Look for the
+response's `request_id`; each line names what failed (`event`), the kind of error, its cause and the
+reason the client was given. Of a vendor's error only the kind is told, because a vendor may quote
+what was asked. A doubtful answer of a model is no failure of a dependency: its cause stands in
+`doubts` of the `request` line.
+
+The failures are made for real on one machine: files deleted, overwritten and locked, servers that
+refuse and hang; two ports are wrapped (a refused plan, a late second hop). Temporary paths are cut.
+`tests/faults/test_failure_lines.py` makes them again and holds this page to it.
+
+    python -m benchmarks.record_responses record OUT.json --demo STORE --failures
+    python -m benchmarks.record_responses lines OUT.json --out docs/failures.md
+
+| failure | made by | status, reasons | what the log says |
+|---|---|---|---|
+"""
+
+
 def _lines(recording: dict[str, Any]) -> str:
-    table = [
-        "| failure | made by | status, reasons | what the log says |",
-        "|---|---|---|---|",
-    ]
+    table = ""
     for name, entry in recording.items():
         if entry["row"] is None:
             continue
         body = entry["body"]
         reasons = (body.get("diagnostics") or {}).get("degraded_reasons") or []
         said = ", ".join(reasons) or body.get("code") or body.get("detail", "")[:60] or "-"
-        lines = [_said(line) for line in entry["log"] if line["event"] != "request"]
+        lines = [_said(line) for line in telling(entry["log"])]
         made = name.partition(": ")[2]
-        table.append(
+        table += (
             f"| {entry['row']} | {made} | {entry['status']} {said} |"
-            f" {'<br>'.join(dict.fromkeys(lines)) or '(the request line only)'} |"
+            f" {'<br>'.join(dict.fromkeys(lines)) or '(the request line only)'} |\n"
         )
-    return "\n".join(table) + "\n"
+    return HEAD + table
+
+
+def telling(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give the lines that say why: none of a request that went well, doubts of its answer."""
+    lines = []
+    for line in log:
+        if line["event"] != "request":
+            lines.append(line)
+        elif line.get("doubts"):
+            shown = ("level", "event", "request_id", "doubts")
+            lines.append({name: line[name] for name in shown})
+    return lines
 
 
 def _said(line: dict[str, Any]) -> str:

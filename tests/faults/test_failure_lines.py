@@ -1,0 +1,42 @@
+"""An operator finds the cause of every failure in the log, as docs/failures.md says."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.record_responses import failure_cases, run, telling
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
+ROWS = {
+    cells[1]: cells
+    for line in PAGE.read_text("utf-8").splitlines()
+    if len(cells := [cell.strip() for cell in line.split("|")[1:-1]]) == 4
+}
+ELSEWHERE = {"embedder hangs", "traces cannot be written", "no counting table", "no flag agent"}
+"""Many seconds, a vendor's abandoned socket, a line of the start: other files break these."""
+NO_CAUSE = {"abstention"}
+"""No failure: the model says that the sources do not hold the answer."""
+CASES = [case for case in failure_cases() if case.name not in ELSEWHERE]
+STARTED = {"not_warm", "warm"}
+"""Of the start of a server over a locked store, not of the request; it may come at any time."""
+
+
+def test_the_page_lists_every_failure() -> None:
+    assert ROWS.keys() - {"made by", "---"} == {case.name for case in failure_cases()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_log_names_the_cause(case, copied_store, models) -> None:
+    row = ROWS[case.name]
+    if isinstance(case.body, dict) and len(case.body.get("query", "")) > 3:
+        case = replace(case, body={**case.body, "query": "What are seizures?"})
+    entry = run(case, copied_store, models)
+    lines = [line for line in telling(entry["log"]) if line["event"] not in STARTED]
+    assert bool(lines) is (case.name not in NO_CAUSE), entry["log"]
+    assert entry["status"] == int(row[2].split()[0])
+    assert {line["event"] for line in lines} <= set(re.findall(r"[A-Z]+ `(\w+)`", row[3]))
+    for line in lines:
+        assert any(line.get(key) for key in ("error", "errors", "cause", "doubts")), line
+        assert line.get("request_id") or "(no request id)" in row[3], line
