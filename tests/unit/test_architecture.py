@@ -67,7 +67,7 @@ FREE = {
 SHARED = {"bounded", "breaker", "wordpieces"}
 """What belongs to no vendor: a limit on a call, a circuit, the vocabulary of two models."""
 
-PREFIXES = {"cypher": "neo4j", "plan": "neo4j", "onnx": "onnx", "numpy": "onnx"}
+PREFIXES = {"cypher": "neo4j", "plan": "neo4j", "vector": "sqlite"}
 AWS = {
     "appconfig_flags",
     "aws",
