@@ -27,6 +27,7 @@ from docstokg_local.asl_endings import (
     text_bytes,
 )
 from docstokg_local.asl_items import Buckets
+from docstokg_local.asl_journal import Journal
 from docstokg_local.asl_maps import Progress
 from docstokg_local.asl_states import States
 from docstokg_local.asl_walk import Host, Walk
@@ -64,13 +65,15 @@ class Standard:
     """What a Standard machine has and an Express one lacks: distributed Maps, and time to wait.
 
     `buckets` by name for readers and writers; `pause` waits seconds, between tries too; `at_once`
-    bounds every Map, whose own MaxConcurrency is meant for the cloud. Every output is measured.
+    bounds every Map, whose own MaxConcurrency is meant for the cloud; a `journal` lets a run that
+    died go on. Every output is measured.
     """
 
     buckets: Buckets = field(default_factory=dict)
     pause: Callable[[float], None] = time.sleep
     progress: Progress = _quiet
     at_once: int = 8
+    journal: Journal | None = None
 
 
 class StateMachine:
@@ -160,7 +163,8 @@ class StateMachine:
         if kind is None:
             # A question's deadline leaves no time to wait between tries.
             return Host(call, {}, lambda _: None, _quiet, at_once=1, strict=False)
-        return Host(call, kind.buckets, kind.pause, kind.progress, kind.at_once, strict=True)
+        at_once, journal = kind.at_once, kind.journal
+        return Host(call, kind.buckets, kind.pause, kind.progress, at_once, True, journal)
 
     def _task(
         self, state: str, arguments: Any, own_s: float | None, ends: float

@@ -12,6 +12,7 @@ from sfnx.testing import EXCEEDED, Failure, exceeds, is_number
 from docstokg_local.asl_endings import DataLimitExceeded, Halted, hold_limit
 from docstokg_local.asl_expressions import Values
 from docstokg_local.asl_items import Buckets, child_inputs
+from docstokg_local.asl_journal import UNKNOWN, Journal
 from docstokg_local.asl_results import Child, ResultFiles
 from docstokg_local.asl_states import MapFields
 from docstokg_local.asl_threads import Halt, side_by_side
@@ -25,6 +26,7 @@ class Iterating:
     """What a Map gets from the walk it is a state of.
 
     `inline` runs one iteration (input, halt), `child` one child execution (name, input, halt).
+    A child the journal knows is not begun again.
     """
 
     buckets: Buckets
@@ -33,6 +35,7 @@ class Iterating:
     halted: Callable[[], bool]
     inline: Callable[[Any, Halt], Any]
     child: Callable[[str, Any, Halt], Any]
+    journal: Journal | None
 
 
 def run_map(fields: MapFields, values: Values, around: Iterating) -> Any:
@@ -104,8 +107,7 @@ class _Distributed:
         name, started = str(uuid.uuid4()), time.time()
         ended = partial(Child, name, child_input, taken)
         try:
-            output = self._around.child(name, child_input, self._halt)
-            hold_limit(output, "the output of a child execution")
+            output = self._output(name, child_input)
         except Failure as failure:
             stopped = time.time()
             return ended("FAILED", started, stopped, error=failure.error, cause=failure.cause)
@@ -116,7 +118,20 @@ class _Distributed:
             return ended("PENDING", started, time.time())
         return ended("SUCCEEDED", started, time.time(), output)
 
+    def _output(self, name: str, child_input: Any) -> Any:
+        journal, label = self._around.journal, self._fields.label
+        output = UNKNOWN if journal is None else journal.output(label, child_input)
+        if output is not UNKNOWN:
+            return output
+        output = self._around.child(name, child_input, self._halt)
+        hold_limit(output, "the output of a child execution")
+        if journal is not None:
+            journal.note(label, child_input, output)
+        return output
+
     def _count(self, child: Child) -> None:
+        if child.status == "PENDING":
+            return
         self._ended += 1
         self._items += child.taken
         if child.status == "FAILED":

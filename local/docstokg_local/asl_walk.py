@@ -12,6 +12,7 @@ from sfnx.testing import Failure, is_number, offset_date_time
 from docstokg_local.asl_endings import Halted, hold_limit
 from docstokg_local.asl_expressions import Values
 from docstokg_local.asl_items import Buckets
+from docstokg_local.asl_journal import Journal
 from docstokg_local.asl_maps import Iterating, Progress, run_map
 from docstokg_local.asl_states import Effect, State, States, first_naming
 from docstokg_local.asl_threads import Halt, side_by_side
@@ -35,6 +36,7 @@ class Host:
     progress: Progress
     at_once: int
     strict: bool
+    journal: Journal | None = None
 
 
 class Walk:
@@ -140,6 +142,7 @@ class Walk:
             halted=self._halted,
             inline=partial(self._beside, state.inner[0]),
             child=partial(self._child, state.inner[0], state.map.label),
+            journal=self._host.journal,
         )
         return run_map(state.map, values, around)
 

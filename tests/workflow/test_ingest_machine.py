@@ -12,6 +12,7 @@ import pytest
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES, json_bytes
 from docstokg_local.asl_engine import Execution, Standard, StateMachine
+from docstokg_local.ingest_machine import IngestMachine
 from tests.workflow.machines import BUCKET, MemoryBucket
 
 DEFINITION = Path(__file__).resolve().parents[2] / "statemachine" / "ingest.asl.json"
@@ -303,3 +304,49 @@ def test_every_task_has_a_time_and_is_tried_again() -> None:
     for name, state in ASL["States"].items():
         if state["Type"] in ("Task", "Map"):
             assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
+
+
+ARGUMENTS = {
+    **{"run_id": "run-1", "namespace": "ns", "bucket": BUCKET, "sync": False},
+    **{"max_removed": 0, "remove": [], "prefix": "sources/ns/"},
+}
+
+
+def test_a_run_that_died_goes_on_with_the_batches_it_had_not_done() -> None:
+    stages = folder_of(200)
+    said: list[str] = []
+    machine = IngestMachine(stages.table(), stages.bucket, said.append, at_once=2)
+    stages.broken = {"write": "ValueError"}
+    assert machine.run(ARGUMENTS).status == "FAILED"
+    first = {stage: len(payloads) for stage, payloads in stages.payloads.items()}
+    assert first["read"] == first["encode"] == first["names"] == 5
+    stages.broken = {}
+    assert machine.run(ARGUMENTS).status == "SUCCEEDED"
+    assert len(stages.store) == 200
+    second = {stage: len(payloads) for stage, payloads in stages.payloads.items()}
+    assert {stage: second[stage] - first[stage] for stage in STAGES} == {
+        **{"read": 0, "encode": 0, "names": 0, "book": 1, "write": 5, "close": 1}
+    }
+    manifest = json.loads(stages.bucket.get(stages.payloads["close"][-1]["results"]["read"]["Key"]))
+    (file,) = manifest["ResultFiles"]["SUCCEEDED"]
+    assert len(json.loads(stages.bucket.get(file["Key"]))) == 5
+    # Another run begins every batch, and so does a document that changed.
+    stages.bucket.put("sources/ns/d0000.txt", b"a new text of it")
+    assert machine.run(ARGUMENTS).status == "SUCCEEDED"
+    assert len(stages.payloads["read"]) == 6
+    assert stages.store["sources/ns/d0000.txt"] == 5
+    assert machine.run({**ARGUMENTS, "run_id": "run-2"}).status == "SUCCEEDED"
+    assert len(stages.payloads["read"]) == 11
+
+
+def test_lines_say_how_far_each_map_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages: Stages = folder_of(90)
+    said: list[str] = []
+    IngestMachine(stages.table(), stages.bucket, said.append).run(ARGUMENTS)
+    assert said[-3:] == ["read: 3 batches", "compute: 3 batches", "write: 3 batches"]
+    stages.broken = {"write": "ValueError"}
+    monkeypatch.setattr("docstokg_local.ingest_machine.TOLD_EACH_S", 0)
+    said.clear()
+    IngestMachine(stages.table(), stages.bucket, said.append).run({**ARGUMENTS, "run_id": "2"})
+    assert said[0:3] == ["read: 1 batch", "read: 2 batches", "read: 3 batches"]
+    assert said[-1] == "write: 1 batch, 1 failed"
