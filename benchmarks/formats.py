@@ -20,6 +20,7 @@ from pathlib import Path
 
 import docx
 
+from benchmarks.hostile_files import pdf
 from docstokg.contracts.response import RAGResponse
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
@@ -150,15 +151,7 @@ def _pdf(text: str) -> bytes:
         )
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
-    out, places = bytearray(b"%PDF-1.4\n"), []
-    for number, body in enumerate(objects, 1):
-        places.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    out += b"".join(b"%010d 00000 n \n" % place for place in places)
-    out += b"trailer << /Size %d /Root 1 0 R >>\n" % (len(objects) + 1)
-    return bytes(out + b"startxref\n%d\n%%%%EOF" % start)
+    return pdf(objects, b"<< /Size %d /Root 1 0 R >>" % (len(objects) + 1))
 
 
 def _table(module: str) -> str:

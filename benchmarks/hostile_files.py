@@ -65,7 +65,8 @@ def _docx(document: str, zeros: int = 0, climbs: bool = False) -> Callable[[], b
     return made
 
 
-def _pdf(objects: list[bytes], trailer: bytes = b"<</Size 9/Root 1 0 R>>") -> bytes:
+def pdf(objects: list[bytes], trailer: bytes = b"<</Size 9/Root 1 0 R>>") -> bytes:
+    """Give a PDF file of numbered objects, with its table of places."""
     out, places = bytearray(b"%PDF-1.7\n"), []
     for number, body in enumerate(objects, 1):
         places.append(len(out))
@@ -126,9 +127,9 @@ CASES = (
     Case("ag.docx", "an external entity", _docx(f"{FILE_ENTITY}{WORD}<w:p><w:r><w:t>&x;</w:t></w:r></w:p></w:body></w:document>")),
     Case("ah.docx", "2 GB of zeros in one part", _docx(f"{WORD}</w:body></w:document>", zeros=2_000_000_000)),
     Case("ai.docx", "a part named ../../etc/passwd", _docx(f"{WORD}<w:p><w:r><w:t>Harmless text.</w:t></w:r></w:p></w:body></w:document>", climbs=True)),
-    Case("aj.pdf", "pages that hold each other", lambda: _pdf([CATALOG, b"<</Type/Pages/Kids[2 0 R]/Count 1>>"])),
-    Case("ak.pdf", "a stream of 500 MB, packed twice", lambda: _pdf([CATALOG, PAGES, PAGE, _stream(b"(a) Tj " * 70_000_000, 2)])),
-    Case("al.pdf", "an action on opening that calls a host", lambda: _pdf([ACTION, PAGES, PAGE, _stream(b"BT (x) Tj ET")])),
+    Case("aj.pdf", "pages that hold each other", lambda: pdf([CATALOG, b"<</Type/Pages/Kids[2 0 R]/Count 1>>"])),
+    Case("ak.pdf", "a stream of 500 MB, packed twice", lambda: pdf([CATALOG, PAGES, PAGE, _stream(b"(a) Tj " * 70_000_000, 2)])),
+    Case("al.pdf", "an action on opening that calls a host", lambda: pdf([ACTION, PAGES, PAGE, _stream(b"BT (x) Tj ET")])),
     Case("am.pdf", "a table of places that lies", lambda: b"%PDF-1.7\nxref\n0 99999999\nstartxref\n9\n%%EOF"),
     Case("an.csv", "a row of a million columns", lambda: b"a," * 1_000_000 + b"\n" + b"1," * 1_000_000),
 )  # fmt: skip

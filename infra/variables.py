@@ -21,7 +21,7 @@ EVERY = frozenset({"log_level", "rag_log_snippets"})
 
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
-    "graph": frozenset({"graph_database", "cypher_timeout_ms"}),
+    "graph": frozenset({"graph_database"}),
     "graph_writer": frozenset({"graph_database", "trace_days"}),
     "embedder": frozenset(
         {

@@ -142,18 +142,36 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
             # Closed without a word, as a server does that is restarted or tired of waiting.
             self.close_connection = self.close_connection or state.hang_up
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with listening(Handler) as state.port:
+        try:
+            yield state
+        finally:
+            state.released.set()
+
+
+@contextmanager
+def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """Answer on a free loopback port until the block ends; give the port."""
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     http.daemon_threads = True
-    state.port = http.server_address[1]
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield state
+        yield http.server_address[1]
     finally:
-        state.released.set()
         http.shutdown()
         thread.join()
         http.server_close()
+
+
+def send_json(handler: BaseHTTPRequestHandler, status: int, payload: object) -> None:
+    """Send one whole answer."""
+    data = json.dumps(payload).encode()
+    handler.send_response(status)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
 
 
 def reply(state: ModelServer, path: str, body: dict[str, Any]) -> Any:

@@ -5,14 +5,14 @@ of the body; Bedrock recomputes the signature.
 """
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote
 
+from tests.model_server import listening, send_json
 from tests.signatures import Signed, problem
 
 OPENAI_KEY, ANTHROPIC_KEY, GATEWAY_KEY = "sk-openai", "sk-ant", "sk-gateway"
@@ -60,24 +60,10 @@ def serving() -> Iterator[Providers]:
             status, payload = check(state, f"/{path}", url, headers, body)
             if status == 200 and provider in state.refuse:
                 status, payload = state.refuse[provider], {"message": "no", "error": {}}
-            data = json.dumps(payload).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            send_json(self, status, payload)
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    state.port = http.server_address[1]
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with listening(Handler) as state.port:
         yield state
-    finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()
 
 
 Reply = tuple[int, dict[str, Any]]

@@ -5,13 +5,10 @@ python -m tests.e2e.browser docs/images     (needs the demo's store: `make demo`
 
 import os
 import shutil
-import socket
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,47 +87,53 @@ def upload(page: Page, file: Path) -> None:
 def pictures(target: Path) -> None:
     """Write the pictures of every state in every look, from a copy of the demo's store."""
     question = "Which syndrome has a happy demeanor and absent speech?"
+    from docstokg.settings import Settings
+    from tests.e2e.conftest import served
+
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, launched() as browser:
+    with tempfile.TemporaryDirectory() as folder, launched() as browser, ExitStack() as servers:
         store = Path(folder) / "store.sqlite"
         copied(Path(".docstokg/store.sqlite"), store)
         note = Path(folder) / "leave.md"
         note.write_text("# Leave\n\nEverybody has 30 days of leave a year.\n", encoding="utf-8")
         url, broken = f"sqlite:///{store}", f"sqlite:///{folder}/missing.sqlite"
-        with serving(url, url) as good, serving(url, broken) as degraded:
-            for look, options in LOOKS.items():
+        good, degraded = (
+            servers.enter_context(served(Settings(index_url=url, graph_url=graph)))
+            for graph in (url, broken)
+        )
+        for look, options in LOOKS.items():
 
-                def opened(address: str, options: dict[str, Any] = options) -> Page:
-                    page = browser.new_context(**options).new_page()
-                    page.goto(address)
-                    return page
+            def opened(address: str, options: dict[str, Any] = options) -> Page:
+                page = browser.new_context(**options).new_page()
+                page.goto(address)
+                return page
 
-                def taken(page: Page, name: str, at: str = "main", look: str = look) -> None:
-                    page.locator(at).first.scroll_into_view_if_needed()
-                    page.wait_for_timeout(200)
-                    page.screenshot(path=target / f"{name}-{look}.png")
+            def taken(page: Page, name: str, at: str = "main", look: str = look) -> None:
+                page.locator(at).first.scroll_into_view_if_needed()
+                page.wait_for_timeout(200)
+                page.screenshot(path=target / f"{name}-{look}.png")
 
-                page = opened(good)
-                ask(page, question)
-                page.evaluate("scrollTo(0, 0)")
-                taken(page, "answer", "h1")
-                light_a_span(page)
-                taken(page, "span", "#passage mark")
-                draw(page)
-                page.locator("#graph-title").evaluate("one => one.scrollIntoView()")
-                taken(page, "graph", "#graph-title")
-                page = opened(degraded)
-                ask(page, question)
-                page.evaluate("scrollTo(0, 0)")
-                taken(page, "degraded", "h1")
-                page = opened(good)
-                page.locator("#settings summary").click()
-                page.get_by_label("Namespace").fill(f"handbook-{look}")
-                upload(page, note)
-                taken(page, "upload", "h1")
-                page = opened(good)
-                fail(page)
-                taken(page, "error", "#problem")
+            page = opened(good)
+            ask(page, question)
+            page.evaluate("scrollTo(0, 0)")
+            taken(page, "answer", "h1")
+            light_a_span(page)
+            taken(page, "span", "#passage mark")
+            draw(page)
+            page.locator("#graph-title").evaluate("one => one.scrollIntoView()")
+            taken(page, "graph", "#graph-title")
+            page = opened(degraded)
+            ask(page, question)
+            page.evaluate("scrollTo(0, 0)")
+            taken(page, "degraded", "h1")
+            page = opened(good)
+            page.locator("#settings summary").click()
+            page.get_by_label("Namespace").fill(f"handbook-{look}")
+            upload(page, note)
+            taken(page, "upload", "h1")
+            page = opened(good)
+            fail(page)
+            taken(page, "error", "#problem")
 
 
 def copied(store: Path, target: Path) -> None:
@@ -138,34 +141,6 @@ def copied(store: Path, target: Path) -> None:
     for file in store.parent.glob(f"{store.name}*"):
         place = target.with_name(file.name.replace(store.name, target.name, 1))
         (shutil.copytree if file.is_dir() else shutil.copy)(file, place)
-
-
-@contextmanager
-def serving(index: str, graph: str) -> Iterator[str]:
-    """Run a server of its own on a free port."""
-    import uvicorn
-
-    from docstokg.observability import Telemetry
-    from docstokg.settings import Settings
-    from docstokg.wiring import Wiring
-    from docstokg_local.prometheus import PrometheusSink
-    from docstokg_local.server import application
-
-    sink = PrometheusSink()
-    settings = Settings(index_url=index, graph_url=graph)
-    wiring = Wiring(settings, Telemetry(sink, lambda line: None))
-    held = socket.socket()
-    held.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application(settings, wiring, sink), log_level="error"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{held.getsockname()[1]}/"
-    server.should_exit = True
-    thread.join(20)
-    wiring.close()
-    held.close()
 
 
 if __name__ == "__main__":

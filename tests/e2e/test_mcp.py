@@ -4,24 +4,15 @@ import json
 import math
 import os
 import re
-import socket
 import sys
-import threading
-from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
-import uvicorn
 from jsonschema import Draft202012Validator
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-
-from docstokg.observability import Telemetry
-from docstokg.wiring import Wiring
-from docstokg_local.prometheus import PrometheusSink
-from docstokg_local.server import application
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "What are seizures in children?"
@@ -44,40 +35,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def serving(models, small_store, cache_dir):
-    """Start real servers on free ports; each is stopped when the module ends."""
-    from docstokg.settings import Settings
-
-    started = []
-
-    def start(**more) -> str:
-        url = f"sqlite:///{small_store}"
-        settings = Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **more)
-        sink = PrometheusSink()
-        wiring = Wiring(settings, Telemetry(sink, lambda line: None), models)
-        held = socket.socket()
-        held.bind(("127.0.0.1", 0))
-        held.listen()  # a request that comes before the server runs waits for it
-        config = uvicorn.Config(
-            application(settings, wiring, sink), log_level="error", access_log=False
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
-        thread.start()
-        started.append((server, thread, held, wiring))
-        return f"http://127.0.0.1:{held.getsockname()[1]}/mcp"
-
-    yield start
-    for server, thread, held, wiring in started:
-        server.should_exit = True
-        thread.join(10)
-        held.close()
-        wiring.close()
-
-
-@pytest.fixture(scope="module")
-def url(serving) -> Iterator[str]:
-    return serving()
+def url(server_for) -> str:
+    return f"{server_for()}/mcp"
 
 
 def text_of(result) -> str:
@@ -231,7 +190,7 @@ async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -
     assert (read["doc_id"], gone["status"]) == (first["doc_id"], 404)
 
 
-async def test_a_walk_and_its_flag(url, serving) -> None:
+async def test_a_walk_and_its_flag(url, server_for) -> None:
     asked = {"seed_ids": ["MONDO:0100135"], "query": "febrile seizures"}
     async with Client(url) as client:
         whole = await good(client, "traverse_relationships", **asked, max_response_tokens=None)
@@ -248,7 +207,7 @@ async def test_a_walk_and_its_flag(url, serving) -> None:
     assert nodes == [node["id"] for node in whole["nodes"]]
     assert "MONDO:0100135" in nodes
     assert problem["errors"][0]["path"] == "$.seed_ids"
-    async with Client(serving(feature_traversal_tool=False)) as client:
+    async with Client(f"{server_for(feature_traversal_tool=False)}/mcp") as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert names == TOOLS - {"traverse_relationships"}
 
@@ -345,11 +304,11 @@ async def test_problems_are_tool_errors(url) -> None:
         assert refused.value.error.code == -32602
 
 
-async def test_a_key_is_needed_where_keys_are(serving, tmp_path) -> None:
+async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
     keys = tmp_path / "keys.json"
     guest = {"sub": "g", "namespaces": ["open"], "groups": []}
     keys.write_text(json.dumps({"guest-key": guest}))
-    url = serving(auth="keys", keys_file=str(keys))
+    url = f"{server_for(auth='keys', keys_file=str(keys))}/mcp"
 
     @asynccontextmanager
     async def with_key(key: str):

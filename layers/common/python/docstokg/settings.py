@@ -78,7 +78,6 @@ class GraphSettings(Contract):
     graph_password: str | None = Field(None, description="its password")
     graph_database: str = Field("neo4j", description="name of the database in Neo4j")
     graph_budget_per_minute: int = Field(60, ge=1, description="graph walks per caller")
-    cypher_timeout_ms: int = Field(1500, ge=50, description="longest a graph query may take")
 
 
 class ModelSettings(Contract):

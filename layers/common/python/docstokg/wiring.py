@@ -177,9 +177,7 @@ class Wiring:
             from docstokg.adapters.sqlite_shared import SqliteCircuit
 
             shared = SqliteCircuit(file, "graph")
-        graph = Neo4jGraph(
-            **self._neo4j(), timeout_ms=self.settings.cypher_timeout_ms, shared=shared
-        )
+        graph = Neo4jGraph(**self._neo4j(), shared=shared)
         graph.prepare()  # plans are looked at when the process starts, never in a request
         return graph
 
@@ -500,7 +498,7 @@ class Wiring:
 
     def models(self) -> dict[str, object]:
         """Give the ports that are models in this process: no connection, no credential."""
-        names = ["sparse_encoder", "entailment"]
+        names = ["sparse_encoder"]
         names += ["embedder"] if self.settings.embed_provider == "local" else []
         names += ["reranker"] if self.settings.rerank_provider == "local" else []
         with self._lock:

@@ -48,6 +48,8 @@ from docstokg.errors import (
 )
 from docstokg.observability import Telemetry
 
+CYPHER_TIMEOUT_MS = 1500
+"""The longest a query of a request may take, whatever its deadline leaves."""
 WARM_UP_S = 20.0
 WARM_RUNS = 6
 QUICK_S = 0.1
@@ -69,7 +71,7 @@ class Neo4jGraph:
         password: str | None,
         database: str = "neo4j",
         telemetry: Telemetry | None = None,
-        timeout_ms: int = 1500,
+        timeout_ms: int = CYPHER_TIMEOUT_MS,
         circuit: Circuit | None = None,
         shared: SharedCircuit | None = None,
     ) -> None:

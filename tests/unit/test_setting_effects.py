@@ -1,0 +1,94 @@
+"""What a setting changes that no other test looks at."""
+
+import time
+
+import pytest
+
+from docstokg.errors import Unavailable
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from functions.health import handler as health
+from tests.model_server import ModelServer, serving
+from tests.unit.test_validate import run
+
+ASKED = {
+    "query": "What is a seizure?",
+    "cache_key": "k",
+    "verbosity": "graph",
+    "synthesis": {"enabled": True, "model": "extractive", "system_prompt": "Be brief."},
+    "budget": {"max_tokens_gen": 50},
+}
+CLOSED = "http://127.0.0.1:9"
+EFFECTS = [
+    ("allow_system_prompt", False, lambda plan: plan.synthesis.style_hint, None),
+    ("max_full_text_bytes", 300, lambda plan: plan.full_text_bytes, 300),
+    ("cache_ttl_s", 7, lambda plan: plan.cache.ttl_s, 7),
+    ("kg_boost_enabled", False, lambda plan: plan.expansion.boost, 0.0),
+    ("kg_boost_value", 0.5, lambda plan: plan.expansion.boost, 0.5),
+    ("kg_2hop_enabled", False, lambda plan: plan.expansion.two_hops, False),
+    ("feature_verbosity_graph", False, lambda plan: plan.verbosity, "snippet"),
+    ("max_blocks", 3, lambda plan: plan.max_blocks, 3),
+    ("min_score", 0.6, lambda plan: plan.min_score, 0.6),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "seen", "expected"), EFFECTS, ids=[row[0] for row in EFFECTS]
+)
+def test_a_setting_reaches_the_plan(name, value, seen, expected) -> None:
+    usual, changed = run(ASKED).plan, run(ASKED, **{name: value}).plan
+    assert usual is not None and changed is not None
+    assert seen(changed) == expected != seen(usual)
+
+
+def embedding(server: ModelServer, **more) -> Settings:
+    return Settings(
+        embed_provider="openai", embed_base_url=server.url, embed_model="m-1", embed_dimension=8,
+        embed_api_key="k", **more,
+    )  # fmt: skip
+
+
+def test_vectors_come_from_the_address_and_model_that_are_set(tmp_path) -> None:
+    with serving() as server:
+        wiring = Wiring(embedding(server, cache_dir=str(tmp_path)))
+        wiring.embedder().embed(["a"], 5.0)
+        ((path, body),) = server.requests
+    assert (path, body["model"]) == ("/v1/embeddings", "m-1")
+    wiring.close()
+
+
+def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
+    with serving() as server:
+        settings = embedding(server, embed_fallback_url=server.url, cache_dir=str(tmp_path))
+        settings = settings.model_copy(update={"embed_base_url": CLOSED})
+        wiring = Wiring(settings)
+        wiring.embedder().embed(["a"], 5.0)
+        assert len(server.requests) == 1
+        wiring.close()
+        lonely = Wiring(settings.model_copy(update={"embed_fallback_url": None}))
+        with pytest.raises(Unavailable):
+            lonely.embedder().embed(["b"], 5.0)
+        lonely.close()
+
+
+def test_passages_are_ranked_by_the_model_that_is_set() -> None:
+    with serving() as server:
+        settings = Settings(
+            rerank_provider="cohere", rerank_base_url=server.url, rerank_model="r-9",
+            rerank_api_key="k",
+        )  # fmt: skip
+        wiring = Wiring(settings)
+        wiring.reranker().rank("q", ["a", "b"], 5.0)
+        ((_, body),) = server.requests
+    assert body["model"] == "r-9"
+    wiring.close()
+
+
+def test_health_is_told_again_for_as_long_as_is_set(small_store, settings_for, models) -> None:
+    wiring = Wiring(settings_for(small_store, health_keep_s=0.3), None, models)
+    handler = health.build(wiring)
+    first = handler({}, None)
+    assert handler({}, None) is first
+    time.sleep(0.31)
+    assert handler({}, None) is not first
+    wiring.close()
