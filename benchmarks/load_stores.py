@@ -60,8 +60,8 @@ class Real:
         for which in self._given:
             yield f"{which} stopped", partial(self._stopped, which)
             yield f"{which} killed", partial(self._killed, which)
-            yield f"{which} slow", partial(self._moody, which, "slow")
-            yield f"{which} lying", partial(self._moody, which, "garbage")
+            yield f"{which} slow", partial(self.moody, which, "slow")
+            yield f"{which} lying", partial(self.moody, which, "garbage")
 
     @contextmanager
     def _stopped(self, which: Which) -> Iterator[None]:
@@ -80,7 +80,8 @@ class Real:
             self._given[which] = services.start(which, self._home / which, cache=CACHE)
 
     @contextmanager
-    def _moody(self, which: Which, mood: Mood) -> Iterator[None]:
+    def moody(self, which: Which, mood: Mood) -> Iterator[None]:
+        """Let the server answer like this for a while, seen through its proxy."""
         proxy = self._proxies[which]
         proxy.mood, proxy.delay_s = mood, SLOW_S
         try:

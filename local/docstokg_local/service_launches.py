@@ -140,7 +140,8 @@ def neo4j_launch(setup: Setup) -> Launch:
     secret = home / "password"
     if not secret.exists():
         secret.touch(0o600)
-        secret.write_text(secrets.token_urlsafe(18), "utf-8")
+        # Hexadecimal: a password that begins with a dash is an option to the tool that sets it.
+        secret.write_text(secrets.token_hex(16), "utf-8")
     password = secret.read_text("utf-8").strip()
     databases = home / "data" / "databases" / "system"
     if not databases.exists():
