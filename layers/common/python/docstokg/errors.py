@@ -7,6 +7,7 @@ DocsToKGError
 │   │   ├── NotConfigured     no key, role or address is set for it
 │   │   ├── NotLoaded         the store answers, and nothing was ever loaded into it
 │   │   └── NotInstalled      the package that speaks to it is not installed
+│   ├── Locked                another load has what this one needs
 │   ├── Timeout               it did not answer in the time it was given
 │   └── QuotaExceeded         it refused because of too many calls
 └── Permanent                 trying again will not help
@@ -46,6 +47,10 @@ class NotLoaded(Unavailable):
 
 class NotInstalled(Unavailable):
     """The package that speaks to the dependency is not installed; the message names the extra."""
+
+
+class Locked(Retryable):
+    """Another load is under way; this one may go on when that has ended."""
 
 
 class Timeout(Retryable):

@@ -208,6 +208,7 @@ class OpenSearchIndex:
             chunks=chunks,
             facts=facts,
             unfinished_load=noted.get("unfinished_load") is not None,
+            open_run=noted.get("unfinished_load") or "",
             namespaces=namespaces,
         )
         if not info.unfinished_load:

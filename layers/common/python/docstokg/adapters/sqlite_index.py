@@ -434,6 +434,7 @@ class SqliteIndex:
             chunks=int(chunks),
             facts=int(facts),
             unfinished_load="unfinished" in noted,
+            open_run=noted.get("unfinished", ""),
             namespaces=tuple(row[0] for row in names),
         )
 

@@ -141,7 +141,10 @@ class StoredChunk(Contract):
 
 
 class IndexInfo(Contract):
-    """What an index says of itself; the embedding model fixes its vector space."""
+    """What an index says of itself; the embedding model fixes its vector space.
+
+    `open_run`: the run_id of the load that is open or unfinished.
+    """
 
     embedding_model: str | None = None
     dimension: int | None = None
@@ -149,6 +152,7 @@ class IndexInfo(Contract):
     chunks: int = 0
     facts: int = 0
     unfinished_load: bool = False
+    open_run: str = ""
     namespaces: tuple[str, ...] = ()
 
 

@@ -54,6 +54,18 @@ class Labels:
         self.common = _common(after)
         self.changed = self.common ^ _common(before)
 
+    @classmethod
+    def of(cls, titles: Iterable[str], common: Iterable[str], changed: Iterable[str]) -> "Labels":
+        """Give labels that were counted before: see `counted`."""
+        labels = cls((), (), set())
+        labels._titles = set(titles)
+        labels.common, labels.changed = frozenset(common), frozenset(changed)
+        return labels
+
+    def counted(self) -> tuple[list[str], list[str], list[str]]:
+        """List folded titles, common and changed section labels, each sorted; see `of`."""
+        return sorted(self._titles), sorted(self.common), sorted(self.changed)
+
     def heads(self, chunk: GivenChunk) -> tuple[str, ...]:
         """List the names of what a chunk is about: its document's title, its section's heading."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]

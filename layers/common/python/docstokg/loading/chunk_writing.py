@@ -21,7 +21,7 @@ from docstokg.loading.records import (
     fingerprint,
     same_statements,
 )
-from docstokg.ports import Parts
+from docstokg.ports import Embedder, Parts, SparseEncoder
 
 Fresh = Sequence[tuple[GivenChunk, str]]
 Records = list[tuple[ChunkRecord, str]]
@@ -46,18 +46,21 @@ class _Batch(NamedTuple):
     changes: dict[str, _Change]
 
 
-def write_chunks(context: Context, book: EntityBook, finder: MentionFinder) -> None:
+def write_chunks(
+    context: Context, book: EntityBook, finder: MentionFinder, shard: str | None = None
+) -> None:
     """Write what is new or changed, encoded; the graph's side is written anew always.
 
     A stored document changes in one step. What a changed chunk invalidates goes before its new
     fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
+    `shard`: only the documents that begin in it.
     """
     with (
         context.progress.stage("chunks", context.staging.count("chunk")) as advance,
         ThreadPoolExecutor(1) as ahead,
     ):
         waiting: deque[tuple[_Batch, Future[Records]]] = deque()
-        for batch in _batches(context):
+        for batch in _batches(context, shard):
             waiting.append((batch, ahead.submit(encoded, context, batch.fresh)))
             if len(waiting) > AHEAD:
                 advance(_write(context, book, finder, *waiting.popleft()))
@@ -65,10 +68,10 @@ def write_chunks(context: Context, book: EntityBook, finder: MentionFinder) -> N
             advance(_write(context, book, finder, *waiting.popleft()))
 
 
-def _batches(context: Context) -> Iterator[_Batch]:
+def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
     """Put documents together until a batch is full; one that is stored already is not parted."""
     batch = _Batch([], [], {})
-    for doc_id, parts in groupby(context.staging.documents_chunks(), key=lambda part: part[0]):
+    for doc_id, parts in groupby(context.staging.documents_chunks(shard), key=lambda part: part[0]):
         stored = context.earlier is None or doc_id in context.earlier
         for chunks in [[c for _, part in parts for c in part]] if stored else (p for _, p in parts):
             _compare(context, doc_id if stored else None, chunks, batch)
@@ -146,42 +149,53 @@ def _write(
 
 def encoded(context: Context, fresh: Fresh) -> Records:
     """Make records with vectors and weights; those that came with a chunk are kept."""
-    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk, _ in fresh]
-    borders = [sentence_spans(chunk.text) for chunk, _ in fresh]
+    texts, borders = encoder_input([chunk for chunk, _ in fresh])
     with ThreadPoolExecutor(1) as beside:
-        weighing = beside.submit(_weigh, context, fresh, texts)
-        read = _read(context, fresh, texts, borders)
+        chunks = [chunk for chunk, _ in fresh]
+        weighing = beside.submit(weights_of, context.sparse, chunks, texts)
+        read = vectors_of(context.dense, chunks, texts, borders)
         weights = weighing.result()
     records = []
     for i, (chunk, mark) in enumerate(fresh):
         vector, packed = read.get(i, (chunk.embedding, b""))
-        encoding = Encoding(borders[i], weights[i], vector, packed)
+        encoding = Encoding(tuple(borders[i]), weights[i], vector, packed)
         run_id = context.report.run_id
         records.append((chunk_record(chunk, context.namespace, run_id, encoding), mark))
     return records
 
 
-def _weigh(context: Context, fresh: Fresh, texts: Sequence[str]) -> dict[int, dict[str, float]]:
+def encoder_input(chunks: Sequence[GivenChunk]) -> tuple[list[str], list[list[Span]]]:
+    """Give what the encoders read of each chunk, and its sentences in its own text."""
+    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk in chunks]
+    return texts, [list(sentence_spans(chunk.text)) for chunk in chunks]
+
+
+def weights_of(
+    sparse: SparseEncoder | None, chunks: Sequence[GivenChunk], texts: Sequence[str]
+) -> dict[int, dict[str, float]]:
     """Give every chunk its sparse weights: its own, else encoded ones, else none."""
-    weights = {i: chunk.sparse or {} for i, (chunk, _) in enumerate(fresh)}
-    todo = [i for i, (chunk, _) in enumerate(fresh) if chunk.sparse is None]
-    if context.sparse is not None and todo:
-        maps = context.sparse.encode([texts[i] for i in todo], None)
+    weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
+    todo = [i for i, chunk in enumerate(chunks) if chunk.sparse is None]
+    if sparse is not None and todo:
+        maps = sparse.encode([texts[i] for i in todo], None)
         weights.update(zip(todo, maps, strict=True))
     return weights
 
 
-def _read(
-    context: Context, fresh: Fresh, texts: Sequence[str], borders: Sequence[Sequence[Span]]
+def vectors_of(
+    dense: Embedder | None,
+    chunks: Sequence[GivenChunk],
+    texts: Sequence[str],
+    borders: Sequence[Sequence[Span]],
 ) -> dict[int, Parts]:
     """Embed the chunks that came without a vector, and their sentences in the same reading."""
-    todo = [i for i, (chunk, _) in enumerate(fresh) if chunk.embedding is None]
-    if context.dense is None or not todo:
+    todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
+    if dense is None or not todo:
         return {}
     # The encoder's text begins with title and headings; sentences count in the chunk's own text.
-    before = {i: len(texts[i]) - len(fresh[i][0].text) for i in todo}
+    before = {i: len(texts[i]) - len(chunks[i].text) for i in todo}
     parts = [[(a + before[i], b + before[i]) for a, b in borders[i]] for i in todo]
-    made = context.dense.embed_parts([texts[i] for i in todo], parts)
+    made = dense.embed_parts([texts[i] for i in todo], parts)
     return dict(zip(todo, made, strict=True))
 
 

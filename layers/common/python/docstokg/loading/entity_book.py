@@ -21,6 +21,22 @@ class EntityBook:
         self.names = Names()
         self.aliases = self._name_everything()
 
+    @classmethod
+    def decided(
+        cls, context: Context, names: Names, named: Iterable[NamedEntity], aliases: Aliases
+    ) -> "EntityBook":
+        """Give the book of a load that was decided before, in another process."""
+        book = cls.__new__(cls)
+        book._context = context
+        book._named = {entity.id: entity for entity in named}
+        book._written = set()
+        book.names, book.aliases = names, aliases
+        return book
+
+    def named(self) -> Iterable[NamedEntity]:
+        """Give the entities that no list gave, by id."""
+        return (self._named[identity] for identity in sorted(self._named))
+
     def _name_everything(self) -> Aliases:
         context = self._context
         aliases = Aliases(context.stores.graph_writer.aliases(context.namespace))

@@ -85,10 +85,14 @@ class Origins:
         }
         staging.add_origin(document.doc_id, json.dumps(record))
 
+    def write_key(self) -> None:
+        """Keep the key of the roots' hashes, so that another process makes the same."""
+        self._register.put([DocumentRecord(namespace=KEY[0], doc_id=KEY[1], text=self._key)])
+
     def write(self, staging: Staging, run_id: str) -> None:
         """Bring the register to what was loaded; unchanged documents keep run and time."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self._register.put([DocumentRecord(namespace=KEY[0], doc_id=KEY[1], text=self._key)])
+        self.write_key()
         batch: list[DocumentRecord] = []
         for doc_id, line in staging.origins():
             chunks, title, acl = staging.document_facts(doc_id)

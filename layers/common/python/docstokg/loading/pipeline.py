@@ -9,16 +9,17 @@ then counts as unfinished.
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from ulid import ULID
 
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain.linking import Linker
 from docstokg.errors import NotLoaded
-from docstokg.loading.candidates import labels_of, recogniser_of, stage_names
+from docstokg.loading.candidates import Labels, labels_of, recogniser_of, stage_names
 from docstokg.loading.chunk_writing import write_chunks
 from docstokg.loading.context import (
     READ_S,
@@ -34,6 +35,7 @@ from docstokg.loading.context import (
 from docstokg.loading.edges import resolve_edges, write_edges
 from docstokg.loading.entity_book import EntityBook
 from docstokg.loading.mentions import MentionFinder
+from docstokg.loading.naming import Entry
 from docstokg.loading.origins import Origins, is_listable, many
 from docstokg.loading.reading import Row, rows_of, stage
 from docstokg.loading.rejects import RejectLog
@@ -97,7 +99,9 @@ def _load(
         if options.extract is not None:
             report.extraction = options.extract(context)
         gone = _gone(paths, files, options, context, origins) if options.sync else []
-        _write(context, before.unfinished_load, origins, gone)
+        decisions = decide(context, before.unfinished_load, gone)
+        write_chunks(context, decisions.book, decisions.finder)
+        finish(context, decisions, origins)
     finally:
         staging.close()
 
@@ -138,19 +142,62 @@ def _read(
 ) -> Context:
     """Stage all files, and find out which vector space is written."""
     dense = stores.embedder if options.embed else None
-    sparse = stores.sparse_encoder if options.embed else None
     dimension = dense.dimension if dense else before.dimension
-    for type_, unread in rejects.unread.items():
-        report.types[type_] = TypeCount(files=unread, rejected=unread)
+    count_unread(report, rejects)
     with progress.stage("reading", len(files)) as advance:
         for file, rows in _rows(files, stores.readers):
-            count = report.types.setdefault(file.type, TypeCount())
-            rejected, chunks = rejects.count, staging.count("chunk")
-            dimension = stage(file, rows, staging, rejects, dimension, origins)
-            count.files += 1
-            count.rejected += rejects.count > rejected
-            count.chunks += staging.count("chunk") - chunks
+            dimension = stage_file(file, rows, staging, rejects, report, dimension, origins)
             advance(1)
+    beginning = Beginning(before, origins, dimension)
+    return context_of(options, stores, staging, rejects, progress, report, beginning)
+
+
+def count_unread(report: LoadReport, rejects: RejectLog) -> None:
+    """Count the files that have no reader, by type."""
+    for type_, unread in rejects.unread.items():
+        report.types[type_] = TypeCount(files=unread, rejected=unread)
+
+
+def stage_file(
+    file: SourceFile,
+    rows: Iterable[Row],
+    staging: Staging,
+    rejects: RejectLog,
+    report: LoadReport,
+    dimension: int | None,
+    origins: Origins,
+) -> int | None:
+    """Stage one file's rows and count them; the dimension of vectors, see `reading.stage`."""
+    count = report.types.setdefault(file.type, TypeCount())
+    rejected, chunks = rejects.count, staging.count("chunk")
+    dimension = stage(file, rows, staging, rejects, dimension, origins)
+    count.files += 1
+    count.rejected += rejects.count > rejected
+    count.chunks += staging.count("chunk") - chunks
+    return dimension
+
+
+class Beginning(NamedTuple):
+    """What was there before a load, and the `dimension` of the vectors it writes."""
+
+    before: IndexInfo
+    origins: Origins
+    dimension: int | None
+
+
+def context_of(
+    options: LoadOptions,
+    stores: Stores,
+    staging: Staging,
+    rejects: RejectLog,
+    progress: Progress,
+    report: LoadReport,
+    beginning: Beginning,
+) -> Context:
+    """Give the context of a load whose files are all staged."""
+    before, origins, dimension = beginning
+    dense = stores.embedder if options.embed else None
+    sparse = stores.sparse_encoder if options.embed else None
     model = before.embedding_model or (UPSTREAM if staging.given_dimensions() else None)
     if dense is not None:
         model = dense.model
@@ -204,19 +251,48 @@ def _gone(
     for root in [root for root in roots if not is_listable(root)]:
         context.report.warnings.append(f"{root} cannot be listed completely: nothing is removed")
         roots.remove(root)
+    return gone_documents(roots, rejected, options, context, origins, empty=not files)
+
+
+def gone_documents(
+    roots: Sequence[Path],
+    rejected: set[tuple[str, str]],
+    options: LoadOptions,
+    context: Context,
+    origins: Origins,
+    empty: bool,
+) -> list[str]:
+    """List what these completely listed folders no longer hold; none where nobody agrees to many.
+
+    `rejected`: see `Origins.gone`. `empty`: the folders hold no file at all.
+    """
     gone = origins.gone(roots, options.prefix, context.staging, rejected)
     mine = origins.of_roots(roots)
-    if gone and (not files or many(gone, mine)) and not options.agree(gone):
+    if gone and (empty or many(gone, mine)) and not options.agree(gone):
         context.report.kept_back = gone
         return []
     return gone
 
 
-def _write(context: Context, unfinished: bool, origins: Origins, gone: Sequence[str]) -> None:
-    """Bring both stores to what the files say, without the documents `gone`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """What a load has decided of names before it writes a chunk. `gone`: documents to remove."""
+
+    book: EntityBook
+    finder: MentionFinder
+    labels: Labels
+    aliases: Sequence[Entry]
+    fresh: Sequence[Entry]
+    everything: bool
+    recogniser: str
+    gone: Sequence[str]
+
+
+def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions:
+    """Open the load and decide who is named in it; lists and ontologies are written.
 
     Earlier chunks are named and linked anew where another recogniser, or an earlier layout of
-    the graph, left them.
+    the graph, left them. `gone`: documents that are removed at the end.
     """
     stores, namespace = context.stores, context.namespace
     stores.index_writer.open_load(
@@ -234,16 +310,29 @@ def _write(context: Context, unfinished: bool, origins: Origins, gone: Sequence[
     aliases = list(
         book.aliases.for_linking(book.names, labels, book.forgotten() if renamed else frozenset())
     )
-    finder = MentionFinder(Linker(aliases), book.names, labels)
-    write_chunks(context, book, finder)
-    remove_stale(context, every_document=context.replace_docs)
-    remove_documents(context, gone)
-    write_edges(context, book)
     fresh = [*book.aliases.new(aliases), *((key, "", True) for key in labels.changed)]
-    # After an interrupted load nobody knows which names its chunks were never shown.
-    news = News(Linker(fresh), labels.changed, everything=unfinished or renamed)
-    relink(context, book, finder, news)
-    stores.graph_writer.note_recogniser(namespace, recogniser)
+    return Decisions(
+        book=book,
+        finder=MentionFinder(Linker(aliases), book.names, labels),
+        labels=labels,
+        aliases=aliases,
+        fresh=fresh,
+        # After an interrupted load nobody knows which names its chunks were never shown.
+        everything=unfinished or renamed,
+        recogniser=recogniser,
+        gone=gone,
+    )
+
+
+def finish(context: Context, decisions: Decisions, origins: Origins) -> None:
+    """Remove what is gone, write edges, link earlier chunks anew, and close both stores."""
+    stores, book = context.stores, decisions.book
+    remove_stale(context, every_document=context.replace_docs)
+    remove_documents(context, decisions.gone)
+    write_edges(context, book)
+    news = News(Linker(decisions.fresh), decisions.labels.changed, decisions.everything)
+    relink(context, book, decisions.finder, news)
+    stores.graph_writer.note_recogniser(context.namespace, decisions.recogniser)
     stores.graph_writer.close_load()
     origins.write(context.staging, context.report.run_id)
     stores.index_writer.close_load()

@@ -1,8 +1,9 @@
 """A job of documents that were sent: loaded or removed as a folder's would be."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from docstokg.contracts.documents import (
     MEDIA_TYPES,
@@ -59,23 +60,37 @@ def _done(order: JobOrder, doc_ids: Sequence[str], refused: dict[str, str]) -> J
 def _source(order: JobOrder, number: int, document: PostedDocument) -> SourceFile:
     if document.text is not None:
         raw = document.text.encode("utf-8")
-        ending = PurePosixPath(document.doc_id).suffix.lower()
-        suffix = TEXT_SUFFIXES.get(ending, ".txt")
     else:
         raw = base64.b64decode(document.content or "", validate=True)
-        suffix = ".txt"
-    if document.media_type is not None:
-        suffix = MEDIA_TYPES[document.media_type]
-    name = document.doc_id.rpartition("/")[2] or document.doc_id
-    fields: dict[str, object] = {"document_name": name}
-    if document.title is not None:
-        fields["title"] = document.title
-    if document.acl is not None:
-        fields["acl"] = tuple(dict.fromkeys(document.acl))
+    said = document.model_dump(exclude={"doc_id", "content"}) | {"text": document.text is not None}
     groups = order.caller.scope(order.namespace).groups
-    posted = Posted(raw, fields, dict(document.metadata), groups)
-    path = Path(f"{number}{suffix}")
-    return SourceFile(path, "document", document.doc_id, POSTED, document.doc_id, posted)
+    return posted_file(str(number), document.doc_id, raw, said, groups)
+
+
+def posted_file(
+    name: str,
+    doc_id: str,
+    raw: bytes,
+    said: Mapping[str, Any],
+    groups: tuple[str, ...] | None,
+) -> SourceFile:
+    """Make a file of what was sent: `said` of it were title, acl, metadata and media_type.
+
+    `name`: of the path that stands for it, before the suffix of its format. `said["text"]` tells
+    whether it was sent as text.
+    """
+    suffix = ".txt"
+    if said.get("text"):
+        suffix = TEXT_SUFFIXES.get(PurePosixPath(doc_id).suffix.lower(), ".txt")
+    if said.get("media_type") is not None:
+        suffix = MEDIA_TYPES[said["media_type"]]
+    fields: dict[str, object] = {"document_name": doc_id.rpartition("/")[2] or doc_id}
+    if said.get("title") is not None:
+        fields["title"] = said["title"]
+    if said.get("acl") is not None:
+        fields["acl"] = tuple(dict.fromkeys(said["acl"]))
+    posted = Posted(raw, fields, dict(said.get("metadata") or {}), groups)
+    return SourceFile(Path(f"{name}{suffix}"), "document", doc_id, POSTED, doc_id, posted)
 
 
 def _remove(order: JobOrder, stores: Stores, again: bool) -> Job:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from docstokg.errors import LoadError
@@ -72,7 +72,7 @@ class SourceFile:
         return self.path.suffix.lower() or "without suffix"
 
 
-def kind_of(path: Path) -> Kind | None:
+def kind_of(path: PurePath) -> Kind | None:
     """Tell what a file is by its name, or None."""
     name, suffix = path.name.lower(), path.suffix.lower()
     if suffix == ".jsonl":
@@ -80,6 +80,17 @@ def kind_of(path: Path) -> Kind | None:
     if suffix == ".obo":
         return "obo"
     return "document" if suffix in DOCUMENTS else None
+
+
+def is_passed_over(inner: PurePath) -> bool:
+    """Tell whether a load says nothing of a file in its folder: hidden, or for evaluation."""
+    hidden = any(part.startswith(".") for part in inner.parts)
+    return hidden or kind_of(inner) in EVALUATION
+
+
+def no_reader(path: PurePath) -> str:
+    """Say why a file of no known kind is not read."""
+    return f"no reader for {path.suffix.lower() or 'a file without a suffix'}"
 
 
 def find_files(
@@ -97,10 +108,10 @@ def find_files(
         if source.is_dir():
             for path in sorted(source.rglob("*"), key=lambda path: path.as_posix()):
                 inner = path.relative_to(source)
-                if any(part.startswith(".") for part in inner.parts) or path.is_dir():
+                if is_passed_over(inner) or path.is_dir():
                     continue
                 kind, name = kind_of(path), inner.as_posix()
-                if kind not in EVALUATION and (real := _readable(path, kind, source, rejects)):
+                if real := _readable(path, kind, source, rejects):
                     assert kind is not None
                     files.setdefault(real, SourceFile(path, kind, name, source, name))
             continue
@@ -125,7 +136,7 @@ def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -
     elif not real.is_relative_to(source.resolve()):
         reason = "a link that leads out of the folder"
     elif kind is None:
-        reason = f"no reader for {path.suffix.lower() or 'a file without a suffix'}"
+        reason = no_reader(path)
     else:
         return real
     rejects.add_file(path, reason)

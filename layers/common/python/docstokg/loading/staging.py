@@ -2,10 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from docstokg.loading.given import (
     GivenChunk,
@@ -18,7 +19,7 @@ from docstokg.loading.rejects import Rejected
 
 _SCHEMA = """
 CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, digest TEXT,
-    acl TEXT, payload TEXT, embedding BLOB);
+    acl TEXT, payload TEXT, embedding BLOB, shard TEXT, part INTEGER, line INTEGER);
 CREATE INDEX chunk_doc ON chunk (doc_id, seq);
 CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEXT,
     UNIQUE (surface, synonym, type));
@@ -43,13 +44,24 @@ class StagedChunk:
     acl: tuple[str, ...]
 
 
+class Place(NamedTuple):
+    """Where the row comes from that is staged now: a run's shard of rows, its part, its line."""
+
+    shard: str = ""
+    part: int = 0
+    line: int = 0
+
+
 class Staging:
     """A temporary SQLite file without a name: the system frees it however the load ends."""
 
-    def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
+    def __init__(self, path: Path | None = None) -> None:
+        """`path`: a file to work in, which may hold what `slim` left there."""
+        self._db = sqlite3.connect("" if path is None else path, isolation_level=None)
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-        self._db.executescript(_SCHEMA)
+        if not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            self._db.executescript(_SCHEMA)
+        self.place = Place()
         self._db.execute("BEGIN")
 
     def close(self) -> None:
@@ -63,16 +75,10 @@ class Staging:
             if row[0] != digest:
                 raise Rejected(f"id {chunk.id!r} is repeated with other text")
             return False
-        payload = {
-            key: value
-            for key, value in asdict(chunk).items()
-            if key not in ("id", "doc_id", "embedding") and value not in (None, "", (), {})
-        }
-        if chunk.mentions is not None:
-            payload["mentions"] = [asdict(mention) for mention in chunk.mentions]
+        payload = _chunk_payload(chunk)
         self._db.execute(
-            "INSERT INTO chunk (id, doc_id, digest, acl, payload, embedding)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunk (id, doc_id, digest, acl, payload, embedding, shard, part, line)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 chunk.id,
                 chunk.doc_id,
@@ -80,6 +86,7 @@ class Staging:
                 json.dumps(chunk.acl),
                 json.dumps(payload),
                 chunk.embedding,
+                *self.place,
             ),
         )
         if chunk.whole:
@@ -194,12 +201,12 @@ class Staging:
                 last = seq
                 yield _chunk(identity, doc_id, payload, embedding)
 
-    def documents_chunks(self) -> Iterator[tuple[str, list[GivenChunk]]]:
-        """Yield (doc_id, some of its chunks in order), all of a document one after another."""
-        firsts = self._db.execute(
-            "SELECT doc_id, min(seq) AS first FROM chunk GROUP BY doc_id ORDER BY first"
-        ).fetchall()
-        for doc_id, _ in firsts:
+    def documents_chunks(self, shard: str | None) -> Iterator[tuple[str, list[GivenChunk]]]:
+        """Yield (doc_id, some of its chunks in order), all of a document one after another.
+
+        `shard`: only the documents whose first chunk is of that shard.
+        """
+        for doc_id in self.documents_beginning(shard):
             last = 0
             while rows := self._db.execute(
                 "SELECT seq, id, doc_id, payload, embedding FROM chunk "
@@ -208,6 +215,52 @@ class Staging:
             ).fetchall():
                 last = rows[-1][0]
                 yield doc_id, [_chunk(*row[1:]) for row in rows]
+
+    def documents_beginning(self, shard: str | None) -> list[str]:
+        """List the documents by their first chunks; `shard`: those whose first is of it."""
+        # Of a bare column beside min(), SQLite gives the value of the row that has it.
+        firsts = self._db.execute(
+            "SELECT doc_id, min(seq) AS first, shard FROM chunk WHERE ?1 IS NULL OR doc_id IN"
+            " (SELECT doc_id FROM chunk WHERE shard = ?1) GROUP BY doc_id ORDER BY first",
+            (shard,),
+        ).fetchall()
+        return [doc_id for doc_id, _, own in firsts if shard is None or own == shard]
+
+    def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
+        """List the shards that hold chunks of these documents."""
+        rows = self._db.execute(
+            "SELECT DISTINCT shard FROM chunk WHERE doc_id IN (SELECT value FROM json_each(?))"
+            " ORDER BY 1",
+            (json.dumps(list(doc_ids)),),
+        )
+        return [row[0] for row in rows]
+
+    def fill(self, chunk: GivenChunk) -> None:
+        """Give a chunk of a slim file its text again, if it is the one that stands at `place`."""
+        self._db.execute(
+            "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
+            " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
+            (
+                json.dumps(_chunk_payload(chunk)),
+                chunk.embedding,
+                chunk.id,
+                chunk.doc_id,
+                *self.place,
+            ),
+        )
+
+    def slim(self) -> None:
+        """Forget the texts and vectors of the chunks."""
+        self._db.execute(
+            "UPDATE chunk SET payload = json_set(payload, '$.text', ''), embedding = NULL"
+            " WHERE payload ->> 'text' <> ''"
+        )
+
+    def save(self) -> None:
+        """Make the file whole and as small as it can be."""
+        self._db.execute("COMMIT")
+        self._db.execute("VACUUM")
+        self._db.execute("BEGIN")
 
     def chunk(self, chunk_id: str) -> StagedChunk | None:
         """Find one chunk of this load."""
@@ -307,6 +360,17 @@ class Staging:
             " SELECT embedding FROM entity) WHERE embedding IS NOT NULL ORDER BY 1"
         )
         return [int(row[0]) for row in rows]
+
+
+def _chunk_payload(chunk: GivenChunk) -> dict[str, Any]:
+    payload = {
+        key: value
+        for key, value in asdict(chunk).items()
+        if key not in ("id", "doc_id", "embedding") and value not in (None, "", (), {})
+    }
+    if chunk.mentions is not None:
+        payload["mentions"] = [asdict(mention) for mention in chunk.mentions]
+    return payload
 
 
 def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> GivenChunk:
