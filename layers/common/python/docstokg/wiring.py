@@ -398,7 +398,7 @@ class Wiring:
 
     @once
     def object_store(self) -> ObjectStore:
-        """Give the bucket that `ingest_url` names."""
+        """Give the bucket, or the folder in its place, that `ingest_url` names."""
         url = self.settings.ingest_url or ""
         scheme, _, bucket = url.partition("://")
         if scheme == "file" and bucket.startswith("/"):

@@ -18,6 +18,7 @@ from docstokg.domain.words import fold
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.records import is_linked_here
+from docstokg.ports import NameFinder
 
 RULE = "capitals-2"
 """What finds names where no pipeline is installed; the number changes when its rules do."""
@@ -139,7 +140,7 @@ def _keep(context: Context, labels: Labels, batch: Sequence[GivenChunk]) -> None
                 long = " ".join(abbreviation.long.split())
                 if is_definition(long, abbreviation.short):
                     staging.add_name(long, "", abbreviation.short)
-    linked = [chunk for chunk in batch if chunk.mentions is None]
+    linked = [chunk for chunk in batch if not has_given_mentions(chunk)]
     for names_found in find(context, [chunk.text for chunk in linked]):
         for found_name in names_found:
             if not labels.is_part(fold(found_name.text)):
@@ -148,7 +149,16 @@ def _keep(context: Context, labels: Labels, batch: Sequence[GivenChunk]) -> None
 
 def find(context: Context, texts: Sequence[str]) -> Sequence[Sequence[FoundName]]:
     """Find the names of each text, by the pipeline or by the rule."""
-    finder = context.stores.names
+    return find_names(context.stores.names, texts)
+
+
+def has_given_mentions(chunk: GivenChunk) -> bool:
+    """Tell whether a chunk came with its mentions: then nothing is read from its text."""
+    return chunk.mentions is not None
+
+
+def find_names(finder: NameFinder | None, texts: Sequence[str]) -> Sequence[Sequence[FoundName]]:
+    """Find the names of each text, by `finder` or, without one, by the rule."""
     if finder is not None:
         return finder.find(texts)
     return [[FoundName(name) for name in dict.fromkeys(capitalised_names(t))] for t in texts]

@@ -1,0 +1,1 @@
+"""Decides who is named in a run."""

@@ -1,0 +1,22 @@
+"""Entry point of the stage `book` of a load: what a run loads is decided."""
+
+from typing import Any
+
+from docstokg.contracts.ingest import IngestTask
+from docstokg.loading.stages import book
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.ingest.stores import stores_of
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler with its clients and models."""
+    objects, stores = wiring.object_store(), stores_of(wiring)
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        return book(IngestTask.model_validate(event), objects, stores)
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

@@ -1,0 +1,1 @@
+"""Asks the encoders about the chunks of a shard."""

@@ -1,0 +1,22 @@
+"""Entry point of the stage `encode` of a load: rows get vectors."""
+
+from typing import Any
+
+from docstokg.contracts.ingest import IngestTask
+from docstokg.loading.stages import encode
+from docstokg.wiring import Handler, Wiring, entry_point
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler with its clients and models."""
+    objects = wiring.object_store()
+    embedder, sparse = wiring.embedder(), wiring.sparse_encoder()
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        return encode(IngestTask.model_validate(event), objects, embedder, sparse)
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

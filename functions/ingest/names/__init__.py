@@ -1,0 +1,1 @@
+"""Asks the recogniser about the chunks of a shard."""

@@ -1,0 +1,1 @@
+"""Takes the rows of some objects."""

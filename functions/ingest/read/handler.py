@@ -1,0 +1,22 @@
+"""Entry point of the stage `read` of a load: objects become rows."""
+
+from typing import Any
+
+from docstokg.contracts.ingest import IngestTask
+from docstokg.loading.stages import read
+from docstokg.wiring import Handler, Wiring, entry_point
+from functions.ingest.stores import readers_of
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler with its clients and models."""
+    objects, readers = wiring.object_store(), readers_of(wiring)
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        return read(IngestTask.model_validate(event), objects, readers)
+
+    return handler
+
+
+def __getattr__(name: str) -> Handler:
+    return entry_point(name, build, globals())

@@ -1,0 +1,165 @@
+"""What a run's `book` has decided, kept for `write` and `close`: a slim staging and the names."""
+
+import gzip
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.ingest import IngestRun
+from docstokg.domain.linking import Linker
+from docstokg.errors import Unavailable, WrongAnswer
+from docstokg.loading.candidates import Labels
+from docstokg.loading.context import Context, LoadReport, Silent, Stores
+from docstokg.loading.entity_book import EntityBook
+from docstokg.loading.mentions import MentionFinder
+from docstokg.loading.naming import Aliases, Entry, NamedEntity, Names
+from docstokg.loading.pipeline import Decisions
+from docstokg.loading.rejects import RejectLog
+from docstokg.loading.run_readings import RecalledEmbedder, RecalledSparse, readings
+from docstokg.loading.run_rows import packed_lines, unpacked_lines
+from docstokg.loading.staging import Staging
+from docstokg.ports import ObjectStore
+
+STAGING = "staging.sqlite.gz"
+DECISIONS = "decisions.jsonl.gz"
+
+
+def put_book(
+    run: IngestRun,
+    objects: ObjectStore,
+    context: Context,
+    decisions: Decisions,
+    file: Path,
+    said: Mapping[str, Any],
+) -> None:
+    """Keep a run's book; `file`: the staging's. `said`: more that its report tells.
+
+    The decisions come last: who finds them finds both.
+    """
+    staging = context.staging
+    earlier = context.earlier
+    documents = staging.documents_beginning(None)
+    head = {
+        "model": context.model,
+        "dimension": context.dimension,
+        "dense": context.dense is not None,
+        "sparse": context.report.sparse_model,
+        "replace": context.replace_docs,
+        "generation": context.generation,
+        "earlier": None if earlier is None else [doc for doc in documents if doc in earlier],
+        "everything": decisions.everything,
+        "recogniser": decisions.recogniser,
+        "gone": list(decisions.gone),
+        "said": {**said, "chunks": staging.count("chunk")},
+    }
+    staging.slim()
+    staging.save()
+    objects.put(run.key("book", STAGING), gzip.compress(file.read_bytes(), 6, mtime=0))
+    objects.put(run.key("book", DECISIONS), packed_lines(_lines(head, decisions)))
+
+
+def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
+    yield json.dumps(head)
+    kinds = {
+        "alias": decisions.aliases,
+        "fresh": decisions.fresh,
+        "curie": decisions.book.aliases.of_curies(),
+    }
+    for kind, entries in kinds.items():
+        for entry in entries:
+            yield json.dumps([kind, *entry])
+    for named in decisions.book.named():
+        yield json.dumps(["named", named.id, named.name, named.type, sorted(named.synonyms)])
+    for kind, keys in zip(("title", "common", "changed"), decisions.labels.counted(), strict=True):
+        for key in keys:
+            yield json.dumps([kind, key])
+
+
+class RunBook:
+    """A run's book, fetched: a copy of its staging, and the decisions."""
+
+    def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
+        """Fetch it; `Unavailable` when there is none yet."""
+        self._run, self._objects = run, objects
+        try:
+            lines = unpacked_lines(objects.get(run.key("book", DECISIONS)))
+            body = objects.get(run.key("book", STAGING))
+        except KeyError as missing:
+            raise Unavailable("the run has no book yet: `book` comes first") from missing
+        self.head: dict[str, Any] = json.loads(lines[0])
+        self._rows: dict[str, list[list[Any]]] = {}
+        for line in lines[1:]:
+            kind, *row = json.loads(line)
+            self._rows.setdefault(kind, []).append(row)
+        with tempfile.NamedTemporaryFile(prefix="docstokg-book-", suffix=".sqlite") as file:
+            try:
+                file.write(gzip.decompress(body))
+            except (OSError, EOFError) as broken:
+                raise WrongAnswer("the run's book is cut short") from broken
+            file.flush()
+            # SQLite keeps the file open: it goes when the staging is closed or the process ends.
+            self.staging = Staging(Path(file.name))
+
+    def close(self) -> None:
+        """Give the copy up."""
+        self.staging.close()
+
+    def context(self, stores: Stores, shards: tuple[str, ...] = ()) -> Context:
+        """Give the load's context; what was read of the chunks of `shards` is recalled."""
+        head = self.head
+        vectors, weights = readings(self._run, self._objects, shards)
+        dense = sparse = None
+        if head["dense"]:
+            if stores.embedder is None or stores.embedder.model != head["model"]:
+                raise Unavailable(f"the run writes vectors of {head['model']!r}: it is not here")
+            dense = RecalledEmbedder(stores.embedder, vectors)
+        if head["sparse"] is not None:
+            sparse = RecalledSparse(head["sparse"], weights)
+        report = LoadReport(run_id=self._run.run_id)
+        report.sparse_model, report.embedding_model = head["sparse"], head["model"]
+        return Context(
+            namespace=self._run.namespace,
+            stores=replace(stores, embedder=dense, sparse_encoder=sparse),
+            staging=self.staging,
+            rejects=RejectLog(),
+            progress=Silent(),
+            report=report,
+            model=head["model"],
+            dimension=head["dimension"],
+            dense=dense,
+            sparse=sparse,
+            replace_docs=head["replace"],
+            earlier=None if head["earlier"] is None else frozenset(head["earlier"]),
+            generation=head["generation"],
+        )
+
+    def decisions(self, context: Context) -> Decisions:
+        """Give what `pipeline.decide` decided."""
+        names = Names()
+        names.add(self._entries("curie"))
+        named = [
+            NamedEntity(identity, name, kind, set(synonyms))
+            for identity, name, kind, synonyms in self._rows.get("named", ())
+        ]
+        labels = Labels.of(*(self._keys(kind) for kind in ("title", "common", "changed")))
+        aliases = list(self._entries("alias"))
+        return Decisions(
+            book=EntityBook.decided(context, names, named, Aliases(())),
+            finder=MentionFinder(Linker(aliases), names, labels),
+            labels=labels,
+            aliases=aliases,
+            fresh=list(self._entries("fresh")),
+            everything=self.head["everything"],
+            recogniser=self.head["recogniser"],
+            gone=self.head["gone"],
+        )
+
+    def _entries(self, kind: str) -> Iterator[Entry]:
+        for key, identity, preferred in self._rows.get(kind, ()):
+            yield key, identity, bool(preferred)
+
+    def _keys(self, kind: str) -> list[str]:
+        return [row[0] for row in self._rows.get(kind, ())]

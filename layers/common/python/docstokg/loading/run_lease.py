@@ -1,0 +1,74 @@
+"""Whose turn it is: the store's own lease for a task, an object of the bucket for a whole run."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from docstokg.contracts.ingest import IngestRun
+from docstokg.errors import LoadError, Locked, Timeout
+from docstokg.loading.pipeline import info_before
+from docstokg.ports import IndexWriter, ObjectStore, SearchIndex
+
+LEASE = "runs/lease.json"
+LEASE_S = 1800
+"""How long a run that was ended without a word keeps others out; its tasks take half of it."""
+
+CLOSED = "report.json"
+
+
+@contextmanager
+def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[None]:
+    """Keep other loads and removals out while a task writes; `Locked` while it is not our turn.
+
+    Between two tasks the store's lease is free, so the run has one of its own in the bucket. Only
+    who holds the store's lease takes or renews it.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(writer.hold(0))
+        except Timeout as busy:
+            raise Locked("another load or removal holds the index") from busy
+        _take(run, objects)
+        yield
+
+
+def give_back(run: IngestRun, objects: ObjectStore) -> None:
+    """Let other runs begin, if it was ours."""
+    if _holder(objects)[0] == run.run_id:
+        objects.delete(LEASE)
+
+
+def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
+    """Tell whether the run has ended: its report comes last."""
+    try:
+        report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
+    except KeyError:
+        return False
+    return not report.get("reason")
+
+
+def check_turn(run: IngestRun, index: SearchIndex) -> None:
+    """Refuse to go on after another load began: what was decided no longer fits the store."""
+    info = info_before(index)
+    if info.open_run != run.run_id:
+        raise LoadError(
+            "another load has begun or ended since this run decided what to write: begin it again"
+            " under another run_id"
+        )
+
+
+def _take(run: IngestRun, objects: ObjectStore) -> None:
+    holder, until = _holder(objects)
+    if holder not in ("", run.run_id) and until > time.time():
+        raise Locked(f"the run {holder} is loading")
+    line = {"run_id": run.run_id, "until": time.time() + LEASE_S}
+    objects.put(LEASE, json.dumps(line).encode())
+
+
+def _holder(objects: ObjectStore) -> tuple[str, float]:
+    try:
+        line = json.loads(objects.get(LEASE))
+    except KeyError:
+        return "", 0.0
+    return str(line["run_id"]), float(line["until"])

@@ -1,0 +1,332 @@
+"""A run's stages end in the content of one load, however they are ended, repeated or shuffled."""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.adapters.folder_objects import FolderObjects
+from docstokg.contracts.records import FoundName
+from docstokg.domain.names import capitalised_names
+from docstokg.domain.vectors import pack
+from docstokg.errors import LoadError, Locked
+from docstokg.loading import run_rows
+from docstokg.loading.contents import digests
+from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.ports import ObjectStore, Parts, Spans
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_of
+from tests.run_stages import Killed, Stages, listed, run_stages
+
+NS = "default"
+RUN = "01JDRUN"
+
+
+class Hashed:
+    """An embedder by hash: deterministic, and nothing else is asked of it here."""
+
+    model, dimension = "hashed", 8
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        return tuple(
+            pack([byte - 127.5 for byte in hashlib.sha256(text.encode()).digest()[:8]])
+            for text in texts
+        )
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        said = zip(self.embed(texts, None), parts, strict=True)
+        return tuple((vector, bytes(len(spans) * self.dimension)) for vector, spans in said)
+
+
+class Weighed:
+    """A sparse encoder: each word weighs its length."""
+
+    model = "lengths"
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+        return tuple({word: float(len(word)) for word in text.split()} for text in texts)
+
+    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+        return self.encode([text], timeout_s)[0]
+
+
+class Capitals:
+    """A recogniser of its own name."""
+
+    model = "capitals of a test"
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        return tuple(
+            tuple(FoundName(name, "Thing") for name in dict.fromkeys(capitalised_names(text)))
+            for text in texts
+        )
+
+
+class Place:
+    """A bucket and a store in a folder, and the wiring of one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder / 'store.sqlite'}"
+        self.bucket = folder / "bucket"
+        self.objects: ObjectStore = FolderObjects(self.bucket)
+
+    def wiring(self) -> Wiring:
+        settings = Settings(
+            index_url=self.url, graph_url=self.url, ingest_url=f"file://{self.bucket}"
+        )
+        models = {"embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals()}
+        return Wiring(settings, made=models)
+
+    def upload(self, folder: Path) -> None:
+        for key in [item["Key"] for item in listed(self.objects, f"sources/{NS}/")]:
+            self.objects.delete(key)
+        for path in folder.rglob("*"):
+            if path.is_file():
+                key = f"sources/{NS}/{path.relative_to(folder).as_posix()}"
+                self.objects.put(key, path.read_bytes())
+
+    def stages(self, run_id: str = RUN, **more: Any) -> Stages:
+        run = {"run_id": run_id, "namespace": NS, "bucket": "b", "prefix": f"sources/{NS}/"}
+        return Stages(self.wiring, {**run, **more})
+
+    def load(self, folder: Path, **options: Any) -> LoadReport:
+        wiring = self.wiring()
+        try:
+            return load([folder], LoadOptions(NS, **options), stores_of(wiring), RejectLog())
+        finally:
+            wiring.close()
+
+    def digest(self) -> tuple[str, str, str]:
+        wiring = self.wiring()
+        try:
+            return digests(wiring.index_writer(), wiring.graph_writer(), wiring.register(), [NS])
+        finally:
+            wiring.close()
+
+    def report(self, run_id: str = RUN) -> dict[str, Any]:
+        return dict(json.loads(self.objects.get(f"runs/{run_id}/report.json")))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "cloud")
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Place:
+    (tmp_path / "laptop").mkdir()
+    return Place(tmp_path / "laptop")
+
+
+CITIES = ("Bonn", "Cologne", "Aachen", "Essen", "Trier")
+
+
+def document(number: int) -> str:
+    city, other = CITIES[number % 5], CITIES[(number + 1) % 5]
+    return (
+        f"# Report {number}\n\nThe University of {city} (UoX{number % 4}) works with {other} on "
+        f"pump {number}. It was founded in {1800 + number}.\n\n## Method\n\nWater from {other} "
+        f"was measured by the Institute of Pumps. UoX{number % 4} agrees.\n\n"
+        f"## Results {number % 3}\n\nThe pump of {city} ran for {number} hours.\n"
+    )
+
+
+def folder_of(path: Path, documents: int = 60) -> Path:
+    """Documents of four kinds, with an ontology, triples, relations, and one that is poisoned."""
+    for number in range(documents):
+        (path / f"part{number % 4}").mkdir(parents=True, exist_ok=True)
+        (path / f"part{number % 4}" / f"report{number:03}.md").write_text(document(number))
+    (path / ".hidden.md").write_text("# Hidden\n")
+    (path / "questions.jsonl").write_text('{"id": "q"}\n')
+    (path / "picture.png").write_bytes(b"\x89PNG")
+    (path / "poisoned.md").write_bytes(b"# Poison\n\nwith a NUL \0 in it\n")
+    (path / "again.md").write_text("---\ndoc_id: part0/report000.md\n---\n\nOther text.\n")
+    chunks = [
+        {"id": f"c{n}", "doc_id": f"d{n % 3}", "title": f"Paper {n % 3}",
+         "text": f"Dravet syndrome (DS) number {n} shows seizures in Bonn."}
+        for n in range(9)
+    ]  # fmt: skip
+    chunks.append({"id": "m", "doc_id": "d1", "text": "Fits hurt.",
+                   "mentions": [{"entity": "HP:0001250", "start": 0, "end": 4}]})  # fmt: skip
+    lines(path / "chunks_a.jsonl", chunks[:5])
+    lines(path / "passages_b.jsonl", [*chunks[5:], {"id": "c0", "doc_id": "d9", "text": "else"}])
+    entities = [
+        {"id": "HP:0001250", "name": "Seizure", "synonyms": ["Fit", "seizures"]},
+        {"id": "MONDO:1", "name": "Dravet syndrome"},
+    ]
+    lines(path / "entities.jsonl", entities)
+    relation = {"source": "MONDO:1", "type": "has", "target": "HP:0001250",
+                "evidence": {"chunk_id": "c3", "start": 0, "end": 15}}  # fmt: skip
+    lines(path / "relations.jsonl", [relation, {**relation, "evidence": {"chunk_id": "gone"}}])
+    triple = {"doc_id": "part1/report001.md", "subject": "Cologne", "relation": "has",
+              "object": "pump"}  # fmt: skip
+    lines(path / "triples.jsonl", [triple])
+    return path
+
+
+def lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_the_stages_end_in_the_content_of_one_load(
+    place: Place, laptop: Place, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path / "in")
+    report = laptop.load(folder)
+    place.upload(folder)
+    assert run_stages(place.stages(), place.objects) == 0
+    assert place.digest() == laptop.digest()
+    said = place.report()
+    reasons = {row["doc_id"]: row["reason"] for row in said["rejected"]}
+    assert reasons["poisoned.md"] == "NUL character in line 3"
+    assert reasons["picture.png"] == "no reader for .png"
+    assert {"part0/report000.md", "passages_b.jsonl"} & reasons.keys() or "again.md" in reasons
+    assert ".hidden.md" not in reasons and "questions.jsonl" not in reasons
+    assert said["rejected_count"] == report.rejected
+    assert said["chunks"] == report.chunks
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_killed_shuffled_and_repeated_they_end_in_the_same(
+    place: Place, laptop: Place, tmp_path: Path, seed: int
+) -> None:
+    folder = folder_of(tmp_path / "in")
+    laptop.load(folder)
+    place.upload(folder)
+    order = random.Random(seed)
+    stages = place.stages()
+    assert run_stages(stages, place.objects, kills=3, twice=True, order=order, batch=5) == 3
+    assert place.digest() == laptop.digest()
+    assert run_stages(stages, place.objects) == 3
+    assert place.digest() == laptop.digest()
+
+
+def test_a_run_that_ended_half_way_is_gone_on_with(
+    place: Place, laptop: Place, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path / "in")
+    laptop.load(folder)
+    place.upload(folder)
+    stages = place.stages()
+    for kill in (2, 8, 15):
+        stages.fuse.left = kill
+        with pytest.raises(Killed):
+            run_whole(stages, place)
+    run_stages(stages, place.objects)
+    assert place.digest() == laptop.digest()
+
+
+def run_whole(stages: Stages, place: Place) -> None:
+    """Run the stages without taking a kill for an answer."""
+    sources = list(listed(place.objects, stages.run["prefix"]))
+    stages.call("read", sources)
+    shards = [[item] for item in listed(place.objects, f"runs/{RUN}/rows/")]
+    for stage in ("encode", "names"):
+        for items in shards:
+            stages.call(stage, items)
+    stages.call("book")
+    for items in shards:
+        stages.call("write", items)
+    stages.call("close")
+
+
+def changed(folder: Path) -> None:
+    (folder / "part0" / "report004.md").write_text(document(104))
+    (folder / "part1" / "report005.md").rename(folder / "part1" / "renamed.md")
+    (folder / "part2" / "report006.md").unlink()
+    (folder / "new.md").write_text("# Trier\n\nThe Institute of Pumps moved to Trier.\n")
+
+
+@pytest.mark.parametrize("kills", [0, 3])
+def test_what_is_gone_from_the_prefix_is_removed(
+    place: Place, laptop: Place, tmp_path: Path, kills: int
+) -> None:
+    folder = folder_of(tmp_path / "in")
+    for one in (place, laptop):
+        one.load(folder) if one is laptop else one.upload(folder)
+    run_stages(place.stages("first"), place.objects)
+    changed(folder)
+    laptop.load(folder, sync=True)
+    place.upload(folder)
+    order = random.Random(kills)
+    run_stages(place.stages(sync=True), place.objects, kills=kills, order=order)
+    assert place.report()["removed"] == 2
+    assert place.digest() == laptop.digest()
+
+
+def test_many_are_removed_only_up_to_what_was_allowed(
+    place: Place, laptop: Place, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path / "in", documents=12)
+    laptop.load(folder)
+    place.upload(folder)
+    run_stages(place.stages("first"), place.objects)
+    whole = place.digest()
+    for number in range(6):
+        (folder / f"part{number % 4}" / f"report{number:03}.md").unlink()
+    place.upload(folder)
+    run_stages(place.stages("second", sync=True, max_removed=4), place.objects)
+    assert len(place.report("second")["kept_back"]) == 5  # `again.md` has the sixth one's id now
+    laptop.load(folder, sync=True)
+    assert place.digest() == laptop.digest() == whole
+    run_stages(place.stages("third", sync=True, max_removed=5), place.objects)
+    laptop.load(folder, sync=True, agree=lambda gone: True)
+    assert place.digest() == laptop.digest() != whole
+
+
+def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "in", documents=12)
+    place.upload(folder)
+    run_stages(place.stages("first"), place.objects)
+    before = place.digest()
+    stages = place.stages(sync=True)
+    sources = list(listed(place.objects, f"sources/{NS}/"))
+    lost = next(item for item in sources if item["Key"].endswith("report003.md"))
+    stages.call("read", [item for item in sources if item is not lost])
+    stages.call("read", [lost], crashed={"Error": "Runtime.ExitError", "Cause": "killed"})
+    shards = [[item] for item in listed(place.objects, f"runs/{RUN}/rows/")]
+    for stage in ("encode", "names", "book", "write", "close"):
+        for items in shards if stage in ("encode", "names", "write") else [[]]:
+            stages.call(stage, items)
+    reasons = {row["doc_id"]: row["reason"] for row in place.report()["rejected"]}
+    assert reasons["part3/report003.md"] == "reading it ended with Runtime.ExitError"
+    assert place.digest() == before
+
+
+def test_rows_of_one_object_may_fill_many_shards(
+    place: Place, laptop: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_rows, "SHARD_BYTES", 1500)
+    folder = folder_of(tmp_path / "in", documents=8)
+    laptop.load(folder)
+    place.upload(folder)
+    run_stages(place.stages(), place.objects, batch=100)
+    assert sum(1 for _ in listed(place.objects, f"runs/{RUN}/rows/")) > 8
+    assert place.digest() == laptop.digest()
+
+
+def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
+    place.upload(folder_of(tmp_path / "in", documents=4))
+    first, second = place.stages("first"), place.stages("second")
+    for stages in (first, second):
+        sources = list(listed(place.objects, f"sources/{NS}/"))
+        stages.call("read", sources)
+        for item in list(listed(place.objects, f"runs/{stages.run['run_id']}/rows/")):
+            stages.call("encode", [item])
+            stages.call("names", [item])
+    first.call("book")
+    with pytest.raises(Locked, match="the run first is loading"):
+        second.call("book")
+    first.call("close", failed=True, error={"Error": "States.Timeout", "Cause": "late"})
+    assert place.report("first")["reason"] == "States.Timeout: late"
+    second.call("book")
+    with pytest.raises(LoadError, match="another load has begun"):
+        place.objects.delete("runs/lease.json")
+        first.call("close")
