@@ -24,6 +24,20 @@ REASONS: Final = {
 }
 """Every degraded reason as a person says it."""
 
+VERDICTS: Final = {
+    "number_not_in_source": "a number the source does not have",
+    "name_not_in_source": "a name the source does not have",
+    "id_not_in_source": "an identifier the source does not have",
+    "id_label_mismatch": "identifier and label do not belong together",
+    "negation_mismatch": "one denies what the other states",
+    "contradiction_suspected": "the source seems to say the opposite",
+    "contradicted": "the source says otherwise",
+    "subject_mismatch": "the source speaks of something else",
+    "restriction_mismatch": "only, never or all is not in the source",
+    "marker_added": "the marker was added by the check",
+}
+"""Why a sentence has its verdict, as a person says it; the page has the same words."""
+
 _DOCTOR = "`docstokg doctor` says what is reachable"
 CURES: Final = {
     "deadline_exceeded": "give it more time: budget.timeout_s in --request FILE",

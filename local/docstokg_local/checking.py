@@ -11,6 +11,7 @@ from ulid import ULID
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_local.authentication import EVERYBODY
+from docstokg_local.causes import VERDICTS, in_words
 from docstokg_local.printing import say
 from functions.check import handler as check_step
 
@@ -67,7 +68,8 @@ def show_check(text: str, status: int, body: Body) -> None:
     grounding, consistency = body["grounding"], body["consistency"]
     for sentence in grounding["sentences"]:
         said = " ".join(text[sentence["start"] : sentence["end"]].split())
-        why = f" ({', '.join(sentence['reasons'])})" if sentence["reasons"] else ""
+        reasons = "; ".join(VERDICTS.get(reason, reason) for reason in sentence["reasons"])
+        why = f" ({reasons})" if reasons else ""
         say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {said}{why}")
     for marker in grounding["invalid_citations"]:
         say(f"{'invalid':<12}      {marker} means no given citation")
@@ -79,4 +81,4 @@ def show_check(text: str, status: int, body: Body) -> None:
         f"{'consistent' if consistency['ok'] else 'not consistent'}"
     )
     for reason in body["diagnostics"]["degraded_reasons"]:
-        say(f"degraded: {reason}")
+        say(f"degraded: {in_words([reason])}")

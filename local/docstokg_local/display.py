@@ -27,7 +27,7 @@ from rich.text import Text
 from docstokg.loading.context import LoadReport
 from docstokg.loading.rejects import RejectLog
 from docstokg_local.causes import in_words
-from docstokg_local.printing import printable, printable_json, say
+from docstokg_local.printing import counted, printable, printable_json, say
 
 STEPS = (
     ("validation", "validate"),
@@ -147,7 +147,7 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
     out = screen()
     rate = report.chunks / report.seconds if report.seconds > 0 else 0.0
     out.print(
-        f"[bold]{report.chunks:,}[/] chunks ({report.written:,} new or changed, "
+        f"[bold]{counted(report.chunks, 'chunk')}[/] ({report.written:,} new or changed, "
         f"{report.unchanged:,} unchanged, {report.removed:,} removed), "
         f"[bold]{report.entities:,}[/] entities, [bold]{report.relations:,}[/] relations, "
         f"[bold]{report.mentions:,}[/] mentions"
@@ -155,7 +155,7 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
     made = (report.embedding_model, report.sparse_model, report.names_by)
     models = ", ".join(model for model in made if model)
     out.print(
-        f"{report.files} files in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
+        f"{counted(report.files, 'file')} in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
         f"run {report.run_id}, models: {models or 'none'}",
         style="dim",
     )
@@ -211,11 +211,8 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
     for citation in chosen:
         _show_citation(out, citation)
     if len(chosen) < len(citations):
-        out.print(
-            f"... and {len(citations) - len(chosen)} more citations (--citations N shows more, "
-            "--json all)",
-            style="dim",
-        )
+        more = counted(len(citations) - len(chosen), "more citation")
+        out.print(f"... and {more} (--citations N shows more, --json all)", style="dim")
     if not citations:
         out.print("no citations")
     if response["answer"]:
@@ -286,7 +283,7 @@ def path_line(citation: dict[str, Any]) -> str:
     evidence = citation.get("kg_evidence")
     if not evidence:
         return " - ".join(citation["kg_path"])
-    name = f"{evidence['matched_entity']} ({evidence['entity_id']})"
+    name = _with_id(evidence["matched_entity"], evidence["entity_id"])
     if evidence["path"]:
         steps = [f"{edge['src']} -{edge['type']}-> {edge['dst']}" for edge in evidence["path"]]
         return f"{name}: {'; '.join(steps)}"
@@ -294,16 +291,21 @@ def path_line(citation: dict[str, Any]) -> str:
     return f"{name} {how}"
 
 
+def _with_id(name: str, identifier: str) -> str:
+    """Give a name with its id, but for an id that was only made up from the name."""
+    return name if identifier.startswith("ent:") else f"{name} ({identifier})"
+
+
 def path_drawing(citation: dict[str, Any]) -> list[str]:
     """Draw how the graph leads from the question to a citation, a line for each step."""
     evidence = citation["kg_evidence"]
     steps = ["the question"]
-    matched = f"{evidence['matched_entity']} ({evidence['entity_id']})"
+    matched = _with_id(evidence["matched_entity"], evidence["entity_id"])
     start = citation["kg_path"][0]
     if start == evidence["entity_id"]:
         steps.append(f"names {matched}")
     else:
-        steps.append(f"names {evidence['related_to']} ({start})")
+        steps.append(f"names {_with_id(evidence['related_to'], start)}")
         at = start
         for edge in evidence["path"]:
             forward = edge["src"] == at

@@ -7,7 +7,7 @@ from typing import Any
 from docstokg.contracts.records import DocumentRecord
 from docstokg.loading.origins import every_document
 from docstokg.ports import DocumentRegister, GraphWriter
-from docstokg_local.printing import say
+from docstokg_local.printing import counted, say
 
 SHOWN = 20
 """Documents that are named before a question; all of them where nobody can be asked."""
@@ -70,8 +70,8 @@ def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
     out = screen()
     for summary in summaries:
         out.print(
-            f"{summary['namespace']}: {summary['count']:,} documents, {summary['chunks']:,} "
-            f"chunks, last load {summary['last_load']['at']}",
+            f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
+            f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}",
             highlight=False,
             markup=False,
         )
@@ -79,7 +79,7 @@ def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
             out.print(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})",
                       highlight=False, markup=False, soft_wrap=True)  # fmt: skip
         for row in summary["documents"] if documents else ():
-            line = f"  {row['doc_id']}  {row['chunks']:,} chunks  {row['loaded_at']}"
+            line = f"  {row['doc_id']}  {counted(row['chunks'], 'chunk')}  {row['loaded_at']}"
             out.print(line + (f"  {row['title']}" if row["title"] else ""), highlight=False,
                       markup=False, soft_wrap=True)  # fmt: skip
 

@@ -27,3 +27,8 @@ def say(text: str, *, err: bool = False, end: str = "\n") -> None:
     stream = sys.stderr if err else sys.stdout
     stream.write(printable(text) + end)
     stream.flush()
+
+
+def counted(count: int, what: str) -> str:
+    """Write a count with its word: `1 chunk`, `2,000 chunks`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -28,7 +28,7 @@ from docstokg.ports import DocumentRegister, SearchIndex
 from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
 from docstokg_local.load_stores import readers_of
-from docstokg_local.printing import say
+from docstokg_local.printing import counted, say
 
 READ_S = 30.0
 
@@ -375,4 +375,6 @@ def show_findings(findings: Sequence[Finding], proven: int) -> None:
     for finding in findings:
         out.print(f"[red]not proven[/] {escape(str(finding))}")
     colour = "red" if findings else "green"
-    out.print(f"[{colour}]{proven} citations proven[/], {len(findings)} findings")
+    out.print(
+        f"[{colour}]{counted(proven, 'citation')} proven[/], {counted(len(findings), 'finding')}"
+    )

@@ -58,6 +58,13 @@ def judged(page: Page) -> list[str]:
     ]
 
 
+def too_wide(page: Page) -> int:
+    """Give how many pixels the page is wider than its window."""
+    return int(
+        page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    )
+
+
 def test_an_answer_leads_to_its_span_its_graph_and_its_command(page: Page, tmp_path: Path) -> None:
     ask(page, QUESTION)
     answer = page.locator("#answer").inner_text()
@@ -93,15 +100,20 @@ def test_a_refusal_is_said_in_words(page: Page) -> None:
     assert page.locator("#result").is_hidden()
 
 
-def test_what_did_not_answer_is_said_in_words(browser: Browser, server_for, tmp_path: Path) -> None:
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_did_not_answer_is_said_in_words(
+    browser: Browser, server_for, tmp_path: Path, look: str
+) -> None:
     url = server_for(graph_url=f"sqlite:///{tmp_path}/missing.sqlite")
-    page = browser.new_page()
+    page = browser.new_context(**LOOKS[look]).new_page()
     page.goto(url)
     ask(page, QUESTION)
     said = page.locator("#degraded").inner_text()
     assert "the knowledge graph could not be used" in said
     assert "kg_unavailable" not in page.locator("main").inner_text()
-    page.close()
+    assert judged(page) == []
+    assert too_wide(page) <= 0
+    page.context.close()
 
 
 def test_a_key_is_asked_for_and_kept_in_memory_only(
@@ -142,14 +154,18 @@ def test_the_keyboard_alone_is_enough(page: Page) -> None:
     assert page.evaluate("document.activeElement.id") == "reader"
 
 
-def test_documents_are_loaded_and_removed(browser: Browser, server_for, tmp_path: Path) -> None:
+@pytest.mark.parametrize("look", LOOKS)
+def test_documents_are_loaded_and_removed(
+    browser: Browser, server_for, tmp_path: Path, look: str
+) -> None:
     store = f"sqlite:///{tmp_path}/own.sqlite"
-    page = browser.new_page()
+    page = browser.new_context(**LOOKS[look]).new_page()
     page.goto(server_for(index_url=store, graph_url=store))
     note = tmp_path / "leave.md"
     note.write_text("# Leave\n\nEverybody has 30 days of leave a year.\n")
     upload(page, note)
     assert judged(page) == []
+    assert too_wide(page) <= 0
     page.get_by_role("tab", name="Ask").click()
     ask(page, "How many days of leave does everybody have?")
     assert "30 days" in page.locator("#answer").inner_text()
@@ -157,7 +173,7 @@ def test_documents_are_loaded_and_removed(browser: Browser, server_for, tmp_path
     page.get_by_role("button", name="Remove").click()
     page.get_by_role("button", name="Really remove").click()
     page.get_by_text("Nothing is loaded").wait_for()
-    page.close()
+    page.context.close()
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -171,10 +187,8 @@ def test_nobody_is_kept_out(browser: Browser, url: str, look: str) -> None:
     light_a_span(page)
     draw(page)
     assert judged(page) == []
-    wide = page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-    assert wide <= 0, f"{wide} pixels wider than the window"
+    assert too_wide(page) <= 0
     fail(page)
     assert judged(page) == []
+    assert too_wide(page) <= 0
     context.close()

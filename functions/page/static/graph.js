@@ -56,11 +56,26 @@ function appendLabel(svg, node, taken) {
   }
 }
 
+// The nodes worth drawing: the path with what it hangs on, then the best; a dot that nothing of
+// these is tied to says nothing and is left out.
+function chosenOf(view, onPath) {
+  const ranked = [...view.nodes].sort((a, b) => Number(onPath.has(b.id)) - Number(onPath.has(a.id)) || b.score - a.score || (a.id < b.id ? -1 : 1));
+  const tied = (id) => new Set(view.edges.flatMap((edge) => (edge.src === id ? [edge.dst] : edge.dst === id ? [edge.src] : [])));
+  const first = ranked.filter((node) => onPath.has(node.id));
+  for (const node of [...first]) {
+    const near = tied(node.id);
+    if (!first.some((one) => near.has(one.id))) first.push(...ranked.filter((one) => near.has(one.id) && !first.includes(one)).slice(0, 2));
+  }
+  const shown = [...first, ...ranked.filter((node) => !first.includes(node))].slice(0, MOST);
+  const ids = new Set(shown.map((node) => node.id));
+  const ends = new Set(view.edges.filter((edge) => ids.has(edge.src) && ids.has(edge.dst)).flatMap((edge) => [edge.src, edge.dst]));
+  return shown.filter((node) => onPath.has(node.id) || ends.has(node.id));
+}
+
 // Give [svg, description]: the best nodes with their typed edges, the chosen citation's path lit.
 export function drawGraph(view, path) {
   const onPath = new Set(path);
-  const kept = [...view.nodes].sort((a, b) => Number(onPath.has(b.id)) - Number(onPath.has(a.id)) || b.score - a.score || (a.id < b.id ? -1 : 1)).slice(0, MOST);
-  const nodes = kept.map((node) => ({ ...node }));
+  const nodes = chosenOf(view, onPath).map((node) => ({ ...node }));
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const edges = view.edges.filter((edge) => byId.has(edge.src) && byId.has(edge.dst))
     .map((edge) => ({ ...edge, from: byId.get(edge.src), to: byId.get(edge.dst) }));

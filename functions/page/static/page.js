@@ -40,6 +40,10 @@ const WHY = {
   restriction_mismatch: "“only”, “never” or “all” is not in the source",
   marker_added: "the marker was added by the check",
 };
+const FIELDS = {
+  "$.query": "Question", "$.namespace": "Namespace", "$.synthesis.model": "Answer by", "$.top_k": "Passages",
+  "$.budget.timeout_s": "Seconds at most", "$.kg_expansion.hops": "Hops",
+};
 const STEPS = {
   validation: "check the request", hybrid_retrieval: "search", kg_expansion: "graph",
   dedup_mmr: "diversity", citation_extraction: "read and cite", llm_synthesis: "write",
@@ -93,7 +97,7 @@ function showProblem(problem) {
   const box = $("problem");
   box.replaceChildren(element("strong", {}, problem.title ?? "Something went wrong"), " ", problem.detail ?? "");
   const errors = problem.errors ?? [];
-  if (errors.length) box.append(element("ul", {}, ...errors.map((one) => element("li", {}, `${one.path}: ${one.message}`))));
+  if (errors.length) box.append(element("ul", {}, ...errors.map((one) => element("li", {}, `${FIELDS[one.path] ?? one.path}: ${one.message}`))));
   if (problem.status === 401 || problem.status === 403) $("settings").open = true;
   if (problem.request_id) box.append(element("p", { class: "hint" }, `request ${problem.request_id}`));
   box.hidden = false;
@@ -251,6 +255,7 @@ function choose(rank, focus, support = null) {
   const citation = state.response.citations.find((one) => one.rank === rank);
   if (!citation) return;
   state.chosen = rank;
+  $("reader-hint").hidden = true;
   for (const button of document.querySelectorAll("#passages button")) button.setAttribute("aria-pressed", String(Number(button.dataset.rank) === rank));
   const full = citation.full_text ?? citation.snippet;
   const found = full.indexOf(citation.snippet);
