@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from docstokg.contracts.request import EmbedderName
 from docstokg.settings import MODELS
 from infra.specs import SPECS
 
@@ -131,7 +132,7 @@ class Environment:
     cors_origin: str = ""
     domain_name: str = ""
     certificate_arn: str = ""
-    embed_provider: Literal["local", "jina", "openai", "hf"] = "local"
+    embed_provider: EmbedderName = "local"
     models: tuple[str, ...] = MODELS
     settings: Mapping[str, str | int | float | bool | tuple[str, ...]] = field(default_factory=dict)
     trace_days: int = 30

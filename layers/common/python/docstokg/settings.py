@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from docstokg.contracts.language_models import facts_table
 from docstokg.contracts.model import Contract
+from docstokg.contracts.request import EmbedderName, RerankerName
 from docstokg.contracts.response import Channel
 from docstokg.errors import Misconfigured
 
@@ -124,7 +125,7 @@ class ModelSettings(Contract):
 class EncoderSettings(Contract):
     """What texts are turned into vectors and weights by."""
 
-    embed_provider: Literal["local", "jina", "openai", "hf", "none"] = Field(
+    embed_provider: Literal[EmbedderName, "none"] = Field(
         "local", description="who makes vectors; none: words and weights only"
     )
     embed_base_url: str | None = Field(None, description="another address of that provider's API")
@@ -144,9 +145,7 @@ class EncoderSettings(Contract):
 class RerankSettings(Contract):
     """Who reads question and passage together, if anybody."""
 
-    rerank_provider: Literal["jina", "cohere", "local", "none"] = Field(
-        "none", description="who reorders what is found"
-    )
+    rerank_provider: RerankerName = Field("none", description="who reorders what is found")
     rerank_base_url: str | None = Field(None, description="another address of that provider's API")
     rerank_model: str | None = Field(None, description="default: the provider's")
     rerank_api_key: str | None = Field(None, description="key of the rerank provider")

@@ -21,8 +21,10 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from docstokg.contracts.model import Many, StrictContract
 
 Verbosity = Literal["snippet", "full", "graph"]
-EmbeddingProvider = Literal["auto", "jina", "openai", "hf", "local"]
-RerankProvider = Literal["auto", "jina", "cohere", "local", "none"]
+EmbedderName = Literal["jina", "openai", "hf", "local"]
+EmbeddingProvider = Literal["auto", EmbedderName]
+RerankerName = Literal["jina", "cohere", "local", "none"]
+RerankProvider = Literal["auto", RerankerName]
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
