@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
@@ -11,15 +13,15 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from docstokg.contracts.routes import Route
+from docstokg.contracts.routes import ROUTES, Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function, retention
-from infra.nag import acknowledge
+from infra.nag import acknowledge, logical_id
 from infra.page import PATHS, integration
 from infra.removal import RETAIN, removal
 from infra.settings import Environment
-from infra.specs import ROOT, ROUTES
+from infra.specs import BODY_BYTES, ROOT, gateway_path
 from infra.workflow import Workflow
 
 # 29 s is the limit of a new account's REST API; it must fire last (docs/deploy.md).
@@ -44,6 +46,7 @@ VALIDATED_BY_VALIDATE = (
     "problem+json, and the template passes the body on as base64, never as text."
 )
 
+ONE_SEGMENT = "A document or a job, whose name is a part of the path."
 # Gateway response type -> status, code, detail, Retry-After.
 PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
     ("DEFAULT_4XX", 400, "bad_request", "The gateway refused the request.", ""),
@@ -83,7 +86,9 @@ class Api(Construct):
         workflow: Workflow,
         functions: dict[str, Function],
         key: kms.IKey,
+        loads: bool,
     ) -> None:
+        """`loads`: whether there is a machine that loads what is sent."""
         super().__init__(scope, construct_id)
         self._environment, self._workflow = environment, workflow
         self._functions = functions
@@ -129,10 +134,16 @@ class Api(Construct):
         self._execution_logs(key)
         self._starter = self._starter_role()
         self._caller = templates.caller(
-            "jwt" if environment.auth == "jwt" else "iam", environment.iam_namespaces
+            "jwt" if environment.auth == "jwt" else "iam",
+            environment.iam_namespaces,
+            environment.iam_load,
         )
         self._authorizer = self._jwt() if environment.auth == "jwt" else None
-        self.routes = tuple(r for r in ROUTES if not r.function or r.function in functions)
+        self.routes = tuple(
+            route
+            for route in ROUTES
+            if (not route.function or route.function in functions) and (loads or not route.loads)
+        )
         for route in self.routes:
             self._add(route)
         self._contract()
@@ -152,7 +163,17 @@ class Api(Construct):
                 "account's log role, which every API of the account shares."
             },
         )
-        self.callers = self._callers()
+        self.callers = self._callers(
+            "Callers",
+            "DocsToKG: ask questions of one environment",
+            [route for route in self.routes if not route.loads],
+        )
+        loading = [route for route in self.routes if route.loads]
+        self.senders = (
+            self._callers("Senders", "DocsToKG: send documents to one environment", loading)
+            if loading
+            else None
+        )
         how = "a Lambda authoriser (JWT)" if self._authorizer else "IAM (SigV4)"
         acknowledge(self.api, {"AwsSolutions-COG4": NOT_COGNITO.format(how=how)})
         if environment.waf_requests_per_5_minutes is None:
@@ -189,24 +210,38 @@ class Api(Construct):
         role.add_to_policy(self._workflow.starting())
         return role
 
-    def _callers(self) -> iam.ManagedPolicy:
+    def _callers(
+        self, construct_id: str, description: str, routes: Sequence[Route]
+    ) -> iam.ManagedPolicy:
         """What a caller's role is given where callers sign with IAM."""
-        return iam.ManagedPolicy(
+        paths = [re.sub(r"\{[^}]+\}", "*", gateway_path(route)) for route in routes]
+        stage = self._environment.stage
+        policy = iam.ManagedPolicy(
             self,
-            "Callers",
-            description="DocsToKG: ask questions of one environment",
+            construct_id,
+            description=description,
             statements=[
                 iam.PolicyStatement(
                     actions=["execute-api:Invoke"],
                     resources=[
-                        self.api.arn_for_execute_api(
-                            route.method, route.path, self._environment.stage
-                        )
-                        for route in self.routes
+                        self.api.arn_for_execute_api(route.method, path, stage)
+                        for route, path in zip(routes, paths, strict=True)
                     ],
                 )
             ],
         )
+        stack = cdk.Stack.of(self)
+        account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
+        api = f"arn:aws:execute-api:{stack.region}:{account}:<{logical_id(self.api)}>"
+        acknowledge(
+            policy,
+            {
+                f"AwsSolutions-IAM5[Resource::{api}/{stage}/{route.method}{path}]": ONE_SEGMENT
+                for route, path in zip(routes, paths, strict=True)
+                if "*" in path
+            },
+        )
+        return policy
 
     def _jwt(self) -> apigateway.RequestAuthorizer:
         authorize = self._functions["authorize"]
@@ -224,7 +259,7 @@ class Api(Construct):
             integration: apigateway.Integration = self._to_workflow(route, caller)
         else:
             integration = self._to_function(route, caller)
-        method = self._resource(route.path).add_method(
+        method = self._resource(gateway_path(route)).add_method(
             route.method,
             integration,
             authorizer=None if route.open else self._authorizer,
@@ -271,7 +306,12 @@ class Api(Construct):
             passthrough_behavior=_passthrough(route),
             timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
             request_templates={
-                "application/json": templates.request_function(route.name, caller, route.parameters)
+                "application/json": templates.request_function(
+                    route.name,
+                    caller,
+                    route.parameters,
+                    BODY_BYTES.get(route.name, templates.MAX_BYTES),
+                )
             },
             integration_responses=[
                 self._mapped("200", None, templates.response_function()),
@@ -307,8 +347,13 @@ class Api(Construct):
         if not OPENAPI.is_file():
             return
         document = json.loads(OPENAPI.read_text(encoding="utf-8"))
-        here = {route.path for route in self.routes} | {CONTRACT}
-        document["paths"] = {p: v for p, v in document["paths"].items() if p in here}
+        here = {(route.path, route.method.lower()) for route in self.routes}
+        paths = {
+            path: {name: told for name, told in methods.items() if (path, name) in here}
+            for path, methods in document["paths"].items()
+        }
+        paths[CONTRACT] = document["paths"][CONTRACT]
+        document["paths"] = {path: methods for path, methods in paths.items() if methods}
         document.pop("servers", None)
         resource = self._resource(CONTRACT)
         method = resource.add_method(
@@ -329,7 +374,7 @@ class Api(Construct):
         """405 for a wrong method, 404 for a path we do not know, before any authentication."""
         by_path: dict[str, list[str]] = {}
         for route in self.routes:
-            by_path.setdefault(route.path, []).append(route.method)
+            by_path.setdefault(gateway_path(route), []).append(route.method)
         for path, methods in by_path.items():
             allow = ", ".join(sorted(methods))
             self._answer_nothing(self._resource(path), 405, "method_not_allowed", allow)
@@ -456,7 +501,7 @@ def _open_limits(page: bool) -> dict[str, apigateway.MethodDeploymentOptions]:
 
 def _passthrough(route: Route) -> apigateway.PassthroughBehavior:
     """A body of another content type is refused; a GET has none, and need not name one."""
-    if route.method == "POST":
+    if route.method != "GET":
         return apigateway.PassthroughBehavior.NEVER
     return apigateway.PassthroughBehavior.WHEN_NO_TEMPLATES
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_opensearchservice as opensearch
 from constructs import Construct
 
-from infra.nag import acknowledge, logical_id
+from infra.nag import Shared, acknowledge, logical_id, shared_arn
 from infra.removal import removal
 from infra.settings import Environment
 
@@ -18,6 +18,7 @@ from infra.settings import Environment
 ENGINE = "OpenSearch_3.5"
 # What the service calls on the aliases of chunks, facts and documents; nothing of it writes.
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
+OWN_INDICES = "The indices of one environment: their names begin with its own."
 
 
 class SearchData(Construct):
@@ -52,6 +53,10 @@ class SearchData(Construct):
                 self.arn = domain.attr_arn
                 self._arn_as_reported = f"<{logical_id(domain)}.Arn>"
                 self.domain_name = domain.ref
+        index_arn = Shared(self.arn, self.arn)
+        if index.kind == "managed":
+            index_arn = shared_arn(self, "IndexArn", self.arn)
+        self._shared = index_arn
         self.loader = self._loader()
 
     def grant_read(self, role: iam.Role) -> None:
@@ -65,6 +70,31 @@ class SearchData(Construct):
                 actions=["es:ESHttpGet", "es:ESHttpPost"],
                 resources=[f"{self.arn}/{path}" for path in paths],
             )
+        )
+
+    def grant_load(self, role: iam.Role) -> None:
+        """Let `role` make, fill and close the indices of this environment, in this domain alone.
+
+        A new index is filled beside the old one and the alias moved, so their names end anyhow.
+        """
+        name = self._environment.index_name
+        kinds = (name, f"{name}-*")
+        whole = [f"{self._shared.arn}/{kind}" for kind in kinds]
+        below = [f"{self._shared.arn}/{kind}/*" for kind in kinds]
+        shared = [f"{self._shared.arn}/{path}" for path in ("_aliases", "_msearch", "_mget")]
+        verbs = ("Get", "Post", "Put", "Delete", "Head")
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=[f"es:ESHttp{verb}" for verb in verbs],
+                resources=[*whole, *below, *shared],
+            )
+        )
+        acknowledge(
+            role,
+            {
+                f"AwsSolutions-IAM5[Resource::{self._shared.reported}/{tail}]": OWN_INDICES
+                for tail in (f"{name}-*", f"{name}/*", f"{name}-*/*")
+            },
         )
 
     def _loader(self) -> iam.ManagedPolicy:

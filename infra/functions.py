@@ -17,6 +17,7 @@ from infra import models
 from infra.credentials import Secrets
 from infra.data import SearchData
 from infra.flags import PORT, Flags
+from infra.intake import Intake, grant_posting, grant_stage
 from infra.nag import acknowledge
 from infra.removal import RETAIN, removal
 from infra.settings import Environment
@@ -27,7 +28,6 @@ from infra.variables import check_settings, settings_of
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
-HEALTH_KEEP_S = "10"  # its route is open: what it costs must not depend on who calls it
 METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.emf_metrics writes there
 
 
@@ -95,10 +95,11 @@ class Function(Construct):
             function_name=name,
             runtime=RUNTIME,
             architecture=ARCHITECTURE,
-            handler=f"functions.{spec.name}.handler.handler",
+            handler=spec.handler,
             code=lambda_.Code.from_asset(str(code)),
             layers=layers,
             memory_size=spec.memory_mb,
+            ephemeral_storage_size=cdk.Size.mebibytes(spec.storage_mb),
             timeout=cdk.Duration.seconds(spec.timeout_s),
             role=self.role,
             log_group=self.logs,
@@ -206,12 +207,15 @@ class Functions(Construct):
         secrets: Secrets,
         flags: Flags,
         traces: TraceQueue,
+        intake: Intake,
         vpc: ec2.IVpc | None,
         security_group: ec2.ISecurityGroup | None,
+        reading: ec2.ISecurityGroup | None,
     ) -> None:
+        """`reading`: the security group of what converts strangers' files."""
         super().__init__(scope, construct_id)
         check_settings()
-        self._environment = environment
+        self._environment, self._intake = environment, intake
         self._data, self._state, self._secrets = data, state, secrets
         self._flags, self._traces = flags, traces
         layer = Layer(
@@ -221,16 +225,16 @@ class Functions(Construct):
         for spec in built():
             function = Function(
                 self,
-                spec.name.title(),
+                spec.title,
                 spec=spec,
                 environment=environment,
-                code=bundles / spec.name if bundles else ROOT / "functions" / spec.name,
+                code=bundles / spec.name if bundles else ROOT / spec.folder,
                 layer=layer.version,
                 key=key,
                 variables=self._variables(spec),
                 flags=flags,
                 vpc=vpc,
-                security_group=security_group,
+                security_group=reading if spec.name == "ingest_read" else security_group,
             )
             self._grant(function)
             self.by_name[spec.name] = function
@@ -246,13 +250,17 @@ class Functions(Construct):
             **settings_of(environment, spec),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
+        index = {
+            "DOCSTOKG_INDEX_URL": self._data.url,
+            "DOCSTOKG_INDEX_AUTH": self._data.auth,
+        }
         per_use: dict[str, dict[str, str]] = {
-            "index": {
-                "DOCSTOKG_INDEX_URL": self._data.url,
-                "DOCSTOKG_INDEX_AUTH": self._data.auth,
-            },
+            "index": index,
+            "loader": index,
             "graph": graph,
             "graph_writer": graph,
+            "graph_loader": graph,
+            "intake": {"DOCSTOKG_INGEST_URL": f"s3://{self._intake.bucket.bucket_name}"},
             "model": {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"},
             "cache": {"DOCSTOKG_CACHE_TABLE": self._state.cache.table_name},
             "circuit": {"DOCSTOKG_CIRCUIT_TABLE": self._state.circuit.table_name},
@@ -276,8 +284,6 @@ class Functions(Construct):
                 "DOCSTOKG_JWT_NAMESPACES_CLAIM": environment.tokens.namespaces_claim,
                 "DOCSTOKG_JWT_GROUPS_CLAIM": environment.tokens.groups_claim,
             }
-        if spec.name == "health":
-            values["DOCSTOKG_HEALTH_KEEP_S"] = HEALTH_KEEP_S
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))
         if mine := secrets.of(spec.uses):
@@ -291,6 +297,12 @@ class Functions(Construct):
         self._secrets.grant_read(role, uses, region)
         if "index" in uses:
             self._data.grant_read(role)
+        if "loader" in uses:
+            self._data.grant_load(role)
+        if "intake" in uses and function.spec.loads:
+            grant_stage(function.spec.name, role, self._intake, region)
+        elif "intake" in uses:
+            grant_posting(role, self._intake, region)
         if "cache" in uses:
             state.grant(role, state.cache, ["GetItem", "PutItem"], region)
         if "circuit" in uses:

@@ -8,13 +8,17 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.credentials import use_key
-from infra.nag import acknowledge, logical_id
+from infra.nag import acknowledge, logical_id, shared_arn
 from infra.removal import removal
 
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
 """Documents by namespace; what was said of them when they were posted; one request's; a load's."""
 
+ACTIONS = (
+    ["s3:GetObject"],
+    ["s3:PutObject"],
+    ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"],
+)
 KEPT_RUN_DAYS = 90  # as long as Step Functions remembers an execution
 KEPT_OLD_DAYS = 30
 NO_ACCESS_LOG = (
@@ -57,76 +61,103 @@ class Intake(Construct):
             removal_policy=removal(retain=retain),
         )
         acknowledge(self.bucket, {"AwsSolutions-S1": NO_ACCESS_LOG})
+        self._shared = shared_arn(self, "IntakeBucketArn", self.bucket.bucket_arn)
         self.sources = self._operators()
 
-    def grant(
+    def rights(
         self,
-        role: iam.Role,
         region: str,
         *,
         reads: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
-        deletes: tuple[str, ...] = (),
+        parts: tuple[str, ...] = (),
         lists: tuple[str, ...] = (),
-    ) -> None:
-        """Let `role` do that below these prefixes, and use the key through S3 for it."""
-        for action, prefixes in (
-            ("s3:GetObject", reads),
-            ("s3:PutObject", writes),
-            ("s3:DeleteObject", deletes),
-        ):
-            if prefixes:
-                role.add_to_policy(self._objects([action], prefixes))
-        if lists:
-            role.add_to_policy(self._listing(lists))
-        if reads or writes:
-            actions = ["kms:Decrypt"] if reads else []
-            # A part of a large object is written with the key that the ones before it have.
-            actions += ["kms:Decrypt", "kms:GenerateDataKey"] if writes else []
-            use_key(role, self._key, "s3", region, sorted(set(actions)))
-        self.acknowledge(role, {*reads, *writes, *deletes})
+    ) -> list[iam.PolicyStatement]:
+        """Say what a role of the other stack needs to do that below these prefixes.
+
+        The key goes with it, through S3 alone. `parts`: where it may take up or drop what was
+        written in parts, as Step Functions does.
+        """
+        return self._rights(self._shared.arn, region, (reads, writes, parts), lists)
 
     def acknowledge(self, construct: Construct, prefixes: set[str]) -> None:
-        """Record why rights below a prefix end with a star."""
-        bucket = f"<{logical_id(self.bucket)}.Arn>"
-        if cdk.Stack.of(construct) is not cdk.Stack.of(self):
-            bucket = f"<{cdk.Stack.of(self).stack_name}:{logical_id(self.bucket)}.Arn>"
-        acknowledge(
-            construct,
-            {
-                f"AwsSolutions-IAM5[Resource::{bucket}/{prefix}*]": ANY_OBJECT
-                for prefix in sorted(prefixes)
-            },
-        )
+        """Record why rights of the other stack below a prefix end with a star."""
+        _acknowledge(construct, self._shared.reported, prefixes)
 
-    def _objects(self, actions: list[str], prefixes: tuple[str, ...]) -> iam.PolicyStatement:
-        resources = [self.bucket.arn_for_objects(f"{prefix}*") for prefix in prefixes]
-        return iam.PolicyStatement(actions=actions, resources=resources)
-
-    def _listing(self, prefixes: tuple[str, ...]) -> iam.PolicyStatement:
-        return iam.PolicyStatement(
-            actions=["s3:ListBucket"],
-            resources=[self.bucket.bucket_arn],
-            conditions={"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}},
+    def _rights(
+        self,
+        arn: str,
+        region: str,
+        below: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+        lists: tuple[str, ...],
+    ) -> list[iam.PolicyStatement]:
+        statements = [
+            iam.PolicyStatement(actions=actions, resources=[f"{arn}/{name}*" for name in names])
+            for actions, names in zip(ACTIONS, below, strict=True)
+            if names
+        ]
+        if lists:
+            statements.append(
+                iam.PolicyStatement(
+                    actions=["s3:ListBucket"],
+                    resources=[arn],
+                    conditions={"StringLike": {"s3:prefix": [f"{name}*" for name in lists]}},
+                )
+            )
+        # What is written in parts is also read with the key by whoever writes it.
+        writes = below[1]
+        statements.append(
+            iam.PolicyStatement(
+                actions=["kms:Decrypt", "kms:GenerateDataKey"] if writes else ["kms:Decrypt"],
+                resources=[self._key.key_arn],
+                conditions={"StringEquals": {"kms:ViaService": f"s3.{region}.amazonaws.com"}},
+            )
         )
+        return statements
 
     def _operators(self) -> iam.ManagedPolicy:
         """What an operator attaches to the role that copies folders into the bucket."""
+        arn = self.bucket.bucket_arn
         region = cdk.Stack.of(self).region
+        rights = self._rights(arn, region, ((SOURCES, RUNS), (SOURCES,), ()), (SOURCES, RUNS))
+        removing = iam.PolicyStatement(
+            actions=["s3:DeleteObject"], resources=[self.bucket.arn_for_objects(f"{SOURCES}*")]
+        )
         policy = iam.ManagedPolicy(
             self,
             "Sources",
             description="DocsToKG: put documents of one environment into its bucket",
-            statements=[
-                self._objects(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], (SOURCES,)),
-                self._objects(["s3:GetObject"], (RUNS,)),
-                self._listing((SOURCES, RUNS)),
-                iam.PolicyStatement(
-                    actions=["kms:Decrypt", "kms:GenerateDataKey"],
-                    resources=[self._key.key_arn],
-                    conditions={"StringEquals": {"kms:ViaService": f"s3.{region}.amazonaws.com"}},
-                ),
-            ],
+            statements=[*rights, removing],
         )
-        self.acknowledge(policy, {SOURCES, RUNS})
+        _acknowledge(policy, f"<{logical_id(self.bucket)}.Arn>", {SOURCES, RUNS})
         return policy
+
+
+def _acknowledge(construct: Construct, bucket: str, prefixes: set[str]) -> None:
+    acknowledge(
+        construct,
+        {
+            f"AwsSolutions-IAM5[Resource::{bucket}/{prefix}*]": ANY_OBJECT
+            for prefix in sorted(prefixes)
+        },
+    )
+
+
+def grant_stage(name: str, role: iam.Role, intake: Intake, region: str) -> None:
+    """Give a stage the objects it works on, and no others."""
+    reads: tuple[str, ...] = (RUNS,)
+    lists: tuple[str, ...] = (RUNS,)
+    if name == "ingest_read":
+        reads = lists = (SOURCES, INBOX, POSTED, RUNS)
+    elif name == "ingest_close":
+        lists = (SOURCES, INBOX, RUNS)
+    for statement in intake.rights(region, reads=reads, writes=(RUNS,), lists=lists):
+        role.add_to_policy(statement)
+    intake.acknowledge(role, {*reads, RUNS})
+
+
+def grant_posting(role: iam.Role, intake: Intake, region: str) -> None:
+    """Let the documents function put what was sent where a run reads it, and read reports."""
+    for statement in intake.rights(region, reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)):
+        role.add_to_policy(statement)
+    intake.acknowledge(role, {INBOX, POSTED, RUNS})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import aws_cdk as cdk
 from constructs import IConstruct
 
@@ -11,6 +13,27 @@ def logical_id(construct: IConstruct) -> str:
     resource = construct.node.default_child or construct
     assert isinstance(resource, cdk.CfnElement)
     return cdk.Stack.of(construct).get_logical_id(resource)
+
+
+class Shared(NamedTuple):
+    """An ARN of one stack as the other uses it, and as findings there spell it."""
+
+    arn: str
+    reported: str
+
+
+def shared_arn(construct: IConstruct, name: str, arn: str) -> Shared:
+    """Export an ARN under a name of ours: one that CDK makes up cannot be told beforehand."""
+    stack = cdk.Stack.of(construct)
+    exported = f"{stack.stack_name}:{name}"
+    return Shared(stack.export_value(arn, name=exported), exported)
+
+
+def states_arn(stack: cdk.Stack, kind: str, name: str) -> Shared:
+    """Compose the ARN of a state machine or of its executions."""
+    account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
+    arn = f"arn:aws:states:{stack.region}:{stack.account}:{kind}:{name}"
+    return Shared(arn, f"arn:aws:states:{stack.region}:{account}:{kind}:{name}")
 
 
 def acknowledge(construct: IConstruct, reasons: dict[str, str]) -> None:

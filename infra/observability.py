@@ -187,7 +187,9 @@ class Observability(Construct):
         )
 
     def _function_alarms(self) -> None:
-        for name, function in self._functions.items():
+        # A stage that fails is tried again, and then its run fails, which has an alarm.
+        answering = {n: f for n, f in self._functions.items() if not f.spec.loads}
+        for name, function in answering.items():
             limit = function.function.timeout
             assert limit is not None
             errors = cloudwatch.MathExpression(
@@ -342,6 +344,7 @@ class Observability(Construct):
                 [
                     f.function.metric_duration(period=FIVE_MINUTES, statistic="p95")
                     for f in self._functions.values()
+                    if not f.spec.loads
                 ],
             ),
         )

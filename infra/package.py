@@ -109,7 +109,7 @@ def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tup
     for spec in specs:
         bundle = folder / spec.name
         _vendor(bundle, _lock(spec.packages), target, spec.keeps)
-        _own_code(bundle, spec.name)
+        _own_code(bundle, spec)
         bundles.append(Bundle(spec.name, target, bundle))
     return tuple(bundles)
 
@@ -120,7 +120,7 @@ def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> li
     layer = folder / "layer"
     names = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
     for spec in packaged() if specs is None else specs:
-        bundle, own = folder / spec.name, _digest(*_own_sources(spec.name))
+        bundle, own = folder / spec.name, _digest(*_own_sources(spec))
         fresh = _is_fresh(
             bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages), spec.keeps)
         )
@@ -198,22 +198,26 @@ def _layer(folder: Path) -> None:
     stamp.write_text(digest, encoding="utf-8")
 
 
-def _own_code(bundle: Path, name: str) -> None:
-    """The prefix stays: the handler is `functions.NAME.handler` here and in the repository."""
-    own, package = _own_sources(name)
-    digest, stamp = _digest(own, package), bundle.with_suffix(".own.stamp")
-    if _is_fresh(bundle / "functions", stamp, digest):
+def _own_code(bundle: Path, spec: FunctionSpec) -> None:
+    """The prefix stays: the handler has one name here and in the repository."""
+    own, *around = _own_sources(spec)
+    current, stamp = _digest(own, *around), bundle.with_suffix(".own.stamp")
+    if _is_fresh(bundle / "functions", stamp, current):
         return
     stamp.unlink(missing_ok=True)
     shutil.rmtree(bundle / "functions", ignore_errors=True)
-    _copy(own, bundle / "functions" / name)
-    shutil.copy2(package, bundle / "functions" / "__init__.py")
+    _copy(own, bundle / spec.folder)
+    for module in around:
+        shutil.copy2(module, bundle / module.relative_to(ROOT))
     _compile(bundle / "functions", below=bundle)
-    stamp.write_text(digest, encoding="utf-8")
+    stamp.write_text(current, encoding="utf-8")
 
 
-def _own_sources(name: str) -> tuple[Path, Path]:
-    return ROOT / "functions" / name, ROOT / "functions" / "__init__.py"
+def _own_sources(spec: FunctionSpec) -> tuple[Path, ...]:
+    """A function's folder, then the modules of the packages it lies in."""
+    packages = [folder for folder in spec.folder.parents if folder != Path()]
+    modules = [path for folder in packages for path in sorted((ROOT / folder).glob("*.py"))]
+    return ROOT / spec.folder, *modules
 
 
 def _digest(*sources: Path) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.settings import environment
-from infra.specs import PAGE, built
+from infra.specs import PAGE, built, loads
 
 KEPT_MACHINES = 3
 FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
@@ -29,18 +29,24 @@ class Leftovers:
     functions: tuple[str, ...]
 
 
-def leftovers(machine: str, names: Sequence[str], states: Any, functions: Any) -> Leftovers:
-    """Find what nothing kept refers to; `names`: the environment's functions."""
+def leftovers(
+    machine: str, names: Sequence[str], states: Any, functions: Any, loading: str = ""
+) -> Leftovers:
+    """Find what nothing in use refers to; `names`: the environment's functions.
+
+    `loading`: the machine that loads, which has versions and no alias; "" where there is none.
+    """
     versions = list(_machine_versions(machine, states))
     alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
     stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
-    in_use: set[str] = set()
-    for arn in stay:
-        described = states.describe_state_machine(stateMachineArn=arn)
-        in_use.update(FUNCTION.findall(described["definition"]))
-    if not in_use:
-        raise ValueError(f"{machine} names no function versions, so nothing is safe to remove")
+    in_use = _named(machine, stay, states)
+    old = [arn for arn in versions if arn not in stay]
+    if loading:
+        # Its runs go on for hours with the definition they began with.
+        versions = list(_machine_versions(loading, states))
+        in_use |= _named(loading, versions[:KEPT_MACHINES], states)
+        old += versions[KEPT_MACHINES:]
     gone = []
     for name in names:
         in_use |= {
@@ -55,7 +61,18 @@ def leftovers(machine: str, names: Sequence[str], states: Any, functions: Any) -
             )
             if item["Version"] != "$LATEST" and item["FunctionArn"] not in in_use
         ]
-    return Leftovers(tuple(arn for arn in versions if arn not in stay), tuple(gone))
+    return Leftovers(tuple(old), tuple(gone))
+
+
+def _named(machine: str, versions: Sequence[str], states: Any) -> set[str]:
+    """Collect the function versions that these versions of a machine name."""
+    named: set[str] = set()
+    for arn in versions:
+        described = states.describe_state_machine(stateMachineArn=arn)
+        named.update(FUNCTION.findall(described["definition"]))
+    if not named:
+        raise ValueError(f"{machine} names no function versions, so nothing is safe to remove")
+    return named
 
 
 def prune(rest: Leftovers, states: Any, functions: Any) -> None:
@@ -121,7 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     machine = f"arn:aws:states:{ours.region}:{account}:stateMachine:{stack}"
     specs = (*built(), PAGE) if ours.page else built()
     names = [f"{stack}-{spec.name}" for spec in specs]
-    rest = leftovers(machine, names, states, functions)
+    loading = f"{machine}-ingest" if loads() else ""
+    rest = leftovers(machine, names, states, functions, loading)
     for arn in (*rest.machines, *rest.functions):
         sys.stdout.write(f"{arn}\n")
     if not options.dry_run:

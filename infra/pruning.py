@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.functions import Function
 from infra.nag import acknowledge, logical_id
-from infra.workflow import Workflow
 
 VERSIONS_ONLY = (
     "A qualifier must follow the name, so versions can go and the function itself cannot; "
@@ -24,7 +25,7 @@ class Pruning(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        workflow: Workflow,
+        machines: Sequence[str],
         functions: dict[str, Function],
     ) -> None:
         super().__init__(scope, construct_id)
@@ -36,7 +37,6 @@ class Pruning(Construct):
             max_session_duration=cdk.Duration.hours(1),
         )
         arns = [function.function.function_arn for function in functions.values()]
-        machine = workflow.machine.state_machine_arn
         self.role.add_to_policy(
             iam.PolicyStatement(
                 actions=["lambda:ListAliases", "lambda:ListVersionsByFunction"], resources=arns
@@ -55,7 +55,7 @@ class Pruning(Construct):
                     "states:DescribeStateMachineAlias",
                     "states:ListStateMachineVersions",
                 ],
-                resources=[machine],
+                resources=list(machines),
             )
         )
         acknowledge(

@@ -36,11 +36,16 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """An existing VPC; its private subnets need a way out to the graph and the model."""
+    """An existing VPC; its private subnets need a way out to the graph and the model.
+
+    They also need a gateway endpoint for S3, whose addresses `s3_prefix_list` stands for: the
+    region's own (the default is eu-central-1's; `aws ec2 describe-managed-prefix-lists`).
+    """
 
     vpc_id: str
     zones: tuple[str, ...]
     private_subnets: tuple[str, ...]
+    s3_prefix_list: str = "pl-6ea54007"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ class Environment:
     gradual: Gradual
     graph_url: str
     iam_namespaces: tuple[str, ...] = ()
+    iam_load: tuple[str, ...] = ()
     network: Network | None = None
     waf_requests_per_5_minutes: int | None = None
     alarm_email: str = ""
@@ -165,6 +171,8 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         auth="iam",
         tokens=None,
         iam_namespaces=("*",),
+        # Whose policy has the routes that load may: the stack's outputs name one of its own.
+        iam_load=("*",),
         metering=None,
         gradual=Gradual(kind="ALL_AT_ONCE"),
         graph_url="neo4j+s://dev.graph.example.com",

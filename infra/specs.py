@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from docstokg.contracts.routes import ROUTES as EVERY_ROUTE
+from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.routes import Route
 from docstokg.domain.time_budget import net
 
@@ -21,9 +22,10 @@ class FunctionSpec:
     """Memory buys CPU (1,769 MB = one core); the timeout is the last net behind the ASL's own.
 
     `uses` names what the function reaches: each name is one grant and its settings. `concurrency`
-    is the bulkhead of a steady load: one slow step must not eat the account's. `lock`: of the
-    packages in its zip, in requirements/, where it shares another function's. `keeps`: which files
-    of those packages stay in the zip, as globs; none named = all.
+    is the bulkhead of a steady load: one slow step must not eat the account's; 0 sets nothing
+    aside. `lock`: of the packages in its zip, in requirements/, where it shares another function's.
+    `keeps`: which files of those packages stay in the zip, as globs; none named = all. An
+    underscore in the name is a folder below `functions/`.
     """
 
     name: str
@@ -33,6 +35,27 @@ class FunctionSpec:
     concurrency: int = 50
     lock: str = ""
     keeps: tuple[str, ...] = ()
+    storage_mb: int = 512
+
+    @property
+    def folder(self) -> Path:
+        """Of its code, below the repository and in its zip."""
+        return Path("functions", *self.name.split("_"))
+
+    @property
+    def handler(self) -> str:
+        """What Lambda imports: the same name here and in the zip."""
+        return ".".join((*self.folder.parts, "handler", "handler"))
+
+    @property
+    def title(self) -> str:
+        """Its name in the names of constructs."""
+        return self.name.title().replace("_", "")
+
+    @property
+    def loads(self) -> bool:
+        """Whether it is a stage of loading, which nobody waits for."""
+        return self.name.startswith("ingest_")
 
     @property
     def packages(self) -> str:
@@ -42,7 +65,7 @@ class FunctionSpec:
     @property
     def substitution(self) -> str:
         """The name the state machine file uses for it."""
-        return f"{self.name.title()}Function"
+        return f"{self.title}Function"
 
 
 def _spec(
@@ -50,6 +73,15 @@ def _spec(
 ) -> FunctionSpec:
     timeout_s = net(name).function_s
     return FunctionSpec(name, memory_mb, timeout_s, frozenset(uses), concurrency, lock)
+
+
+def _stage(
+    name: str, memory_mb: int, timeout_s: int, *uses: str, storage_mb: int = 512
+) -> FunctionSpec:
+    """A stage of loading; how many run beside each other is the machine's to say."""
+    return FunctionSpec(
+        f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), 0, storage_mb=storage_mb
+    )
 
 
 SPECS: tuple[FunctionSpec, ...] = (
@@ -62,7 +94,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
     _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
     _spec("mcp", 1024, "workflow", "cursor", concurrency=20),
-    _spec("documents", 1024, "index", "cursor", concurrency=10, lock="ground"),
+    _spec("documents", 1024, "index", "cursor", "intake", concurrency=10, lock="ground"),
     _spec("health", 512, "index", "graph", concurrency=5),
     _spec("authorize", 512, "tokens"),
     _spec("record", 512, "graph_writer", concurrency=5),
@@ -84,7 +116,28 @@ PAGE = FunctionSpec(
 """Only where an environment has the page (infra/page.py); it uses nothing, not even our layer."""
 
 
-ROUTES: tuple[Route, ...] = tuple(route for route in EVERY_ROUTE if route.deployed)
+STAGES: tuple[FunctionSpec, ...] = (
+    # Converters read what anybody sent: no credential, no store, no way out of a VPC.
+    _stage("read", 2048, 300, "intake"),
+    _stage("encode", 3008, 900, "intake", "embedder"),
+    _stage("names", 1769, 900, "intake"),
+    _stage("book", 3008, 900, "intake", "loader", "graph_loader", storage_mb=2048),
+    _stage("write", 1769, 900, "intake", "loader", "graph_loader"),
+    _stage("close", 1769, 900, "intake", "loader", "graph_loader", storage_mb=2048),
+)
+"""Of the machine that loads, in its order."""
+
+BODY_BYTES: Mapping[str, int] = {"load": MAX_DOCUMENTS_BYTES}
+"""What a body may have, by route; 64 KiB where none is named."""
+
+
+def gateway_path(route: Route) -> str:
+    """Give a route's path as the gateway is told it.
+
+    A document's name may hold slashes, as %2F: whether the gateway reads them before it routes
+    only an account can show, so its part of the path takes both.
+    """
+    return route.path.replace("{doc_id}", "{doc_id+}")
 
 
 def packaged() -> tuple[FunctionSpec, ...]:
@@ -95,5 +148,11 @@ def packaged() -> tuple[FunctionSpec, ...]:
 def built(root: Path = ROOT) -> tuple[FunctionSpec, ...]:
     """The functions whose handler exists; a route that is not built is not in the template."""
     return tuple(
-        spec for spec in SPECS if (root / "functions" / spec.name / "handler.py").is_file()
+        spec for spec in (*SPECS, *STAGES) if (root / spec.folder / "handler.py").is_file()
     )
+
+
+def loads(root: Path = ROOT) -> bool:
+    """Whether documents can be loaded in AWS: the machine and each of its stages are there."""
+    stages = {spec.name for spec in STAGES} <= {spec.name for spec in built(root)}
+    return stages and (root / "statemachine" / "ingest.asl.json").is_file()

@@ -23,13 +23,14 @@ from infra.encryption import DataKey
 from infra.firewall import Firewall
 from infra.flags import Flags
 from infra.functions import Functions
+from infra.ingestion import Ingestion
 from infra.intake import Intake
 from infra.network import Network
 from infra.observability import Alerts, Observability
 from infra.page import page_function
 from infra.pruning import Pruning
 from infra.settings import Environment
-from infra.specs import ROLLBACK_ALARMS
+from infra.specs import ROLLBACK_ALARMS, loads
 from infra.state import State
 from infra.storage import Storage
 from infra.tracequeue import TraceQueue
@@ -69,6 +70,12 @@ class DataStack(cdk.Stack):
             Network(self, "Network", network=environment.network) if environment.network else None
         )
         vpc, group = (self.network.vpc, self.network.group) if self.network else (None, None)
+        # What converts strangers' files gets a group of its own once there is such a function.
+        self.reading = (
+            self.network.reading(environment.network.s3_prefix_list)
+            if self.network and environment.network and loads()
+            else None
+        )
         self.key = DataKey(self, "DataKey", retain=retain).key
         self.topic = Alerts(self, "Alerts", key=self.key, email=environment.alarm_email).topic
         self.secrets = Secrets(
@@ -136,8 +143,10 @@ class RunStack(cdk.Stack):
             secrets=data.secrets,
             flags=flags,
             traces=traces,
+            intake=data.intake,
             vpc=vpc,
             security_group=group,
+            reading=data.reading,
         ).by_name
         if vpc and group and (named := models.bedrock_models(environment)):
             models.BedrockEndpoint(self, "Bedrock", vpc=vpc, group=group, models=named)
@@ -152,8 +161,25 @@ class RunStack(cdk.Stack):
             functions["page"] = page_function(
                 self, environment=environment, bundles=bundles, key=key
             )
+        ingestion = None
+        if loads():
+            ingestion = Ingestion(
+                self,
+                "Ingestion",
+                environment=environment,
+                functions=functions,
+                intake=data.intake,
+                key=key,
+            )
+            ingestion.let_start(functions["documents"])
         api = Api(
-            self, "Api", environment=environment, workflow=workflow, functions=functions, key=key
+            self,
+            "Api",
+            environment=environment,
+            workflow=workflow,
+            functions=functions,
+            key=key,
+            loads=ingestion is not None,
         )
         dead_letters = [traces.dead]
         if "record" in functions:
@@ -171,6 +197,8 @@ class RunStack(cdk.Stack):
             dead_letters=dead_letters,
             topic=topic,
         )
+        if ingestion is not None:
+            ingestion.watch(observability)
         Dependencies(
             self,
             "Dependencies",
@@ -207,7 +235,14 @@ class RunStack(cdk.Stack):
             usd=environment.monthly_budget_usd,
             topic=topic,
         )
-        pruner = Pruning(self, "Pruning", workflow=workflow, functions=functions).role
+        machines = [workflow.machine.state_machine_arn]
+        if ingestion is not None:
+            machines.append(ingestion.machine.state_machine_arn)
+        pruner = Pruning(self, "Pruning", machines=machines, functions=functions).role
         cdk.CfnOutput(self, "Url", value=api.api.url)
         cdk.CfnOutput(self, "CallerPolicy", value=api.callers.managed_policy_arn)
+        if api.senders is not None:
+            cdk.CfnOutput(self, "LoadingCallerPolicy", value=api.senders.managed_policy_arn)
+        if ingestion is not None:
+            cdk.CfnOutput(self, "IngestMachine", value=ingestion.machine.state_machine_arn)
         cdk.CfnOutput(self, "PrunerRole", value=pruner.role_arn)

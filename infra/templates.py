@@ -10,6 +10,7 @@ from typing import Literal
 
 from docstokg.contracts.chat import CHAT_ROUTES
 
+MAX_BYTES = 64 * 1024
 FOLDER = Path(__file__).parent / "vtl"
 
 type CallerSource = Literal["jwt", "iam", "none"]
@@ -25,9 +26,12 @@ def _fill(text: str, **values: str) -> str:
     return text
 
 
-def caller(source: CallerSource, namespaces: tuple[str, ...] = ()) -> str:
-    """VTL that sets $caller to a JSON object {sub, namespaces, groups}; never client text."""
-    return _fill(_read(f"caller_{source}"), NAMESPACES=json.dumps(list(namespaces)))
+def caller(
+    source: CallerSource, namespaces: tuple[str, ...] = (), load: tuple[str, ...] = ()
+) -> str:
+    """VTL that sets $caller to a JSON object {sub, namespaces, groups, load}; never client text."""
+    rights = {"NAMESPACES": json.dumps(list(namespaces)), "LOAD": json.dumps(list(load))}
+    return _fill(_read(f"caller_{source}"), **rights)
 
 
 def request_workflow(route: str, target: str, caller_vtl: str) -> str:
@@ -35,13 +39,22 @@ def request_workflow(route: str, target: str, caller_vtl: str) -> str:
     return _fill(_read("request_workflow"), ROUTE=route, TARGET=target, CALLER=caller_vtl)
 
 
-def request_function(route: str, caller_vtl: str, parameters: tuple[str, ...] = ()) -> str:
+def request_function(
+    route: str,
+    caller_vtl: str,
+    parameters: tuple[str, ...] = (),
+    max_bytes: int = MAX_BYTES,
+) -> str:
     """The same envelope as the workflow's, as a function's event.
 
-    `parameters` of the query string become the body, each a text; others are not read.
+    `parameters` of the query string and the path become the body, each a text; others are not
+    read. A body of more than `max_bytes` is cut off behind them, so that the function refuses it.
     """
     names = ", ".join(f"'{name}'" for name in parameters)
-    body = _fill(_read("body_parameters"), NAMES=names) if parameters else _read("body_sent")
+    if parameters:
+        body = _fill(_read("body_parameters"), NAMES=names)
+    else:
+        body = _fill(_read("body_sent"), LENGTH=str((max_bytes // 3 + 2) * 4))
     return _fill(_read("request_function"), BODY=body, ROUTE=route, CALLER=caller_vtl)
 
 

@@ -22,6 +22,8 @@ EVERY = frozenset({"log_level", "rag_log_snippets"})
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
     "graph": frozenset({"graph_database"}),
+    "loader": frozenset({"index_name"}),
+    "graph_loader": frozenset({"graph_database"}),
     "graph_writer": frozenset({"graph_database", "trace_days"}),
     "embedder": frozenset(
         {
@@ -60,6 +62,8 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     # Which model answers when a call names none: one that needs no key, which this has not.
     "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}) | BY_USE["model"],
     "health": frozenset({"kg_enabled", "health_keep_s"}),
+    "ingest_encode": frozenset({"sparse"}),
+    "ingest_names": frozenset({"names"}),
 }  # fmt: skip
 """Read by one function for its own decisions."""
 
@@ -85,12 +89,17 @@ HERE = frozenset(
         "rerank_model_path",
         "process_dir",  # processes and names of one server
         "hosts",
-        "names",  # loading
-        "extract_parallel",
+        "extract_parallel",  # loading
         "extract_timeout_s",
     }
 )
 """Of a laptop or of a load, without meaning to a function."""
+
+
+DEPLOYED: Mapping[str, Value] = {
+    "health_keep_s": 10.0,  # its route is open: what it costs must not depend on who calls it
+}
+"""What an environment that does not say otherwise has, unlike a laptop."""
 
 
 def check_settings() -> None:

@@ -21,10 +21,11 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from docstokg.contracts.routes import ROUTES
 from docstokg_local.asl_engine import Execution, StateMachine
 from infra import templates
 from infra.settings import Environment, environment
-from infra.specs import ROUTES, built
+from infra.specs import built
 from tests.conftest import CORPUS, write_corpus
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
@@ -152,7 +153,7 @@ class Cloud:
         self.starts: dict[str, Start] = {}
         self._starting = {name: threading.Lock() for name in self.names}
         table = {f"{name.title()}Function": self._step(name) for name in self.names}
-        machine = self.deployed.properties(self.deployed.only("AWS::StepFunctions::StateMachine"))
+        machine = self.deployed.properties(self.deployed.machine)
         self.machine = StateMachine(json.loads(machine["DefinitionString"]), table)
 
     def _heard(self, who: str, method: str, path: str) -> None:

@@ -55,11 +55,18 @@ class Template:
         assert len(found) == 1, (kind, len(found))
         return found[0]
 
+    @property
+    def machine(self) -> dict[str, Any]:
+        """The machine that answers; the other one, which loads, has no version in front of it."""
+        machines = self.all("AWS::StepFunctions::StateMachine")
+        (found,) = (given for name, given in machines.items() if name.startswith("Workflow"))
+        return found
+
     def function(self, name: str) -> dict[str, Any]:
         found = [
             properties
             for properties in self.all("AWS::Lambda::Function").values()
-            if properties["Handler"] == f"functions.{name}.handler.handler"
+            if properties["Handler"] == handler_of(name)
         ]
         assert len(found) == 1, (name, len(found))
         return found[0]
@@ -72,6 +79,11 @@ class Template:
             for name, properties in self.all(kind).items()
             for statement in properties["PolicyDocument"]["Statement"]
         ]
+
+
+def handler_of(name: str) -> str:
+    """What Lambda imports of a function of ours."""
+    return f"functions.{name.replace('_', '.')}.handler.handler"
 
 
 def _imported(value: Any, exports: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.infra.conftest import Template
+from tests.infra.conftest import Template, handler_of
 
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"
@@ -77,6 +77,7 @@ def _arns(kind: str, name: str) -> Physical | None:
     return None
 
 
+MACHINE = "AWS::StepFunctions::StateMachine"
 OWN_NAME = ("FunctionName", "StateMachineName", "AlarmName", "LogGroupName")
 
 
@@ -111,7 +112,7 @@ class Deployed:
         (found,) = (
             key
             for key in self.all("AWS::Lambda::Function")
-            if self._resources[key]["Properties"]["Handler"] == f"functions.{name}.handler.handler"
+            if self._resources[key]["Properties"]["Handler"] == handler_of(name)
         )
         return found
 
@@ -123,6 +124,17 @@ class Deployed:
         """What a function finds in its environment."""
         found: dict[str, str] = self.properties(self.function(name))["Environment"]["Variables"]
         return found
+
+    @property
+    def machine(self) -> str:
+        """Logical id of the machine that answers."""
+        (found,) = (n for n in self.all(MACHINE) if n.startswith("Workflow"))
+        return found
+
+    @property
+    def loading(self) -> str:
+        """Logical id of the machine that loads; "" while its stages are not all built."""
+        return next((n for n in self.all(MACHINE) if n.startswith("Ingestion")), "")
 
     def only(self, kind: str) -> str:
         """The logical id of a type there is one of."""

@@ -9,6 +9,7 @@ import json
 import struct
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_plus
 
 import airspeed
 
@@ -26,11 +27,18 @@ JAVASCRIPT = {
 
 
 class Input:
-    def __init__(self, body: str, querystring: dict[str, str] | None = None) -> None:
-        self.body, self._querystring = body, querystring or {}
+    """`path`: its parameters as they stand in the URL; the query string's are decoded."""
+
+    def __init__(
+        self,
+        body: str,
+        querystring: dict[str, str] | None = None,
+        path: dict[str, str] | None = None,
+    ) -> None:
+        self.body, self._querystring, self._path = body, querystring or {}, path or {}
 
     def params(self) -> dict[str, dict[str, str]]:
-        return {"querystring": self._querystring, "path": {}, "header": {}}
+        return {"querystring": self._querystring, "path": self._path, "header": {}}
 
     def path(self, expression: str) -> Any:
         value = json.loads(self.body)
@@ -43,6 +51,9 @@ class Util:
 
     def base64Decode(self, text: str) -> str:  # noqa: N802
         return base64.b64decode(text).decode()
+
+    def urlDecode(self, text: str) -> str:  # noqa: N802
+        return unquote_plus(text)
 
     def parseJson(self, text: str) -> Any:  # noqa: N802
         return json.loads(text)
@@ -73,10 +84,14 @@ class Answer:
 
 
 def render_request(
-    template: str, body: str, context: dict[str, Any], querystring: dict[str, str] | None = None
+    template: str,
+    body: str,
+    context: dict[str, Any],
+    querystring: dict[str, str] | None = None,
+    path: dict[str, str] | None = None,
 ) -> Any:
     """The integration request, parsed: it must be JSON or the service would refuse it."""
-    return json.loads(_merge(template, body, context, querystring))
+    return json.loads(_merge(template, body, context, querystring, path))
 
 
 def render_response(template: str, payload: Any, status: int = 200) -> Answer:
@@ -89,8 +104,12 @@ def render_response(template: str, payload: Any, status: int = 200) -> Answer:
 
 
 def _merge(
-    template: str, body: str, context: dict[str, Any], querystring: dict[str, str] | None = None
+    template: str,
+    body: str,
+    context: dict[str, Any],
+    querystring: dict[str, str] | None = None,
+    path: dict[str, str] | None = None,
 ) -> str:
-    names = {"input": Input(body, querystring), "util": Util(), "context": context}
+    names = {"input": Input(body, querystring, path), "util": Util(), "context": context}
     text: str = airspeed.Template(template).merge(names)
     return text

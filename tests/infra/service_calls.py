@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from docstokg.contracts.routes import ROUTES
 from infra.settings import environment
-from infra.specs import ROUTES, FunctionSpec, built
+from infra.specs import FunctionSpec, built, loads
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.iam import ROOT, Call
 
@@ -46,7 +47,7 @@ def _one(
 
 def _edge(deployed: Deployed) -> Iterator[Right]:
     (starter,) = (n for n in deployed.all("AWS::IAM::Role") if n.startswith("ApiStarter"))
-    machine = deployed.arn(deployed.only("AWS::StepFunctions::StateMachine"))
+    machine = deployed.arn(deployed.machine)
     page = "Step Functions guide: tutorial-api-gateway"
     yield _one(page, "apigateway.amazonaws.com", "sts:AssumeRole", deployed.arn(starter))
     yield _one(
@@ -58,7 +59,7 @@ def _edge(deployed: Deployed) -> Iterator[Right]:
     )
     page = "Lambda guide: services-apigateway"
     for route in ROUTES:
-        if route.function:
+        if route.function and (loads() or not route.loads):
             alias = f"{deployed.arn(deployed.function(route.function))}:live"
             source = {"aws:SourceArn": f"{API}/live/{route.method}{route.path}"}
             yield _one(page, "apigateway.amazonaws.com", "lambda:InvokeFunction", alias, source)
@@ -103,6 +104,10 @@ def _keys_behind(deployed: Deployed, spec: FunctionSpec) -> Iterator[Right]:
         page = "KMS guide: services-dynamodb, authorizing use of the table key"
         for action in ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey"):
             yield _one(page, role, action, key, via("dynamodb"))
+    if "intake" in uses:
+        page = "S3 guide: UsingKMSEncryption, permissions"
+        for action in ("kms:Decrypt", "kms:GenerateDataKey"):
+            yield _one(page, role, action, key, via("s3"))
     if "DOCSTOKG_SECRETS" in deployed.variables(spec.name):
         page = "Secrets Manager guide: security-encryption, permissions for the KMS key"
         yield _one(page, role, "kms:Decrypt", key, via("secretsmanager"))
@@ -113,7 +118,13 @@ def _keys_behind(deployed: Deployed, spec: FunctionSpec) -> Iterator[Right]:
 
 
 def _machine(deployed: Deployed) -> Iterator[Right]:
-    name = deployed.only("AWS::StepFunctions::StateMachine")
+    for name in filter(None, (deployed.machine, deployed.loading)):
+        yield from _any_machine(deployed, name)
+    if deployed.loading:
+        yield from _maps(deployed)
+
+
+def _any_machine(deployed: Deployed, name: str) -> Iterator[Right]:
     machine = deployed.properties(name)
     role = machine["RoleArn"]
     page = "Step Functions guide: procedure-create-iam-role"
@@ -140,6 +151,30 @@ def _machine(deployed: Deployed) -> Iterator[Right]:
         "xray:GetSamplingTargets",
     ):
         yield _one("Step Functions guide: concepts-xray-tracing", role, action, "*")
+
+
+def _maps(deployed: Deployed) -> Iterator[Right]:
+    """What a distributed map does: lists, starts children of its own machine, writes results."""
+    machine = deployed.arn(deployed.loading)
+    role = deployed.properties(deployed.loading)["RoleArn"]
+    key = deployed.arn(deployed.only("AWS::KMS::Key"))
+    execution = machine.replace(":stateMachine:", ":execution:")
+    page = "Step Functions guide: iam-policies-eg-dist-map"
+    yield _one(page, role, "states:StartExecution", machine)
+    for action in ("states:DescribeExecution", "states:StopExecution"):
+        yield _one(page, role, action, f"{execution}:job-1")
+        yield _one(page, role, action, f"{execution}/Read:child-1")
+    yield _one(page, role, "states:RedriveExecution", f"{execution}/Read:child-1")
+    bucket = deployed.arn(bucket_of(deployed, "Intake"))
+    page = "Step Functions guide: input-output-itemreader, IAM permissions"
+    for prefix in ("sources/default/", "inbox/default/job-1/", "runs/job-1/rows/"):
+        yield _one(page, role, "s3:ListBucket", bucket, {"s3:prefix": prefix})
+    page = "Step Functions guide: input-output-resultwriter, IAM permissions"
+    for action in ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts"):
+        yield _one(page, role, f"s3:{action}", f"{bucket}/runs/job-1/results/read/manifest.json")
+    page = "Step Functions guide: input-output-resultwriter, permissions for KMS keys"
+    for action in ("kms:Decrypt", "kms:GenerateDataKey"):
+        yield _one(page, role, action, key, via("s3"))
 
 
 def _alarms(deployed: Deployed) -> Iterator[Right]:
@@ -195,7 +230,7 @@ def _background(deployed: Deployed) -> Iterator[Right]:
 def _canary(deployed: Deployed, role: str) -> Iterator[Right]:
     page = "EventBridge Scheduler guide: managing-targets-universal"
     yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", role, OURS)
-    machine = deployed.arn(deployed.only("AWS::StepFunctions::StateMachine"))
+    machine = deployed.arn(deployed.machine)
     qualified = {"states:StateMachineQualifier": "live"}
     page = "Step Functions guide: auth-version-alias"
     yield _one(page, role, "states:StartExecution", machine, qualified)
@@ -265,6 +300,11 @@ def _people(deployed: Deployed) -> Iterator[Right]:
     yield _one(page, loader, "iam:PassRole", deployed.arn(snapshots))
     page = "API Gateway guide: api-gateway-control-access-using-iam-policies-to-invoke-api"
     yield _one(page, callers, "execute-api:Invoke", f"{API}/live/POST/v1/answer")
+    if deployed.loading:
+        (senders,) = (arn for name, arn in policies.items() if name.startswith("ApiSenders"))
+        page = "API Gateway guide: api-gateway-control-access-using-iam-policies-to-invoke-api"
+        for path in ("POST/v1/documents", "DELETE/v1/documents/a%2Fb.md", "GET/v1/jobs/job-1"):
+            yield _one(page, senders, "execute-api:Invoke", f"{API}/live/{path}")
     (sources,) = (arn for name, arn in policies.items() if name.startswith("IntakeSources"))
     bucket = deployed.arn(bucket_of(deployed, "Intake"))
     page = "S3 guide: security_iam_service-with-iam, actions and resources"
@@ -286,12 +326,12 @@ def _people(deployed: Deployed) -> Iterator[Right]:
         yield _one(page, role, "lambda:ListVersionsByFunction", function)
         yield _one(page, role, "lambda:ListAliases", function)
         yield _one(page, role, "lambda:DeleteFunction", f"{function}:3")
-    machine = deployed.arn(deployed.only("AWS::StepFunctions::StateMachine"))
     page = "Step Functions guide: auth-version-alias"
-    for action in (
-        "ListStateMachineVersions",
-        "DescribeStateMachine",
-        "DescribeStateMachineAlias",
-        "DeleteStateMachineVersion",
-    ):
-        yield _one(page, role, f"states:{action}", machine)
+    for name in filter(None, (deployed.machine, deployed.loading)):
+        for action in (
+            "ListStateMachineVersions",
+            "DescribeStateMachine",
+            "DescribeStateMachineAlias",
+            "DeleteStateMachineVersion",
+        ):
+            yield _one(page, role, f"states:{action}", deployed.arn(name))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from infra.specs import loads
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed, sibling
 from tests.infra.iam import Call, Policies, UnknownCondition
@@ -30,7 +31,7 @@ FORBIDDEN = {
     "secretsmanager": ("secretsmanager:PutSecretValue", "secretsmanager:DeleteSecret"),
     "sns": ("sns:Subscribe", "sns:SetTopicAttributes"),
     "sqs": ("sqs:PurgeQueue", "sqs:SetQueueAttributes"),
-    "states": ("states:StopExecution", "states:UpdateStateMachine"),
+    "states": ("states:DeleteStateMachine", "states:UpdateStateMachine"),
     "sts": ("sts:TagSession", "sts:AssumeRoleWithSAML"),
     "xray": ("xray:GetTraceSummaries", "xray:DeleteGroup"),
 }
@@ -150,6 +151,26 @@ DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {
         "iam:PassRole",
     ),
 }
+
+if loads():
+    DEFECTS |= {
+        "maps that may not start their children": (
+            lambda t: _drop(t, lambda s: s["Action"] == "states:StartExecution"),
+            "states:StartExecution",
+        ),
+        "maps that may not watch their children": (
+            lambda t: _drop(t, lambda s: "states:StopExecution" in s["Action"]),
+            "states:StopExecution",
+        ),
+        "maps that may not go on": (
+            lambda t: _drop(t, lambda s: s["Action"] == "states:RedriveExecution"),
+            "states:RedriveExecution",
+        ),
+        "results that are not written": (
+            lambda t: _drop(t, lambda s: "s3:AbortMultipartUpload" in s["Action"]),
+            "s3:AbortMultipartUpload",
+        ),
+    }
 
 
 @pytest.mark.parametrize("defect", DEFECTS)

@@ -2,19 +2,23 @@
 
 import base64
 import json
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docstokg.contracts.chat import ErrorReply
+from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Envelope
+from docstokg.contracts.routes import ROUTES
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.workflow import LocalWorkflow
 from functions.authorize.authorize import encode_caller
 from infra import templates
+from infra.specs import BODY_BYTES
 from tests.infra.gateway import render_request, render_response
 
 ALIAS = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-dev:live"
@@ -107,6 +111,9 @@ def test_iam_callers_are_their_role_with_the_namespaces_of_the_settings() -> Non
     role = USER.rsplit("/", 1)[0]
     # The session's name changes with each session; budgets and the cache go by the role.
     assert envelope.caller == Caller(sub=role, namespaces=("a", "b"), groups=())
+    template = templates.request_function("load", templates.caller("iam", ("*",), ("a",)))
+    envelope = Envelope.model_validate(render_request(template, "{}", context(READER)))
+    assert envelope.caller == Caller(sub=role, namespaces=("*",), load=("a",))
 
 
 def test_an_open_route_has_no_rights() -> None:
@@ -133,6 +140,39 @@ def test_parameters_become_the_body_whatever_they_hold(given: dict[str, str]) ->
     known = {name: value for name, value in given.items() if value and name != "unknown"}
     assert json.loads(base64.b64decode(envelope.body_b64)) == known
     assert envelope.route == "documents"
+
+
+IDS = ["a.md", "a/b c.md", "ü/日本.md", "50%.md", "a+b.md", 'it\'s "x" $q #set', "x?y&z"]
+
+
+@pytest.mark.parametrize("doc_id", IDS)
+def test_a_document_is_named_by_one_encoded_segment_of_the_path(doc_id: str) -> None:
+    template = templates.request_function(
+        "delete", templates.caller("jwt"), ("namespace", "doc_id")
+    )
+    segment = quote(doc_id, safe="+")
+    raw = render_request(template, "", context(READER), {"namespace": "n"}, {"doc_id": segment})
+    body = json.loads(base64.b64decode(Envelope.model_validate(raw).body_b64))
+    assert body == {"namespace": "n", "doc_id": doc_id}
+    # What stands in the query string under that name is not what is removed.
+    query = {"doc_id": "other"}
+    raw = render_request(template, "", context(READER), query, {"doc_id": segment})
+    assert json.loads(base64.b64decode(raw["body_b64"])) == {"doc_id": doc_id}
+
+
+@pytest.mark.parametrize("character", ["x", "語"])
+@pytest.mark.parametrize("more", [0, 4, 1_000_000])
+def test_documents_may_be_four_mib_and_no_more(character: str, more: int) -> None:
+    (route,) = (route for route in ROUTES if route.name == "load")
+    template = templates.request_function(
+        "load", templates.caller("jwt"), route.parameters, BODY_BYTES[route.name]
+    )
+    body = character * ((MAX_DOCUMENTS_BYTES + more) // len(character.encode()))
+    event = render_request(template, body, context(READER))
+    sent = base64.b64decode(event["body_b64"])
+    assert (len(sent) > MAX_DOCUMENTS_BYTES) == (len(body.encode()) > MAX_DOCUMENTS_BYTES)
+    # Lambda takes 6 MB as the payload of a call that is waited for.
+    assert len(json.dumps(event)) < 6_000_000
 
 
 def succeeded(reply: object) -> dict[str, object]:

@@ -15,7 +15,8 @@ class Route(NamedTuple):
     `function`: the folder of who serves it, "" = the state machine. `request`, `reply`: their
     models, as `MODULE.CLASS` below `contracts`; "" where `local/.../openapi.py` describes them.
     `parameters`: of path or query string, which become the body. `changes`: it changes what is
-    loaded. `open`: it needs no credential. `deployed`: it is served in AWS, too.
+    loaded. `open`: it needs no credential. `loads`: in AWS it needs the machine
+    that loads.
     """
 
     name: RouteName
@@ -30,7 +31,7 @@ class Route(NamedTuple):
     parameters: tuple[str, ...] = ()
     changes: bool = False
     open: bool = False
-    deployed: bool = True
+    loads: bool = False
 
 
 ROUTES: Final = (
@@ -132,7 +133,7 @@ ROUTES: Final = (
         "says which were loaded and which rejected, and why; send them again with `replace` to "
         "change them. A folder, or more than this route takes, goes by `docstokg load`.",
         changes=True,
-        deployed=False,
+        loads=True,
     ),
     Route(
         name="delete",
@@ -143,7 +144,7 @@ ROUTES: Final = (
         summary="Remove a document, as a job",
         parameters=("doc_id", "namespace"),
         changes=True,
-        deployed=False,
+        loads=True,
     ),
     Route(
         name="job",
@@ -154,7 +155,7 @@ ROUTES: Final = (
         summary="Tell how a job goes",
         description="Those who may load into its namespace see it, for a week after its end.",
         parameters=("id",),
-        deployed=False,
+        loads=True,
     ),
     Route(
         name="namespaces",

@@ -1,0 +1,165 @@
+"""The machine that loads what lies in the bucket: long runs, wide maps, resumable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as stepfunctions
+from constructs import Construct
+
+from infra.functions import Function
+from infra.intake import INBOX, RUNS, SOURCES, Intake
+from infra.nag import acknowledge, logical_id, states_arn
+from infra.observability import FIVE_MINUTES, Observability
+from infra.removal import RETAIN
+from infra.settings import Environment
+from infra.specs import ROOT
+from infra.workflow import NO_RESOURCE, OLDER, substitutions
+
+ASL = ROOT / "statemachine" / "ingest.asl.json"
+LATE_H = 12
+CHILDREN = (
+    "A map's children are executions of this very machine under names that Step Functions makes."
+)
+
+
+class Ingestion(Construct):
+    """Standard, JSONata, logged without execution data; its maps start children of itself."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        functions: Mapping[str, Function],
+        intake: Intake,
+        key: kms.IKey,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stages = {f.spec.substitution: f for f in functions.values() if f.spec.loads}
+        used = [stages[name] for name in substitutions(ASL)]
+        name = f"docstokg-{environment.name}-ingest"
+        stack = cdk.Stack.of(self)
+        log_group = logs.LogGroup(
+            self,
+            "Logs",
+            log_group_name=f"/aws/vendedlogs/states/{name}",
+            retention=logs.RetentionDays.ONE_MONTH,
+            encryption_key=key,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        text = json.dumps(json.loads(ASL.read_text("utf-8")), ensure_ascii=False)
+        self.machine = stepfunctions.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=name,
+            state_machine_type=stepfunctions.StateMachineType.STANDARD,
+            definition_body=stepfunctions.DefinitionBody.from_string(text),
+            definition_substitutions={f.spec.substitution: f.version_arn for f in used},
+            tracing_enabled=True,
+            logs=stepfunctions.LogOptions(
+                destination=log_group,
+                level=stepfunctions.LogLevel.ALL,
+                include_execution_data=False,
+            ),
+        )
+        resource = self.machine.node.default_child
+        assert isinstance(resource, stepfunctions.CfnStateMachine)
+        resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ["E3601"]}})
+        # Composed: its own ARN in its own role's policy would be a circle.
+        self.arn = states_arn(stack, "stateMachine", name).arn
+        self._executions = states_arn(stack, "execution", name)
+        for statement in self._children():
+            self.machine.add_to_role_policy(statement)
+        for function in used:
+            self.machine.add_to_role_policy(
+                iam.PolicyStatement(
+                    actions=["lambda:InvokeFunction"],
+                    resources=[f"{function.function.function_arn}:*"],
+                )
+            )
+        for statement in intake.rights(
+            stack.region, reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=(SOURCES, INBOX, RUNS)
+        ):
+            self.machine.add_to_role_policy(statement)
+        intake.acknowledge(self.machine, {RUNS})
+        acknowledge(
+            self.machine,
+            {
+                f"AwsSolutions-IAM5[Resource::<{logical_id(function.function)}.Arn>:*]": OLDER
+                for function in used
+            }
+            | {
+                "AwsSolutions-IAM5[Resource::*]": NO_RESOURCE,
+                f"AwsSolutions-IAM5[Resource::{self._executions.reported}:*]": CHILDREN,
+                f"AwsSolutions-IAM5[Resource::{self._executions.reported}/*:*]": CHILDREN,
+            },
+        )
+        # infra.prune keeps what the last versions name: a run under way goes on with its own.
+        self.version = stepfunctions.CfnStateMachineVersion(
+            self,
+            "Version",
+            state_machine_arn=self.machine.state_machine_arn,
+            state_machine_revision_id=resource.attr_state_machine_revision_id,
+        )
+        self.version.apply_removal_policy(RETAIN)
+
+    def _children(self) -> list[iam.PolicyStatement]:
+        """What a distributed map does: children of its own machine, watched and begun again."""
+        return [
+            iam.PolicyStatement(actions=["states:StartExecution"], resources=[self.arn]),
+            iam.PolicyStatement(
+                actions=["states:DescribeExecution", "states:StopExecution"],
+                resources=[f"{self._executions.arn}:*", f"{self._executions.arn}/*:*"],
+            ),
+            iam.PolicyStatement(
+                actions=["states:RedriveExecution"], resources=[f"{self._executions.arn}/*:*"]
+            ),
+        ]
+
+    def let_start(self, function: Function) -> None:
+        """Let the documents function begin runs and ask how they go."""
+        function.function.add_environment("DOCSTOKG_INGEST_MACHINE_ARN", self.arn)
+        for actions, resource in (
+            (["states:ListExecutions", "states:StartExecution"], self.arn),
+            (["states:DescribeExecution"], f"{self._executions.arn}:*"),
+        ):
+            function.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
+        acknowledge(
+            function.role, {f"AwsSolutions-IAM5[Resource::{self._executions.reported}:*]": RUNS_OF}
+        )
+
+    def watch(self, observability: Observability) -> None:
+        """Tell when a load failed, and when one takes longer than any should."""
+        machine = self.machine
+        ended = {
+            "failed": machine.metric_failed(period=FIVE_MINUTES),
+            "timed_out": machine.metric_timed_out(period=FIVE_MINUTES),
+            "aborted": machine.metric_aborted(period=FIVE_MINUTES),
+        }
+        observability.alarm(
+            "IngestFailed",
+            cloudwatch.MathExpression(
+                expression=" + ".join(ended), using_metrics=ended, period=FIVE_MINUTES
+            ),
+            0,
+            periods=1,
+            say="A load failed: docs/deploy.md, loading; run it again under the same name.",
+        )
+        observability.alarm(
+            "IngestLate",
+            machine.metric_time(period=FIVE_MINUTES, statistic="Maximum"),
+            LATE_H * 3600 * 1000,
+            periods=1,
+            say=f"A load took more than {LATE_H} hours.",
+        )
+
+
+RUNS_OF = "A run is named by its job, which only the request that begins it names."
