@@ -402,7 +402,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="where the loaded demo is kept")
     parser.add_argument("--cold", type=int, default=3)
     parser.add_argument("--warm", type=int, default=40)
-    parser.add_argument("--json", type=Path, help="the figures, for `python -m infra.costs`")
+    parser.add_argument("--json", type=Path, help="the figures, for benchmarks.cloud_costs")
     parser.add_argument("--out", type=Path, help="the tables as Markdown")
     parser.add_argument("--prepare", action="store_true", help="build and load, measure nothing")
     options = parser.parse_args()

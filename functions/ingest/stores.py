@@ -9,8 +9,8 @@ def readers_of(wiring: Wiring) -> Readers:
     return Readers(converter=wiring.converter(), pieces=wiring.piece_counter())
 
 
-def stores_of(wiring: Wiring) -> Stores:
-    """Give both stores' readers and writers, and the models that are installed here."""
+def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
+    """Give both stores' readers and writers, and the encoders unless `embed` is false."""
     return Stores(
         search_index=wiring.search_index(),
         index_writer=wiring.index_writer(),
@@ -18,7 +18,7 @@ def stores_of(wiring: Wiring) -> Stores:
         graph_writer=wiring.graph_writer(),
         register=wiring.register(),
         readers=readers_of(wiring),
-        embedder=wiring.embedder(),
-        sparse_encoder=wiring.sparse_encoder(),
+        embedder=wiring.embedder() if embed else None,
+        sparse_encoder=wiring.sparse_encoder() if embed else None,
         names=wiring.names(),
     )

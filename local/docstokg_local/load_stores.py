@@ -6,40 +6,26 @@ from dataclasses import replace
 
 from docstokg.adapters.onnx_minilm import OnnxMiniLm
 from docstokg.adapters.vector_cache import CachedEmbedder
-from docstokg.loading.context import Readers, Stores
+from docstokg.loading.context import Stores
 from docstokg.ports import Embedder
 from docstokg.wiring import Wiring
+from functions.ingest import stores as ingest
 
 THREADS = 2
 """Of the local encoder in a load that has the machine to itself: batches are worth sharing."""
 
 
 def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
-    """Give both stores' readers and writers, and the encoders unless `embed` is false."""
-    return Stores(
-        search_index=wiring.search_index(),
-        index_writer=wiring.index_writer(),
-        knowledge_graph=wiring.knowledge_graph(),
-        graph_writer=wiring.graph_writer(),
-        register=wiring.register(),
-        readers=readers_of(wiring),
-        embedder=_sharing(wiring) if embed else None,
-        sparse_encoder=wiring.sparse_encoder() if embed else None,
-        names=wiring.names(),
-    )
+    """Give a load's ports, as the stages have them; the encoder shares this machine's threads."""
+    stores = ingest.stores_of(wiring, embed)
+    return replace(stores, embedder=_sharing(stores.embedder, wiring))
 
 
-def _sharing(wiring: Wiring) -> Embedder | None:
+def _sharing(embedder: Embedder | None, wiring: Wiring) -> Embedder | None:
     """Give the embedder of requests, with more threads where it computes in this process."""
-    embedder = wiring.embedder()
     if isinstance(embedder, CachedEmbedder) and isinstance(embedder.inner, OnnxMiniLm):
         return CachedEmbedder(embedder.inner.with_threads(THREADS), wiring.cache_folder())
     return embedder
-
-
-def readers_of(wiring: Wiring) -> Readers:
-    """Give what reads documents."""
-    return Readers(converter=wiring.converter(), pieces=wiring.piece_counter())
 
 
 @contextmanager

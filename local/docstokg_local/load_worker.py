@@ -20,7 +20,7 @@ from docstokg.loading.sources import SourceFile
 from docstokg.ports import Parts, Spans
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import readers_of
+from functions.ingest.stores import readers_of
 
 SIZE_BYTES = 8
 

@@ -27,8 +27,8 @@ from docstokg.loading.staging import Staging
 from docstokg.ports import DocumentRegister, SearchIndex
 from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import readers_of
 from docstokg_local.printing import counted, say
+from functions.ingest.stores import readers_of
 
 READ_S = 30.0
 

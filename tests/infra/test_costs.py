@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.costs import (
+from benchmarks.cloud_costs import (
     MEASURED,
     MEMORY,
     PROFILES,
@@ -70,7 +70,7 @@ def test_nothing_is_cheaper_than_what_was_measured(profile) -> None:
 
 def test_the_guide_shows_this_bill() -> None:
     guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
-    assert table(REPORT, Assumed()) in guide, "python -m infra.costs prints what belongs there"
+    assert table(REPORT, Assumed()) in guide, "see benchmarks.cloud_costs"
     assert prices() in guide
     measured = (ROOT / "benchmarks" / "bundles.md").read_text("utf-8")
     for name, row in REPORT["functions"].items():
@@ -95,7 +95,7 @@ def test_idle_environments_keep_to_their_price(counts: dict[str, Counts]) -> Non
     assert bills["dev"] <= 40
     assert bills["staging"] <= 200
     guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
-    assert idle_table(counts) in guide, "python -m infra.costs prints what belongs there"
+    assert idle_table(counts) in guide, "see benchmarks.cloud_costs"
 
 
 def test_a_snapshot_worked_by_hand() -> None:
@@ -106,7 +106,7 @@ def test_a_snapshot_worked_by_hand() -> None:
 
 
 def test_the_note_on_ingestion_shows_what_the_estimate_says() -> None:
-    from infra.ingestion_estimate import Load, book_limit, report, stages
+    from benchmarks.ingestion_estimate import Load, book_limit, report, stages
 
     note = (ROOT / "docs" / "decisions" / "cloud-ingestion.md").read_text("utf-8")
     assert report(Load()) in note

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.cloud_costs import counted
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import Settings, variable
 from docstokg.wiring import Wiring
 from functions.validate.validate import Rules
 from infra import variables
-from infra.costs import counted
 from infra.settings import ENVIRONMENTS
 from infra.specs import FunctionSpec, built
 from tests.infra.conftest import ROOT, Template

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from infra.costs import CALL, COMPUTE, EXPRESS, EXPRESS_TIME, Price
+from benchmarks.cloud_costs import CALL, COMPUTE, EXPRESS, EXPRESS_TIME, Price
 
 LAMBDA_S = 900
 CORE_MB = 1769
@@ -143,7 +143,7 @@ def report(load: Load) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.ingestion_estimate [--documents N] [--encode S] ...`: print the table."""
+    """Print the table: `python -m benchmarks.ingestion_estimate [--documents N] ...`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     for name in Load.__slots__:
         default = getattr(Load(), name)

@@ -83,7 +83,7 @@ def table(rows: Sequence[Figures]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.figures [ENV...]`: print a table; exit 1 when a linter found something."""
+    """Print a table; exit 1 when a linter says something: `... template_figures [ENV...]`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("environments", nargs="*")
     names = parser.parse_args(arguments).environments or list(ENVIRONMENTS)

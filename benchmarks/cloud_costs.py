@@ -284,7 +284,7 @@ def prices() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """`python -m infra.costs [--bundles FILE] [--cold-share F] ...`: print bill and prices."""
+    """Print bill and prices: `python -m benchmarks.cloud_costs [--bundles FILE] ...`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--bundles", type=Path, default=MEASURED)
     parser.add_argument("--templates", type=Path, default=ROOT / "cdk.out", help="of `make synth`")
