@@ -1,10 +1,18 @@
 """True and false statements through /v1/check without citations: how many are called supported.
 
     python -m benchmarks.check_claims ../shared/data/medical_guidelines --namespace NS --index URL
+        [--skip 600]
+    python -m benchmarks.check_claims benchmarks/manual_claims.jsonl --namespace NS --index URL
 
-True: evidence statements of `answers.jsonl` none of which stands word for word in the loaded text.
-False: made from them by the rules of benchmarks.false_claims, the same number by each. Nothing of
-this set was used in fitting (benchmarks.train_verdicts). The set must be loaded first.
+The set must be loaded first. True: what people wrote about the text in their own words (evidence
+of `answers*.jsonl`; else `long_answer` of `questions*.jsonl`, of questions answered with yes), none
+of which stands word for word in it. A folder without such files lends its own sentences: these
+are quotations, so only what is made of them says anything. False: made from the true ones by
+the rules of benchmarks.false_claims, the same number by each. Nothing of these sets was used in
+fitting (benchmarks.train_verdicts), but rules were written while looking at the first 600
+statements of medical_guidelines: `--skip 600` takes what nobody has looked at. The
+second form takes ready statements, each with its kind: some on the manuals that
+benchmarks.plain_questions gathers (half of them, "seen", were looked at when rules were written).
 """
 
 import argparse
@@ -13,13 +21,17 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.false_claims import RULES
+from docstokg.domain.sentences import sentences
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from functions.check import handler
+
+SENTENCE = re.compile(r"[A-Z].*[.]")
 
 
 def main() -> None:
@@ -29,32 +41,80 @@ def main() -> None:
     arguments.add_argument("--namespace", default="default")
     arguments.add_argument("--index", required=True)
     arguments.add_argument("--true", type=int, default=300)
+    arguments.add_argument("--skip", type=int, default=0, help="statements left out at the front")
     arguments.add_argument("--each", type=int, default=60, help="false statements by each rule")
     arguments.add_argument("--json", type=Path)
     options = arguments.parse_args()
-    true = statements(options.folder)[: options.true]
-    rng = random.Random(11)
-    cases = [("true", statement) for statement in true]
-    for name, rule in RULES.items():
-        made = [(name, claim) for text in true if (claim := rule(text, rng, true))]
-        rng.shuffle(made)
-        cases += made[: options.each]
-    settings = Settings(index_url=options.index, graph_url=options.index)
-    check = handler.build(Wiring(settings))
+    wiring = Wiring(Settings(index_url=options.index, graph_url=options.index))
+    if empty := nothing_in(wiring, options.namespace):
+        arguments.error(empty)
+    if options.folder.is_file():
+        cases = [(row["kind"], row["text"]) for row in _lines(options.folder)]
+    else:
+        true = statements(options.folder)[options.skip : options.skip + options.true]
+        cases = made_from(true, options.each)
+    if not cases:
+        arguments.error(f"{options.folder} holds no statement behind the first {options.skip}")
+    check = handler.build(wiring)
     rows = [row_of(check, kind, text, options.namespace) for kind, text in cases]
     print(json.dumps(summary(rows), indent=1))
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
+def nothing_in(wiring: Wiring, namespace: str) -> str | None:
+    """Say what to do where a namespace is empty: every claim would be called unsupported."""
+    loaded = wiring.search_index().info(60.0).namespaces
+    if namespace in loaded:
+        return None
+    url = wiring.settings.index_url
+    if not loaded:
+        return f"nothing is loaded in {url}: `docstokg load FOLDER --index {url}` first"
+    return f"namespace {namespace!r} of {url} is empty: add --namespace {' or '.join(loaded)}"
+
+
+def made_from(true: Sequence[str], each: int) -> list[tuple[str, str]]:
+    """Give (kind, statement): the true ones, and at most `each` false ones by each rule."""
+    rng = random.Random(11)
+    cases = [("true", statement) for statement in true]
+    for name, rule in RULES.items():
+        made = [(name, claim) for text in true if (claim := rule(text, rng, true))]
+        rng.shuffle(made)
+        cases += made[:each]
+    return cases
+
+
 def statements(folder: Path) -> list[str]:
-    """Give the evidence statements that do not stand in the text, in a fixed random order."""
-    source = _plain(" ".join(path.read_text("utf-8") for path in folder.glob("*.txt")))
-    rows = [json.loads(line) for line in (folder / "answers.jsonl").read_text("utf-8").splitlines()]
-    own = dict.fromkeys(text.strip() for row in rows for text in row.get("evidence", ()))
-    chosen = [text for text in own if _plain(text).strip(" .") not in source]
+    """Give the statements about the text of a folder, in a fixed random order."""
+    written = [text for file in sorted(folder.glob("answers*.jsonl")) for text in _evidence(file)]
+    files = sorted(folder.glob("questions*.jsonl"))
+    written = written or [text for file in files for text in _conclusions(file)]
+    texts = [path.read_text("utf-8") for path in sorted(folder.glob("*.txt"))]
+    source = _plain(" ".join(texts))
+    chosen = [one for one in dict.fromkeys(written) if _plain(one).strip(" .") not in source]
+    chosen = chosen or list(dict.fromkeys(one for text in texts for one in _own(text)))
     random.Random(5).shuffle(chosen)
     return chosen
+
+
+def _evidence(file: Path) -> list[str]:
+    return [one.strip() for row in _lines(file) for one in row.get("evidence", ())]
+
+
+def _conclusions(file: Path) -> list[str]:
+    """Take the sentences of the long answers to questions that are answered with yes."""
+    rows = [row for row in _lines(file) if row.get("answer") == "yes"]
+    return [one for row in rows for one in _own(row.get("long_answer", ""))]
+
+
+def _own(text: str) -> list[str]:
+    """Take the sentences of 6 to 30 words that begin and end as sentences do, on one line each."""
+    found = [" ".join(one.split()) for one in sentences(text)]
+    return [one for one in found if SENTENCE.fullmatch(one) and 6 <= len(one.split()) <= 30]
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
 
 
 def _plain(text: str) -> str:
@@ -86,7 +146,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         verdicts[row["kind"]][row["verdict"]] += 1
-        if row["kind"] != "true":
+        if not row["kind"].startswith("true"):
             verdicts["false, all"][row["verdict"]] += 1
     return {
         kind: {

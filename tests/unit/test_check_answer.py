@@ -170,6 +170,19 @@ def test_no_valid_marker_at_all() -> None:
     assert not result.grounding.grounded
 
 
+@pytest.mark.parametrize("embedder", [WORDS, None])
+def test_what_is_carried_is_trusted_above_what_is_forged(embedder: object) -> None:
+    def trust(answer: str) -> float:
+        return check(answer, embedder=embedder).confidence
+
+    perfect = trust("Seizures are sudden electrical events in the brain [1].")
+    unmarked = trust("Seizures are sudden electrical events in the brain.")
+    forged = trust("Seizures are sudden electrical events in the brain [7][9].")
+    after_all = trust(f"{notices.ABSTENTION} Seizures are rare in winter.")
+    wrong = trust("Seizures are sudden electrical events in the brain of 75 percent [1].")
+    assert perfect > max(unmarked, forged, after_all) >= min(unmarked, forged, after_all) > wrong
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -70,3 +70,70 @@ def test_a_number_belongs_to_what_its_clause_says() -> None:
     right = align(read_claim("1233 patients show developmental delay.", judged.weigh), sentences)
     assert is_misplaced_number(wrong, sentences)
     assert not is_misplaced_number(right, sentences)
+
+
+EXIT = (
+    "If the command times out, then exit with status 124.",
+    "EXIT status: 124 if COMMAND times out",
+    "126    if COMMAND is found but cannot be invoked",
+    "127    if COMMAND cannot be found",
+)
+
+
+def test_a_number_belongs_to_its_row() -> None:
+    def misplaced(claim: str) -> bool:
+        alignment = align(read_claim(claim, judge().weigh), EXIT, "timeout")
+        return is_misplaced_number(alignment, EXIT)
+
+    assert misplaced("timeout exits with 137 if the command is found but cannot be invoked.")
+    assert not misplaced("timeout exits with 126 if the command is found but cannot be invoked.")
+
+
+def doubted(claim: str, *sentences: str, heading: str = "") -> bool:
+    alignment = align(read_claim(claim, judge().weigh), sentences, heading)
+    return bool(differences(alignment, sentences)[1])
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "tar -x creates a new archive.",
+        "git stash deletes the repository.",
+        "strace kills the traced process.",
+    ],
+)
+def test_who_does_what_must_be_said(claim: str) -> None:
+    sources = (
+        "tar -x [-f ARCHIVE] [OPTIONS] [MEMBER...]",
+        "Use git stash to get entries that are still in your repository.",
+        "A traced process runs slowly under strace.",
+    )
+    assert doubted(claim, *sources)
+
+
+def test_another_verb_for_the_same_is_no_doubt() -> None:
+    assert not doubted("sort -u removes duplicate lines.", "sort -u discards duplicate lines.")
+    assert not doubted("Staging requires imaging.", "For staging, imaging is needed.")
+
+
+OPTIONS = (
+    "-c, --create\n       Create a new archive.",
+    "Directories are archived recursively.",
+    "-x, --extract, --get\n       Extract files from an archive.",
+)
+
+
+def test_what_stands_below_an_option_is_said_of_it() -> None:
+    assert doubted("tar -x creates a new archive.", *OPTIONS)
+    assert not differing("tar -c creates a new archive.", *OPTIONS)
+    assert "subject_mismatch" in differing("tar -x archives directories recursively.", *OPTIONS)
+
+
+def test_a_passive_needs_no_by() -> None:
+    source = "Accurate imaging is needed to diagnose bone cancer."
+    assert not differing("Bone cancer is diagnosed using accurate imaging.", source)
+
+
+def test_not_every_denies_nothing() -> None:
+    source = "Symptoms include urgency and pain, not every person has all symptoms of them."
+    assert not differing("Symptoms include urgency and pain.", source)

@@ -31,7 +31,31 @@ _VERBS_TEXT: Final = (
     "went change changes happen happens improve improves say says call calls write writes read "
     "reads"
 )
-VERBS: Final = frozenset(_VERBS_TEXT.split())
+# Verbs that are hardly ever nouns, in all their forms.
+_REGULAR_TEXT: Final = (
+    "accept add append apply ask assess avoid belong combine compare compress confirm connect "
+    "contribute convert copy decompress define describe destroy detect determine disable discard "
+    "display edit emit enable enhance ensure erase evaluate execute exit expand explain fail find "
+    "follow generate grant guarantee hide identify ignore impair indicate insert invoke join kill "
+    "lose manage merge move obtain omit open originate overwrite parse preserve protect refuse "
+    "reject relieve rename replace resolve restore resume retain reveal rewrite save select send "
+    "skip specify split store suppress suggest terminate transform truncate turn uninstall upload "
+    "download verify wait warn weaken worsen"
+)
+
+
+def _forms(verb: str) -> tuple[str, ...]:
+    """Inflect a regular verb; a form that is not English matches nothing and does no harm."""
+    if verb.endswith("y") and verb[-2] not in "aeou":
+        return verb, f"{verb[:-1]}ies", f"{verb[:-1]}ied"
+    plural = f"{verb}es" if verb.endswith(("s", "x", "sh", "ch")) else f"{verb}s"
+    doubled = f"{verb}{verb[-1]}ed" if verb[-2] in "aeiou" else verb
+    return verb, plural, f"{verb}d" if verb.endswith("e") else f"{verb}ed", doubled
+
+
+VERBS: Final = frozenset(
+    [*_VERBS_TEXT.split(), *(form for verb in _REGULAR_TEXT.split() for form in _forms(verb))]
+)
 """Frequent full verbs: with the auxiliaries they tell where a claim's subject ends. A verb that is
 missing costs little: the claim is then cut at a past participle or in its middle."""
 

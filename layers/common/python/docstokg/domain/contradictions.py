@@ -15,7 +15,7 @@ from docstokg.domain.claims import (
     share,
     words_of,
 )
-from docstokg.domain.wording import NEGATIONS, OPPOSITES, content_stems, read, stem
+from docstokg.domain.wording import ALIKE, NEGATIONS, OPPOSITES, Quantity, content_stems, read, stem
 from docstokg.domain.words import CLAIM_STOP_WORDS
 
 Difference = Literal["contradicted", "subject_mismatch", "restriction_mismatch"]
@@ -24,10 +24,7 @@ Doubt = Literal["negation_mismatch", "contradiction_suspected"]
 _CLOSE: Final = 0.5
 """The share by rarity of a claim from which a sentence speaks of the same thing."""
 _HARDLY: Final = 0.1
-_MOSTLY: Final = 0.6
-_UNDIRECTED_TEXT: Final = (
-    "include includes included show shows remain appear contain form occur happen"
-)
+_UNDIRECTED_TEXT: Final = "include includes included show shows remain contain form"
 _UNDIRECTED: Final = frozenset(map(stem, _UNDIRECTED_TEXT.split()))
 _MOST_OF_IT: Final = 0.7
 _NO_SUBJECT: Final = 0.2
@@ -42,6 +39,10 @@ _BEFORE: Final = 3
 _BEHIND: Final = 3
 _SHORT_ASIDE: Final = re.compile(r"\(((?:[^\s()]+ ?){1,3})\)")
 _OPTION: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
+_ENTRY: Final = re.compile(r"^[^\S\n]*(-{1,2}[A-Za-z0-9].*)$", re.MULTILINE)
+_COLUMN: Final = re.compile(r"\s{2,}")
+# "Not every person" and "not only" deny nothing of what is said.
+_NOT_ALL: Final = re.compile(r"\bnot (?=(?:every|everyone|all|only|just|necessarily)\b)", re.I)
 _ACRONYM: Final = re.compile(r"\b[A-Z][A-Z0-9]+\b")
 _EXCLUSIVE: Final = frozenset({"only", "solely", "exclusively", "merely"})
 _UNIVERSAL: Final = frozenset(
@@ -50,6 +51,10 @@ _UNIVERSAL: Final = frozenset(
 _SAYS_ALL: Final = _UNIVERSAL | {"each", "any", "entire", "whole", "throughout"}
 _NEVER: Final = frozenset({"never"})
 _ADVERBS: Final = frozenset({"not", "always", "never", "also", "often", "usually", "only", "most"})
+_PARTICIPLE: Final = re.compile(
+    r".{2,}(?:ed|wn|en)|found|made|built|kept|held|sent|put|set|read|cut|done|lost|left|run|told|"
+    r"brought|thought|caught|taught|led|fed"
+)
 _BE: Final = frozenset({"is", "are", "was", "were", "be", "been", "being"})
 
 
@@ -96,15 +101,25 @@ def differences(
 def _names_option(claim: str, best: int, sentences: Sequence[str]) -> bool | None:
     """Tell whether the place that says most of a claim names one of the options it names.
 
-    False when it names others instead, None when it names none; True for a claim without any.
+    False when it names others instead, or stands below the line of another option; None when it
+    names none; True for a claim without any.
     """
     own = frozenset(_OPTION.findall(claim))
-    if not own:
+    if not own or own & frozenset(_OPTION.findall(sentences[best])):
         return True
-    for place in (sentences[best], " ".join(sentences[max(0, best - 1) : best + 2])):
-        if there := frozenset(_OPTION.findall(place)):
-            return bool(own & there)
-    return None
+    if entry := _entry(best, sentences):
+        return bool(own & entry)
+    around = " ".join(sentences[max(0, best - 1) : best + 2])
+    there = frozenset(_OPTION.findall(sentences[best]) or _OPTION.findall(around))
+    return bool(own & there) if there else None
+
+
+def _entry(place: int, sentences: Sequence[str]) -> frozenset[str]:
+    """Return the options of the line, at or above a sentence, that begins with an option."""
+    for text in reversed(sentences[: place + 1]):
+        if lines := _ENTRY.findall(text):
+            return frozenset(_OPTION.findall(_COLUMN.split(lines[-1])[0]))
+    return frozenset()
 
 
 def _denial_differs(claim: Claim, source: str) -> bool:
@@ -115,6 +130,7 @@ def _denial_differs(claim: Claim, source: str) -> bool:
     """
     if _denied(claim.words) & _denied(words_of(source)):
         return False
+    source = _NOT_ALL.sub("", source)
     clause = closest_clause(claim.rarities, source)
     part, whole = (share(claim.rarities, frozenset(content_stems(t))) for t in (clause, source))
     denied = denials(closest_words(claim.rarities, clause)) > 0
@@ -215,18 +231,19 @@ def _is_turned(alignment: Alignment, source: str) -> bool:
     """Tell whether nothing says that a directed relation goes the way the claim has it.
 
     Only a directed verb turns into its opposite: "B is A" may well say what "A is B" says. The
-    source has the verb, or the subject before what is said of it; and never these two the other
-    way round.
+    source has the verb, or one that says the same, and not only what is said before the subject.
+    The same words without the verb ("tar -x ARCHIVE" for "tar -x creates an archive") say nothing
+    of who does what.
     """
     claim = alignment.claim
     if not claim.verb or claim.verb[0] in _UNDIRECTED or AUXILIARIES & set(claim.words):
         return False
     first, second = _sides(claim, words_of(source))
     pairs = [left < right for left in first for right in second]
-    ahead = sum(pairs) / len(pairs) if pairs else 0.0
-    if pairs and ahead <= _HARDLY:
+    if pairs and sum(pairs) / len(pairs) <= _HARDLY:
         return True
-    return ahead < _MOSTLY and not set(claim.verb) <= alignment.near[alignment.order[0]]
+    held = frozenset(alignment.readings[alignment.order[0]].stems)
+    return not all(held & ALIKE.get(verb, {verb}) for verb in claim.verb)
 
 
 def _main_verb(claim: Claim) -> frozenset[str]:
@@ -243,11 +260,11 @@ def _main_verb(claim: Claim) -> frozenset[str]:
 
 
 def _is_passive(words: Sequence[str], verb: Set[str]) -> bool:
-    """Tell whether the verb stands between a form of "be" and "by"."""
+    """Tell whether a participle of the verb stands behind a form of "be"."""
     return any(
         stem(word) in verb
+        and _PARTICIPLE.fullmatch(word) is not None
         and _BE.intersection(words[max(0, place - 3) : place])
-        and "by" in words[place + 1 : place + 4]
         for place, word in enumerate(words)
     )
 
@@ -264,19 +281,28 @@ def _is_opposed(claim: Claim, alignment: Alignment) -> bool:
 def is_misplaced_number(alignment: Alignment, sentences: Sequence[str]) -> bool:
     """Tell whether a number of the claim belongs to something else in its source.
 
-    So when the clause of the best sentence that says most of the claim states other numbers of
-    the same unit, and not this one ("1233 show delay, 870 hypotonia" against "870 show delay").
+    So when the best sentence that says half of the claim, or its clause that does, states other
+    numbers of the same unit, and not this one ("1233 show delay, 870 hypotonia" against "870 show
+    delay"; "126 if it cannot be invoked" against "137 if it cannot be invoked").
     """
     claim = alignment.claim
     exact = [number for number in claim.wording.quantities if number.exact]
     if not exact:
         return False
     said = {name: value for name, value in claim.rarities.items() if not name[0].isdigit()}
-    clause = closest_clause(said, sentences[alignment.order[0]])
-    if share(said, frozenset(content_stems(clause))) < _CLOSE:
-        return False
-    stated = read(clause).quantities
+    # What the heading says is true of every clause below it.
+    said = {n: value for n, value in said.items() if n not in alignment.heading} or said
+    source = sentences[alignment.order[0]]
+    return any(
+        share(said, frozenset(content_stems(part))) >= _CLOSE and _states_others(exact, part)
+        for part in (closest_clause(said, source), source)
+    )
+
+
+def _states_others(numbers: Sequence[Quantity], text: str) -> bool:
+    """Tell whether a text states numbers of the same unit, and one of the claim's not."""
+    stated = read(text).quantities
     return any(
         not is_stated(number, stated) and any(other.unit == number.unit for other in stated)
-        for number in exact
+        for number in numbers
     )

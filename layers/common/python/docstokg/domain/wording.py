@@ -87,6 +87,17 @@ _OPPOSITES_TEXT: Final = (
     "related/unrelated dependent/independent equal/unequal"
 )
 _OPPOSITES: Final = _OPPOSITES_TEXT.split()
+_ALIKE_TEXT: Final = (
+    "require/need/necessary/must involve/use/include/consist/comprise/contain "
+    "cause/lead/result/trigger/produce/induce/due remove/delete/erase/drop/discard/clear "
+    "create/make/build/generate/produce show/print/display/output/list/write "
+    "begin/start/arise/originate help/improve/aid/support increase/raise/elevate "
+    "reduce/decrease/lower keep/retain/preserve stop/end/terminate/exit "
+    "occur/happen/develop/appear/arise affect/impact/change/influence/alter "
+    "detect/find/identify/see provide/give/offer become/turn recommend/advise/prefer "
+    "check/test/verify/assess/evaluate/examine allow/let/permit/enable set/specify/choose/select "
+    "receive/get/obtain return/give/yield exit/return/status"
+)
 
 
 _ENDINGS: Final = (
@@ -166,7 +177,19 @@ def _pairs() -> dict[str, frozenset[str]]:
     return {key: frozenset(partners) for key, partners in table.items()}
 
 
+def _groups() -> dict[str, frozenset[str]]:
+    table: dict[str, set[str]] = {}
+    for group in _ALIKE_TEXT.split():
+        stems = {stem(word) for word in group.split("/")}
+        for one in stems:
+            table.setdefault(one, set()).update(stems)
+    return {key: frozenset(others) for key, others in table.items()}
+
+
 OPPOSITES: Final = _pairs()
+ALIKE: Final = _groups()
+"""Stems of verbs to the stems of those that may say the same, each among its own."""
+
 _UP_STEMS: Final = frozenset(map(stem, _UP_WORDS))
 _DOWN_STEMS: Final = frozenset(map(stem, _DOWN_WORDS))
 

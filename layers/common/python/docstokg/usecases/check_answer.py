@@ -282,11 +282,13 @@ def _closest(
     """Return the examinations of the passages that speak most of the claim, the best first.
 
     Among those whose support is nearly the highest the best verdict counts: a source far from the
-    claim cannot acquit what a near one contradicts.
+    claim cannot acquit what a near one contradicts. One that speaks of something else contradicts
+    nothing.
     """
     examinations = [verdicts.examine(claim, group, judge) for group in groups]
     judgements = [verdicts.decide(one, judge) for one in examinations]
-    most = max((judgement.support for judgement in judgements), default=0.0)
+    same = [one.support for one in judgements if "subject_mismatch" not in one.reasons]
+    most = max(same or [one.support for one in judgements], default=0.0)
     near = [
         (_worth(judgement), one)
         for judgement, one in zip(judgements, examinations, strict=True)
