@@ -122,6 +122,11 @@ def main() -> None:
                 for peer in options.peers:
                     found += on_servers(peer, name, folder, triples, Path(home), options)
                     print(json.dumps(found[-1:]), flush=True)
+                    write(found, options.out)
+
+
+def write(rows: Sequence[dict[str, Any]], out: Path) -> None:
+    """Write the page; after every peer, because the whole takes an hour."""
     text = [
         "# Beside other libraries",
         "",
@@ -133,9 +138,9 @@ def main() -> None:
         " HTTP, the others in their own process.",
         f"`python -m benchmarks.peers.run {' '.join(sys.argv[1:])}`",
         "",
-        table(found),
+        table(rows),
     ]
-    options.out.write_text("\n".join(text) + "\n", encoding="utf-8")
+    out.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
 def on_servers(

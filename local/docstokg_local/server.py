@@ -31,7 +31,7 @@ from docstokg.usecases.chat import error_reply
 from docstokg.usecases.problems import problem_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_local import openapi
-from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
+from docstokg_local.admission import SLOTS, Gate, Gone, Overloaded, Shared, TooLate
 from docstokg_local.authentication import Authentication
 from docstokg_local.guards import host_of, is_own
 from docstokg_local.jobs import Keeper
@@ -43,6 +43,8 @@ from docstokg_local.workflow import LocalWorkflow
 BODY_S = 10.0
 HEALTH_FRESH_S = 1.0
 DEFAULT_TIMEOUT_S = Budget().timeout_s
+SERVER_SLOTS = 4
+"""With stores that are servers a request waits for them part of its time."""
 REMOTE_SLOTS = 16
 OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
 LOOPBACK_ONLY = (
@@ -93,7 +95,8 @@ def application(
     keeper.wake()
     document = openapi.document()
     telemetry = wiring.telemetry
-    quick, remote = Gate(), Gate(REMOTE_SLOTS)
+    embedded = settings.index_url.startswith("sqlite:")
+    quick, remote = Gate(SLOTS if embedded else SERVER_SLOTS), Gate(REMOTE_SLOTS)
     current_health = Shared(lambda: functions["health"]({}, None), HEALTH_FRESH_S, "health")
 
     def endpoint_of(route: ApiRoute) -> Endpoint:
