@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.nag import acknowledge, logical_id, shared_arn
-from infra.removal import removal
+from infra.storage import private_bucket
 
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
 """Documents by namespace; what was said of them when they were posted; one request's; a load's."""
@@ -20,7 +20,6 @@ ACTIONS = (
     ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"],
 )
 KEPT_RUN_DAYS = 90  # as long as Step Functions remembers an execution
-KEPT_OLD_DAYS = 30
 NO_ACCESS_LOG = (
     "Five functions and the operators who load reach it, and each load leaves a report; "
     "CloudTrail's data events are the account's to switch on."
@@ -34,33 +33,20 @@ class Intake(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, retain: bool) -> None:
         super().__init__(scope, construct_id)
         self._key = key
-        self.bucket = s3.Bucket(
+        self.bucket = private_bucket(
             self,
-            "Bucket",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            enforce_ssl=True,
-            versioned=True,
-            lifecycle_rules=[
+            key,
+            NO_ACCESS_LOG,
+            *(
                 s3.LifecycleRule(
-                    noncurrent_version_expiration=cdk.Duration.days(KEPT_OLD_DAYS),
-                    abort_incomplete_multipart_upload_after=cdk.Duration.days(7),
-                ),
-                *(
-                    s3.LifecycleRule(
-                        prefix=prefix,
-                        expiration=cdk.Duration.days(KEPT_RUN_DAYS),
-                        noncurrent_version_expiration=cdk.Duration.days(1),
-                    )
-                    for prefix in (RUNS, INBOX)
-                ),
-            ],
-            removal_policy=removal(retain=retain),
+                    prefix=prefix,
+                    expiration=cdk.Duration.days(KEPT_RUN_DAYS),
+                    noncurrent_version_expiration=cdk.Duration.days(1),
+                )
+                for prefix in (RUNS, INBOX)
+            ),
+            retain=retain,
         )
-        acknowledge(self.bucket, {"AwsSolutions-S1": NO_ACCESS_LOG})
         self._shared = shared_arn(self, "IntakeBucketArn", self.bucket.bucket_arn)
         self.sources = self._operators()
 

@@ -20,30 +20,40 @@ NO_ACCESS_LOG = (
 ANY_OBJECT = "A snapshot is many objects whose names the search service chooses, below one prefix."
 
 
+def private_bucket(
+    scope: Construct, key: kms.IKey, unlogged: str, *rules: s3.LifecycleRule, retain: bool
+) -> s3.Bucket:
+    """Make a bucket: private, versioned, TLS only, under our key; old versions go after 30 days.
+
+    `unlogged`: why it has no access log.
+    """
+    old = s3.LifecycleRule(
+        noncurrent_version_expiration=cdk.Duration.days(30),
+        abort_incomplete_multipart_upload_after=cdk.Duration.days(7),
+    )
+    bucket = s3.Bucket(
+        scope,
+        "Bucket",
+        encryption=s3.BucketEncryption.KMS,
+        encryption_key=key,
+        bucket_key_enabled=True,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        enforce_ssl=True,
+        versioned=True,
+        lifecycle_rules=[old, *rules],
+        removal_policy=removal(retain=retain),
+    )
+    acknowledge(bucket, {"AwsSolutions-S1": unlogged})
+    return bucket
+
+
 class Storage(Construct):
     """Private, versioned, TLS only, under our key."""
 
     def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, retain: bool) -> None:
         super().__init__(scope, construct_id)
-        self.bucket = s3.Bucket(
-            self,
-            "Bucket",
-            encryption=s3.BucketEncryption.KMS,
-            encryption_key=key,
-            bucket_key_enabled=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            enforce_ssl=True,
-            versioned=True,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    noncurrent_version_expiration=cdk.Duration.days(30),
-                    abort_incomplete_multipart_upload_after=cdk.Duration.days(7),
-                )
-            ],
-            removal_policy=removal(retain=retain),
-        )
-        acknowledge(self.bucket, {"AwsSolutions-S1": NO_ACCESS_LOG})
+        self.bucket = private_bucket(self, key, NO_ACCESS_LOG, retain=retain)
         self.snapshots = iam.Role(
             self,
             "Snapshots",

@@ -106,20 +106,15 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
     detail = failure.detail if failure is not None else "The request could not be completed."
     if failure is None and run.clock() * 1000 > plan.deadline_ms:
         status, code, detail = 504, "deadline_exceeded", "The deadline passed."
-    telemetry.count("rag_requests_total", route=plan.route, status=str(status))
     for reason in run.degraded:
         telemetry.count("rag_degraded_requests_total", reason=reason)
-    telemetry.log(
+    run.finish(
+        status,
         "ERROR",
-        "request",
-        request_id=plan.request_id,
-        route=plan.route,
-        namespace=plan.namespace,
-        status=status,
         code=code,
         query=plan.query,
         degraded_reasons=list(run.degraded),
-        total_ms=round(run.clock() * 1000 - plan.started_ms, 1),
+        total_ms=run.total_ms(),
     )
     reasons = ", ".join(run.degraded)
     return problem_reply(
@@ -276,7 +271,6 @@ def _record(run: Run, response: RAGResponse) -> None:
     if diagnostics is None:
         return
     gain, stats = diagnostics.graph_gain, diagnostics.kg_stats
-    telemetry.count("rag_requests_total", route=plan.route, status="200")
     telemetry.count(
         "rag_request_latency_seconds", diagnostics.timings_ms.total / 1000, route=plan.route
     )
@@ -301,13 +295,8 @@ def _record(run: Run, response: RAGResponse) -> None:
         telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd)
         for cause in doubts(response.grounding):
             telemetry.count("rag_doubted_answers_total", cause=cause)
-    telemetry.log(
-        "INFO",
-        "request",
-        request_id=plan.request_id,
-        route=plan.route,
-        namespace=plan.namespace,
-        status=200,
+    run.finish(
+        200,
         query=plan.query,
         snippets=[citation.snippet for citation in response.citations],
         results=response.results_count,

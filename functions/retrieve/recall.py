@@ -57,17 +57,7 @@ def recall(
     if response.get("diagnostics") is not None:
         response["diagnostics"]["cache_hit"] = True
     text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
-    run.telemetry.count("rag_requests_total", route=plan.route, status="200")
-    run.telemetry.log(
-        "INFO",
-        "request",
-        request_id=plan.request_id,
-        route=plan.route,
-        namespace=plan.namespace,
-        status=200,
-        cache_hit=True,
-        total_ms=round(run.clock() * 1000 - plan.started_ms, 1),
-    )
+    run.finish(200, cache_hit=True, total_ms=run.total_ms())
     return Recalled(reply=Reply(statusCode=200, body=text))
 
 

@@ -124,6 +124,19 @@ class Run(Call):
             telemetry=telemetry,
         )
 
+    def finish(self, status: int, level: str = "INFO", **fields: object) -> None:
+        """Count the request, and write its one line."""
+        plan = self.plan
+        self.telemetry.count("rag_requests_total", route=plan.route, status=str(status))
+        self.telemetry.log(
+            level, "request", request_id=plan.request_id, route=plan.route,
+            namespace=plan.namespace, status=status, **fields,
+        )  # fmt: skip
+
+    def total_ms(self) -> float:
+        """Milliseconds since the request arrived."""
+        return round(self.clock() * 1000 - self.plan.started_ms, 1)
+
 
 def beginning(telemetry: Telemetry, time_s: float) -> Begin:
     """Give what begins calls that may take `time_s` seconds each."""
