@@ -8,6 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from docstokg.loading.run_lease import LEASE
 from infra.nag import acknowledge, logical_id, shared_arn
 from infra.storage import private_bucket
 
@@ -65,6 +66,12 @@ class Intake(Construct):
         written in parts, as Step Functions does.
         """
         return self._rights(self._shared.arn, region, (reads, writes, parts), lists)
+
+    def giving_back(self) -> iam.PolicyStatement:
+        """Say what a role needs to end a run's turn: the one object that says whose it is."""
+        return iam.PolicyStatement(
+            actions=["s3:DeleteObject"], resources=[f"{self._shared.arn}/{LEASE}"]
+        )
 
     def acknowledge(self, construct: Construct, prefixes: set[str]) -> None:
         """Record why rights of the other stack below a prefix end with a star."""
@@ -133,12 +140,15 @@ def grant_stage(name: str, role: iam.Role, intake: Intake, region: str) -> None:
     """Give a stage the objects it works on, and no others."""
     reads: tuple[str, ...] = (RUNS,)
     lists: tuple[str, ...] = (RUNS,)
+    writes = name in ("ingest_book", "ingest_write", "ingest_close")
     if name == "ingest_read":
         reads = lists = (SOURCES, INBOX, POSTED, RUNS)
-    elif name == "ingest_close":
+    elif writes:
         lists = (SOURCES, INBOX, RUNS)
     for statement in intake.rights(region, reads=reads, writes=(RUNS,), lists=lists):
         role.add_to_policy(statement)
+    if writes:
+        role.add_to_policy(intake.giving_back())
     intake.acknowledge(role, {*reads, RUNS})
 
 

@@ -136,7 +136,7 @@ class Cloud:
         self.policies = Policies(self.deployed)
         self.folder, self.moto, self.bundles, self._model = folder, moto, bundles, model
         absent = {"record"} if self.ours.auth == "jwt" else {"record", "authorize"}
-        self.names = [spec.name for spec in built() if spec.name not in absent]
+        self.names = [s.name for s in built() if s.name not in absent and not s.loads]
         self.asked: list[tuple[str, Call]] = []
         self.aws = LoopbackAws(moto, start=self._start, invoke=self._invoked)
         signers = {name: SECRET + name for name in (*self.names, LOADER)}

@@ -122,6 +122,7 @@ def _machine(deployed: Deployed) -> Iterator[Right]:
         yield from _any_machine(deployed, name)
     if deployed.loading:
         yield from _maps(deployed)
+        yield from _stages(deployed)
 
 
 def _any_machine(deployed: Deployed, name: str) -> Iterator[Right]:
@@ -151,6 +152,50 @@ def _any_machine(deployed: Deployed, name: str) -> Iterator[Right]:
         "xray:GetSamplingTargets",
     ):
         yield _one("Step Functions guide: concepts-xray-tracing", role, action, "*")
+
+
+STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "read": (("sources/d/a.md", "inbox/d/1/a.md", "posted/d/1.json"), ()),
+    "encode": (("runs/1/rows/a",), ()),
+    "names": (("runs/1/rows/a",), ()),
+    "book": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/rows/", "sources/d/", "inbox/d/1/")),
+    "write": (("runs/1/rows/a", "runs/lease.json"), ("runs/lease.json",)),
+    "close": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/rows/", "sources/d/", "inbox/d/1/")),
+}
+"""What each stage reads, and the prefixes it lists, as loading/stages.py does."""
+
+
+def _stages(deployed: Deployed) -> Iterator[Right]:
+    bucket = deployed.arn(bucket_of(deployed, "Intake"))
+    domain = deployed.arn(deployed.only("AWS::OpenSearchService::Domain"))
+    page = "S3 guide: security_iam_service-with-iam, actions and resources"
+    for stage, (reads, lists) in STAGE_OBJECTS.items():
+        role = deployed.role_of(f"ingest_{stage}")
+        for key in reads:
+            yield _one(page, role, "s3:GetObject", f"{bucket}/{key}")
+        for prefix in lists:
+            yield _one(page, role, "s3:ListBucket", bucket, {"s3:prefix": prefix})
+        yield _one(page, role, "s3:PutObject", f"{bucket}/runs/1/rows/a")
+        if stage in ("book", "write", "close"):
+            yield _one(page, role, "s3:DeleteObject", f"{bucket}/runs/lease.json")
+            variables = deployed.variables(f"ingest_{stage}")
+            (secret,) = (
+                deployed.ref(name)
+                for name in deployed.all("AWS::SecretsManager::Secret")
+                if "GraphLoader" in name
+            )
+            assert secret in variables["DOCSTOKG_SECRETS"].split(",")
+            yield _one(page, role, "secretsmanager:GetSecretValue", secret)
+            alias = environment(deployed.template.name).index_name
+            told = "OpenSearch Service guide: ac, identity-based policies"
+            for verb, path in (
+                ("Post", f"{alias}/_bulk"),
+                ("Put", f"{alias}-chunks-1"),
+                ("Get", f"{alias}/_mapping"),
+                ("Post", "_aliases"),
+                ("Put", f"{alias}-lease/_doc/loader"),
+            ):
+                yield _one(told, role, f"es:ESHttp{verb}", f"{domain}/{path}")
 
 
 def _maps(deployed: Deployed) -> Iterator[Right]:
