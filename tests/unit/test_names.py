@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 
+from docstokg.domain.linking import Linker
 from docstokg.domain.names import (
     better_kind,
     better_surface,
@@ -16,6 +17,7 @@ from docstokg.domain.names import (
     tidy,
     title_names,
 )
+from docstokg.loading.mentions import linked
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,32 @@ def test_everyday_words_are_no_mentions_and_short_ones_only_in_capitals(
     assert is_mention(surface) is meant
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["NAME", "NOTE", "TRUE", "NULL", "STANDARDS", "VERBOSE", "PERMISSIONS", "ALIAS", "Disables",
+     "Merge", "Remove", "Optional", "Publish", "Listing", "Keyword", "Commit", "Execute"],
+)  # fmt: skip
+def test_what_manuals_say_of_any_program_is_no_name(word: str) -> None:
+    assert not is_proper(word)
+    assert not is_mention(word)
+    assert heading_name(word) is None
+
+
+@pytest.mark.parametrize("name", ["Node.js", "Bash", "POSIX", "GitHub", "Rust", "Undici", "HTTPS"])
+def test_names_of_programs_and_protocols_stay(name: str) -> None:
+    assert is_proper(name)
+    assert is_mention(name)
+
+
+def test_a_name_inside_an_option_an_address_or_an_identifier_is_no_mention() -> None:
+    names = ("cmake", "github", "cargo")
+    linker = Linker([(name, f"ent:{name}", True) for name in names])
+    text = "CMAKE_PREFIX_PATH, --cargo, https://github.com/x, a@github.com and /usr/lib/cmake/y"
+    assert linked(text, linker.find(text)) == {}
+    text = "Run CMake, see `cargo run`, or ask GitHub."
+    assert set(linked(text, linker.find(text))) == {f"ent:{name}" for name in names}
+
+
 def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
     assert [is_proper(t) for t in ("Marie Dupont", "NHS", "III", "Files", "It", "lace plant")] == [
         True,
@@ -110,6 +138,7 @@ def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
         False,
     ]
     assert tidy("The Duke of") == "Duke"
+    assert tidy("the “Hello") == "Hello"
     assert tidy("the Bank of\nEngland's") == "Bank of England"
 
 

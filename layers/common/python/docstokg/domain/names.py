@@ -75,6 +75,10 @@ _CODE_SPANS = re.compile(
     r"|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+",
     re.DOTALL | re.MULTILINE,
 )
+_AROUND = "\"'“”‘’«».,;:!?*_-– \t\r\n"
+_ADDRESSES = re.compile(
+    r"\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+"
+)
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:['’.&-][^\W_]+)*\.?")
 _BREAK = re.compile(r"\n\s*\n|(?<!\bSt)(?<!\b[DMS]r)(?<!\bMrs)(?<=[.!?:;])\s+|[,;:()\[\]\"“”|]")
 _KINDS = " Place Person Organization Group Work Product Event Facility Law Language Title Heading "
@@ -106,9 +110,10 @@ _INSIDE = frozenset(
 
 def tidy(surface: str) -> str:
     """Give a name as it is kept: one space between words, no quotes, article or possessive."""
-    words = surface.strip("\"'“”‘’«».,;:!?*_-– \t\r\n").split()
+    words = surface.strip(_AROUND).split()
     while len(words) > 1 and words[0].casefold() in _LEADING:
         del words[0]
+        words[0] = words[0].lstrip(_AROUND) or words[0]
     while len(words) > 1 and words[-1].casefold() in _INSIDE:
         del words[-1]
     return _POSSESSIVE.sub("", " ".join(words))
@@ -192,6 +197,14 @@ def is_mention(surface: str) -> bool:
         short = len(words[0]) <= 3 and words[0].isascii()
         return surface.isupper() if short else not is_everyday(words[0])
     return _has_capitals(surface) or not all(map(is_everyday, words))
+
+
+def addresses(text: str) -> list[tuple[int, int]]:
+    """List where options, addresses and paths stand, by start: they name nothing.
+
+    What code marks as code stays: `npm install` in a sentence is a name.
+    """
+    return [match.span() for match in _ADDRESSES.finditer(text)]
 
 
 def prose(text: str) -> str:

@@ -20,7 +20,7 @@ from docstokg.loading.given import GivenChunk
 from docstokg.loading.records import is_linked_here
 from docstokg.ports import NameFinder
 
-RULE = "capitals-2"
+RULE = "capitals-3"
 """What finds names where no pipeline is installed; the number changes when its rules do."""
 
 TITLE = "Title"

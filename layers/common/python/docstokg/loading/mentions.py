@@ -1,11 +1,12 @@
 """Which entities a chunk mentions: those it was given, or those whose names the linker finds."""
 
+from bisect import bisect
 from collections.abc import Iterable
 
 from docstokg.contracts.records import MentionRecord
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.linking import Linker, Match
-from docstokg.domain.names import is_mention
+from docstokg.domain.names import addresses, is_mention
 from docstokg.loading.candidates import Labels
 from docstokg.loading.given import GivenChunk
 from docstokg.loading.naming import Names
@@ -62,14 +63,36 @@ def linked(text: str, matches: Iterable[Match]) -> Places:
     """Give each entity found its first place; names inside longer names come after those.
 
     They count: a text about the University of Bonn is about Bonn too, for a walk over the graph.
-    Names that no list gave count only where the words are meant as a name.
+    Names that no list gave count only where the words are meant as a name, and not as a part of
+    an option, an address, a path or an identifier (CMAKE_PREFIX_PATH).
     """
     places: Places = {}
+    inside = _Inside(text)
     for match in sorted(matches, key=lambda match: match.nested):
         if len(match.entity_ids) > MOST_HOMONYMS:
             continue
-        meant = is_mention(text[match.start : match.end])
+        meant = is_mention(text[match.start : match.end]) and not inside.has(match)
         for identity in match.entity_ids:
             if meant or not is_own_id(identity):
                 places.setdefault(identity, (match.start, match.end))
     return places
+
+
+class _Inside:
+    """Tells whether a match lies in a longer option, address, path or identifier of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._spans = text, addresses(text)
+        self._starts = [start for start, _ in self._spans]
+
+    def has(self, match: Match) -> bool:
+        if "_" in (
+            self._text[max(0, match.start - 1) : match.start],
+            self._text[match.end : match.end + 1],
+        ):
+            return True
+        at = bisect(self._starts, match.start) - 1
+        if at < 0:
+            return False
+        start, end = self._spans[at]
+        return match.end <= end and (match.start, match.end) != (start, end)
