@@ -20,8 +20,13 @@ class MemoryBucket:
 
     def list(self, prefix: str, after: str = "") -> list[StoredObject]:
         self.pages += 1
+        # The copy is one step: threads write while others list.
         keys = sorted(
-            (k for k in self.objects if k.startswith(prefix) and k.encode() > after.encode()),
+            (
+                k
+                for k in tuple(self.objects)
+                if k.startswith(prefix) and k.encode() > after.encode()
+            ),
             key=str.encode,
         )
         return [
