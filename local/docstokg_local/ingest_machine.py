@@ -80,6 +80,7 @@ class IngestMachine:
         lines = ProgressLines(self._say)
         standard = Standard(
             buckets={arguments["bucket"]: self._bucket},
+            pause=self._pause,
             progress=lines,
             at_once=self._at_once,
             journal=Journal(self._bucket, f"runs/{arguments['run_id']}/journal/"),
@@ -90,3 +91,8 @@ class IngestMachine:
             return machine.execute(dict(arguments), name=arguments["run_id"])
         finally:
             lines.close()
+
+    def _pause(self, seconds: float) -> None:
+        """Wait before a try, and say so: another load may hold the store for minutes."""
+        self._say(f"something is away or in use; the next try is in {seconds:.0f} s")
+        time.sleep(seconds)

@@ -1,0 +1,60 @@
+"""One process that runs the loading machine over a folder's bucket, and may die on the way.
+
+python -m tests.workflow.ingest_process FOLDER RUN [STAGE N before|after]
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from docstokg_local.asl_engine import Execution
+from docstokg_local.ingest_machine import IngestMachine, stage_functions
+from tests.unit.test_stages import NS, Place
+
+Handler = Callable[[dict[str, Any], object], dict[str, Any]]
+
+
+def dying(handler: Handler, call: int, after: bool) -> Handler:
+    """End this process at a call of a stage, as a machine ends that loses its power."""
+    lock, calls = threading.Lock(), [0]
+
+    def wrapped(event: dict[str, Any], context: object) -> dict[str, Any]:
+        with lock:
+            calls[0] += 1
+            mine = calls[0] == call
+        if mine and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = handler(event, context)
+        if mine:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    return wrapped
+
+
+def run_machine(
+    place: Place, run_id: str, say: Callable[[str], object], death: tuple[str, ...] = ()
+) -> Execution:
+    """Load what is in the place's bucket; `death`: stage, number of its call, before or after."""
+    wiring = place.wiring()
+    functions = stage_functions(wiring)
+    if death:
+        name = f"Ingest{death[0].title()}Function"
+        functions[name] = dying(functions[name], int(death[1]), death[2] == "after")
+    try:
+        return IngestMachine(functions, wiring.object_store(), say, at_once=2).run(
+            {
+                **{"run_id": run_id, "namespace": NS, "bucket": "folder", "sync": True},
+                **{"prefix": f"sources/{NS}/", "max_removed": 0, "remove": []},
+            }
+        )
+    finally:
+        wiring.close()
+
+
+if __name__ == "__main__":
+    print(run_machine(Place(Path(sys.argv[1])), sys.argv[2], print, tuple(sys.argv[3:])).status)
