@@ -7,9 +7,9 @@ from dataclasses import replace
 from docstokg.adapters.onnx_minilm import OnnxMiniLm
 from docstokg.adapters.vector_cache import CachedEmbedder
 from docstokg.loading.context import Stores
+from docstokg.loading.stores import stores_of as ports_of
 from docstokg.ports import Embedder
 from docstokg.wiring import Wiring
-from functions.ingest import stores as ingest
 
 THREADS = 2
 """Of the local encoder in a load that has the machine to itself: batches are worth sharing."""
@@ -17,7 +17,7 @@ THREADS = 2
 
 def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
     """Give a load's ports, as the stages have them; the encoder shares this machine's threads."""
-    stores = ingest.stores_of(wiring, embed)
+    stores = ports_of(wiring, embed)
     return replace(stores, embedder=_sharing(stores.embedder, wiring))
 
 

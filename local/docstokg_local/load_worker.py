@@ -17,10 +17,10 @@ from docstokg.contracts.records import FoundName
 from docstokg.errors import DocsToKGError
 from docstokg.loading.reading import Row, rows_of
 from docstokg.loading.sources import SourceFile
+from docstokg.loading.stores import readers_of
 from docstokg.ports import Parts, Spans
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from functions.ingest.stores import readers_of
 
 SIZE_BYTES = 8
 

@@ -24,11 +24,11 @@ from docstokg.loading.records import text_sha256
 from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import find_files
 from docstokg.loading.staging import Staging
+from docstokg.loading.stores import readers_of
 from docstokg.ports import DocumentRegister, SearchIndex
 from docstokg.usecases.check_answer import ground_text
 from docstokg.wiring import Wiring
 from docstokg_local.printing import counted, say
-from functions.ingest.stores import readers_of
 
 READ_S = 30.0
 

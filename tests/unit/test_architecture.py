@@ -141,8 +141,7 @@ def test_functions_obey_the_dependency_rule(path: Path) -> None:
     for name in imports(path):
         root, *rest = name.split(".")
         if root == "docstokg":
-            joins = path.name in ("handler.py", "stores.py")
-            ok = rest[0] in allowed or (joins and rest[0] == "wiring")
+            ok = rest[0] in allowed or (path.name == "handler.py" and rest[0] == "wiring")
             assert ok, f"{path.name} may not import {name}"
         assert root not in ("docstokg_local", "infra"), name
         if root == "functions":

@@ -3,12 +3,13 @@
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docstokg.adapters.conversion import ChildConverter
 from docstokg.adapters.folder_objects import FolderObjects
 from docstokg.contracts.records import FoundName
 from docstokg.domain.names import capitalised_names
@@ -22,6 +23,7 @@ from docstokg.loading.rejects import RejectLog
 from docstokg.ports import ObjectStore, Parts, Spans
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_local.ingesting import RunOrder, ingest
 from docstokg_local.load_stores import stores_of
 from tests.run_stages import Killed, Stages, listed, run_stages
 
@@ -69,6 +71,24 @@ class Capitals:
         )
 
 
+class Kept(ChildConverter):
+    """Converts for many processes of a test: starting one takes longer than what it does here."""
+
+    def close(self) -> None:
+        """Stay for the next one."""
+
+    end = ChildConverter.close
+
+
+@pytest.fixture(scope="module", autouse=True)
+def converter() -> Iterator[None]:
+    yield
+    CONVERTER.end()
+
+
+CONVERTER = Kept()
+
+
 class Place:
     """A bucket and a store in a folder, and the wiring of one process."""
 
@@ -81,7 +101,12 @@ class Place:
         settings = Settings(
             index_url=self.url, graph_url=self.url, ingest_url=f"file://{self.bucket}"
         )
-        models = {"embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals()}
+        models: dict[str, object] = {
+            "embedder": Hashed(),
+            "sparse_encoder": Weighed(),
+            "names": Capitals(),
+        }
+        models["converter"] = CONVERTER
         return Wiring(settings, made=models)
 
     def upload(self, folder: Path) -> None:
@@ -235,6 +260,22 @@ def run_whole(stages: Stages, place: Place) -> None:
     for items in shards:
         stages.call("write", items)
     stages.call("close")
+
+
+def test_the_machine_ends_in_the_same(place: Place, laptop: Place, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "in")
+    said: list[str] = []
+    for order in (RunOrder(NS), RunOrder(NS, sync=True)):
+        laptop.load(folder, sync=order.sync)
+        wiring = place.wiring()
+        report = ingest(folder, wiring, order, said.append)
+        wiring.close()
+        assert "reason" not in report
+        assert place.digest() == laptop.digest()
+        assert report["removed"] == (2 if order.sync else 0)
+        if not order.sync:
+            changed(folder)
+    assert said[0] == "bucket: 70 objects written, 0 removed"
 
 
 def changed(folder: Path) -> None:

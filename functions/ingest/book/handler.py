@@ -4,8 +4,8 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
 from docstokg.loading.stages import book
+from docstokg.loading.stores import stores_of
 from docstokg.wiring import Handler, Wiring, entry_point
-from functions.ingest.stores import stores_of
 
 
 def build(wiring: Wiring) -> Handler:
