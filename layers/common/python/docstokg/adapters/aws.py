@@ -124,3 +124,17 @@ def _ours(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
     if isinstance(exc, NoCredentialsError):
         return Misconfigured(f"{service}: no credentials")
     return Unavailable(f"{service} cannot be reached: {type(exc).__name__}")
+
+
+class DynamoDbTable:
+    """A table of a deployment."""
+
+    def __init__(
+        self, table: str, region: str | None = None, service: AwsService | None = None
+    ) -> None:
+        self._table = table
+        self._service = service or AwsService("dynamodb", region)
+
+    def warm(self) -> None:
+        """Make the client while the process starts."""
+        self._service.warm()

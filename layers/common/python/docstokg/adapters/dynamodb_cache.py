@@ -2,21 +2,11 @@
 
 import time
 
-from docstokg.adapters.aws import AwsService
+from docstokg.adapters.aws import DynamoDbTable
 
 
-class DynamoDbCache:
+class DynamoDbCache(DynamoDbTable):
     """The ResponseCache port on a table with the key `key` and the time to live `expires_at`."""
-
-    def __init__(
-        self, table: str, region: str | None = None, service: AwsService | None = None
-    ) -> None:
-        self._table = table
-        self._service = service or AwsService("dynamodb", region)
-
-    def warm(self) -> None:
-        """Make the client while the process starts."""
-        self._service.warm()
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body) of an entry that has not expired, or None.

@@ -2,21 +2,11 @@
 
 import time
 
-from docstokg.adapters.aws import AwsService
+from docstokg.adapters.aws import DynamoDbTable
 
 
-class DynamoDbCounter:
+class DynamoDbCounter(DynamoDbTable):
     """The CallCounter port on a table with the key `name` and the time to live `expires_at`."""
-
-    def __init__(
-        self, table: str, region: str | None = None, service: AwsService | None = None
-    ) -> None:
-        self._table = table
-        self._service = service or AwsService("dynamodb", region)
-
-    def warm(self) -> None:
-        """Make the client while the process starts."""
-        self._service.warm()
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
         """Add one to a count that is kept for `ttl_s` seconds; the new count."""
