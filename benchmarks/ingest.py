@@ -163,8 +163,20 @@ def compare(folder: Path, documents: int, kills: int) -> str:
         "more document is poisoned. Seconds are of a machine that others used as well, so only CPU"
         " seconds compare; the first load also encodes.\n\n"
         "| what | seconds | CPU s | kills | content digest |\n|---|---|---|---|---|\n"
-        f"{lines}\n\nThe digests are {same}. Reported as rejected: {poisoned}.\n"
+        f"{lines}\n\nThe digests are {same}. Reported as rejected: {poisoned}.\n\n"
+        f"What a run leaves in the bucket, compressed: {_sizes(machine)}.\n"
     )
+
+
+def _sizes(settings: Settings) -> str:
+    """Say how many bytes each stage of the clean run left."""
+    wiring = Wiring(settings)
+    objects, sizes = wiring.object_store(), []
+    for kind in ("rows", "vectors", "names", "book"):
+        size = sum(entry.size for entry in objects.list(f"runs/bench/{kind}/"))
+        sizes.append(f"{kind} {size / 1e6:.2f} MB")
+    wiring.close()
+    return ", ".join(sizes)
 
 
 def _cpu() -> float:

@@ -1,0 +1,85 @@
+"""Documents sent to a deployment: its machine's stages end in the content of a laptop's job."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.documents import JobOrder, PostedDocument
+from docstokg.contracts.envelope import Caller
+from docstokg.loading.posted import run_job
+from docstokg.ports import LoadRun
+from docstokg_local.load_stores import stores_of
+from functions.documents.bucket_jobs import BucketJobs
+from tests.run_stages import Stages, run_stages
+from tests.unit.test_stages import NS, Place, document
+
+ADA = Caller(sub="ada", namespaces=(NS,), groups=("hr",), load=(NS,))
+BOB = Caller(sub="bob", namespaces=(NS,), load=(NS,))
+PAGE = "<h1>Cologne</h1><p>The University of Cologne measures water in Bonn.</p>"
+
+
+class Started:
+    """Notes the runs that are begun."""
+
+    def __init__(self) -> None:
+        self.arguments: dict[str, Mapping[str, Any]] = {}
+
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+        self.arguments[name] = arguments
+
+    def find(self, name: str) -> LoadRun | None:
+        there = self.arguments.get(name)
+        return None if there is None else LoadRun(there, True, False)
+
+    def unfinished(self) -> Sequence[str]:
+        return ()
+
+
+def both(place: Place, laptop: Place, order: JobOrder) -> tuple[Any, Any]:
+    """Do a job through the bucket's stages and as a laptop's job; what each says of it."""
+    runs = Started()
+    jobs = BucketJobs(place.objects, runs, "b")
+    assert jobs.add(order)
+    stages = Stages(place.wiring, dict(runs.arguments[order.job_id]))
+    run_stages(stages, place.objects, twice=True)
+    wiring = laptop.wiring()
+    done = run_job(order, stores_of(wiring))
+    wiring.close()
+    assert place.digest() == laptop.digest()
+    said = jobs.get(order.job_id)
+    assert said is not None
+    return said, done
+
+
+def outcome(job: Any) -> tuple[Any, ...]:
+    return job.state, job.loaded, job.removed, {(r.doc_id, r.reason) for r in job.rejected}
+
+
+def test_what_is_sent_replaced_and_removed(tmp_path: Path) -> None:
+    place, laptop = Place(tmp_path / "cloud"), Place(tmp_path)
+    html = base64.b64encode(PAGE.encode()).decode()
+    documents = (
+        PostedDocument(
+            doc_id="a.md", text=document(3), title="Own", acl=("hr",), metadata={"k": 1}
+        ),
+        PostedDocument(doc_id="b/page", content=html, media_type="text/html"),
+        PostedDocument(doc_id=".hidden", text="Essen has a pump."),
+        PostedDocument(doc_id="bad.txt", text="NUL \0"),
+    )
+    orders = [
+        JobOrder(job_id="1", kind="load", caller=ADA, namespace=NS, documents=documents),
+        JobOrder(job_id="2", kind="load", caller=ADA, namespace=NS, documents=documents[:1]),
+        JobOrder(job_id="3", kind="load", caller=BOB, namespace=NS, replace=True,
+                 documents=(PostedDocument(doc_id="a.md", text="Mine."),
+                            PostedDocument(doc_id="b/page", text="# Trier\n\nIn Trier."))),
+        JobOrder(job_id="4", kind="delete", caller=BOB, namespace=NS, doc_id="a.md"),
+        JobOrder(job_id="5", kind="delete", caller=ADA, namespace=NS, doc_id="a.md"),
+    ]  # fmt: skip
+    loaded = []
+    for order in orders:
+        cloud, local = both(place, laptop, order)
+        assert outcome(cloud) == outcome(local), order.job_id
+        loaded.append((cloud.loaded, cloud.removed, len(cloud.rejected)))
+    assert loaded[:4] == [(3, 0, 1), (0, 0, 1), (1, 0, 1), (0, 0, 1)]
+    assert loaded[4][1:] == (1, 0)
