@@ -93,7 +93,7 @@ class MemoryGraph:
             if by_number[key] not in named and by_number[key] in visible:
                 chunks.update(dict.fromkeys(self._about(by_number[key], request, scope)))
         room = request.max_nodes - len(kept)
-        choice = Choice(kept, tuple(chunks)[:room], len(chunks) > room)
+        choice = Choice(kept, tuple(chunks)[:room])
         part = self._part(choice, request, scope)
         aliases = {AliasMatch(key=k, entity_id=i.id, preferred=p) for k, i, p in found}
         ordered = sorted(aliases, key=lambda a: (a.key, not a.preferred, a.entity_id))
@@ -164,7 +164,6 @@ class MemoryGraph:
             entities=len(self._entities),
             relations=len(self._relations),
             mentions=len(self._mentions),
-            relation_types=tuple(sorted({r.type for r in self._relations.values()})),
             namespaces=tuple(sorted({c.namespace for c in self._chunks.values()})),
         )
 
@@ -285,7 +284,6 @@ class MemoryGraph:
                 request,
                 lambda r: {r.source, r.target} <= ends and bool({r.source, r.target} & kept),
             ),
-            truncated=choice.truncated,
         )
 
     def _edges(self, scope: Scope, request: SliceRequest, keep) -> tuple[SliceRelation, ...]:  # type: ignore[no-untyped-def]

@@ -455,7 +455,6 @@ def test_info_counts_after_a_load(store: Store) -> None:
     info = store.graph.info(PATIENT_S)
     assert (info.chunks, info.relations, info.mentions) == (5, 4, 8)
     assert info.entities == 8
-    assert info.relation_types == ("causes", "has_symptom", "is_a")
     assert info.namespaces == ("default", "other")
 
 
@@ -527,7 +526,8 @@ def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
             assert empty.graph.widen(frontier, wide, EVERYBODY, PATIENT_S) == model.graph.widen(
                 frontier, wide, EVERYBODY, PATIENT_S
             )
-        assert ask(empty, entity_ids=("X:0",), max_nodes=20).truncated
+        hub = ask(empty, entity_ids=("X:0",), max_nodes=20)
+        assert len(hub.chunks) + len(hub.entities) == 20
 
 
 def crowd(writer: GraphWriter) -> None:

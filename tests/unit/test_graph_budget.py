@@ -120,3 +120,14 @@ def test_edges_are_numbers_from_the_start() -> None:
     made = SliceGraph(graph.slice(first, EVERYBODY, PATIENT_S), ())
     assert isinstance(made.edges, np.ndarray)
     assert made.edges.shape == (sum(map(len, made.mentions.values())) + len(made.relations), 3)
+
+
+def test_counts_of_a_load_that_listed_relation_types_are_read(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    counts = '{"chunks":3,"entities":2,"relations":1,"mentions":4,"relation_types":["p"]}'
+    connection.execute("UPDATE graph_meta SET value = ? WHERE key = 'counts'", (counts,))
+    connection.commit()
+    connection.close()
+    graph = SqliteGraph(path)
+    assert graph.info(PATIENT_S).chunks == 3
+    graph.close()

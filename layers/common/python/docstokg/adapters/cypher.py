@@ -262,8 +262,7 @@ _HEADED = f"""CALL (kept, starts) {{
   RETURN collect(c) AS about
 }}
 WITH *, opened + [c IN about WHERE NOT c IN opened] AS found
-WITH *, found[..($p.max_nodes - size(kept))] AS chunks
-WITH *, size(found) > size(chunks) AS truncated"""
+WITH *, found[..($p.max_nodes - size(kept))] AS chunks"""
 
 # The chunks and neighbours of a layer of a walk (domain.neighbourhood.choose_near).
 _NEAR = f"""CALL (starts) {{
@@ -283,8 +282,7 @@ WITH *, room - reduce(least = room, n IN [size(linked), $p.max_nodes / {NEIGHBOU
   CASE WHEN n < least THEN n ELSE least END) AS places_left
 WITH *, near[..places_left] AS chunks
 WITH *, linked[..(room - size(chunks))] AS extra
-WITH *, starts + extra AS kept,
-  size(near) > size(chunks) OR size(linked) > size(extra) AS truncated"""
+WITH *, starts + extra AS kept"""
 
 # Every edge among what is kept, and to what is known. Filtering the edges here and not in the
 # adapter halves the time: the driver decodes a value in 1.4 us.
@@ -322,7 +320,7 @@ CALL (entities, ends, old) {{
     r.evidence_start, r.evidence_end]) AS relation_rows
 }}"""
 
-_END = "RETURN entity_rows, chunk_rows, relation_rows, truncated"
+_END = "RETURN entity_rows, chunk_rows, relation_rows"
 
 SLICE = Template(
     "slice",
@@ -404,7 +402,7 @@ INFO = Template(
     "info",
     f"""{_SKIP_REPLAN}MATCH (s:Store {{name: $p.name}}) USING INDEX SEEK s:Store(name)
 RETURN s.schema AS schema, s.chunks AS chunks, s.entities AS entities,
-  s.relations AS relations, s.mentions AS mentions, s.relation_types AS relation_types,
+  s.relations AS relations, s.mentions AS mentions,
   s.namespaces AS namespaces, s.finished AS finished, s.sample AS sample,
   s.sample_namespace AS sample_namespace""",
     {"name": "docstokg"},

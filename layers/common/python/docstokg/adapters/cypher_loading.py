@@ -235,7 +235,7 @@ NOTE_COUNTS = Template(
 SET s.schema = $p.schema,
   s.chunks = COUNT { (:Chunk) }, s.entities = COUNT { (:Entity) },
   s.relations = COUNT { ()-[:RELATED_TO]->() }, s.mentions = COUNT { ()-[:MENTIONS]->() },
-  s.relation_types = COLLECT { MATCH ()-[r:RELATED_TO]->() RETURN DISTINCT r.type AS t ORDER BY t },
+  s.relation_types = null,
   s.namespaces = COLLECT {
     MATCH (c:Chunk) WITH DISTINCT c.namespace AS n RETURN n ORDER BY n
   },

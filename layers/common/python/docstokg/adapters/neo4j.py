@@ -216,7 +216,6 @@ class Neo4jGraph:
             entities=row["entities"],
             relations=row["relations"],
             mentions=row["mentions"],
-            relation_types=tuple(row["relation_types"]),
             namespaces=tuple(row["namespaces"]),
         )
 
@@ -454,7 +453,6 @@ def _slice(row: Record, known: Mapping[int, str]) -> GraphSlice:
         ),
         mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
         relations=_sorted(relations),
-        truncated=row["truncated"],
         members=tuple(sorted((group, uuid) for group, own in row["member_rows"] for uuid in own)),
     )
 

@@ -208,7 +208,7 @@ class _Reader:
         heads = [rows[key] for key in entity_rows if key in rows and key not in named]
         chunk_keys = dict.fromkeys((*opened, *self._all_about(heads, request)))
         room = request.max_nodes - len(entity_rows)
-        choice = Choice(entity_rows, tuple(chunk_keys)[:room], len(chunk_keys) > room)
+        choice = Choice(entity_rows, tuple(chunk_keys)[:room])
         part = self._assemble(choice, given_chunks, request, rows)
         matches = {
             AliasMatch(key=key, entity_id=row[1], preferred=preferred)
@@ -534,7 +534,6 @@ class _Reader:
             chunks=tuple(sorted(SliceChunk(*row[1:]) for row in chunks.values())),
             mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
             relations=self._relations_among(rows, names, request),
-            truncated=choice.truncated,
         )
 
     def _relations_among(
@@ -613,7 +612,9 @@ class _Reader:
     def info(self) -> GraphInfo:
         """Read what the last finished load counted."""
         row = self._run("SELECT value FROM graph_meta WHERE key = 'counts'").fetchone()
-        return GraphInfo.model_validate_json(row[0]) if row else GraphInfo()
+        counts = json.loads(row[0]) if row else {}
+        counts.pop("relation_types", None)  # an earlier load listed them, and nobody read the list
+        return GraphInfo.model_validate(counts)
 
 
 def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:

@@ -377,13 +377,10 @@ class SqliteGraphWriter:
                 name: run(f"SELECT COUNT(*) FROM graph_{name}").fetchone()[0]
                 for name in ("chunks", "entities", "relations", "mentions")
             }
-            types = [
-                row[0] for row in run("SELECT DISTINCT type FROM graph_relations ORDER BY type")
-            ]
             spaces = [
                 row[0] for row in run("SELECT DISTINCT namespace FROM graph_chunks ORDER BY 1")
             ]
-            info = GraphInfo(**counts, relation_types=tuple(types), namespaces=tuple(spaces))
+            info = GraphInfo(**counts, namespaces=tuple(spaces))
             run("INSERT OR REPLACE INTO graph_meta VALUES ('counts', ?)", (info.model_dump_json(),))
         try:
             self._connection().execute("PRAGMA optimize")

@@ -118,5 +118,4 @@ class GraphSlice:
     chunks: tuple[SliceChunk, ...] = ()
     mentions: tuple[SliceMention, ...] = ()
     relations: tuple[SliceRelation, ...] = ()
-    truncated: bool = False
     members: tuple[tuple[str, str], ...] = ()

@@ -229,5 +229,4 @@ class GraphInfo(Contract):
     entities: int = 0
     relations: int = 0
     mentions: int = 0
-    relation_types: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()

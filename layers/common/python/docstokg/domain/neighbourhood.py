@@ -49,11 +49,10 @@ class Mentioned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The nodes to keep, best first; `truncated`: something found was left out."""
+    """The nodes to keep, best first."""
 
     entities: tuple[int, ...]
     chunks: tuple[int, ...]
-    truncated: bool
 
 
 def place_weight(place: int) -> int:
@@ -124,8 +123,7 @@ def choose_near(
     room = max(0, max_nodes - len(starts))
     near_chunks = chunks[: room - min(len(others), max_nodes // NEIGHBOUR_SHARE, room)]
     extra = others[: room - len(near_chunks)]
-    left_out = len(chunks) > len(near_chunks) or len(others) > len(extra)
-    return Choice((*starts, *extra), tuple(near_chunks), left_out)
+    return Choice((*starts, *extra), tuple(near_chunks))
 
 
 def _ranked(pairs: Iterable[tuple[int, int]], place: dict[int, int]) -> list[int]:

@@ -159,7 +159,6 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
         chunks=_united(first.chunks, second.chunks, attrgetter("uuid")),
         mentions=_united(first.mentions, second.mentions, itemgetter(0, 1)),
         relations=_united(first.relations, second.relations, identity),
-        truncated=first.truncated or second.truncated,
         members=first.members or second.members,
     )
 
