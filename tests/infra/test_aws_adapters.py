@@ -17,7 +17,7 @@ from docstokg.adapters.aws import AwsService
 from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.dynamodb_cache import DynamoDbCache
 from docstokg.adapters.dynamodb_counter import DynamoDbCounter
-from docstokg.adapters.jwt_tokens import Claims, JwksTokens
+from docstokg.adapters.jwt_tokens import JwksTokens
 from docstokg.adapters.secrets import read_secrets
 from docstokg.adapters.shared_circuit import CircuitTable
 from docstokg.adapters.sqs_trace import SqsTrace
@@ -386,16 +386,23 @@ def test_a_token_that_is_not_good_is_nobody(keys: JwksTokens, forged: Callable[[
 
 def test_an_issuer_may_name_its_claims_as_it_likes(agent: Agent, keys: JwksTokens) -> None:
     """Cognito's access tokens: `client_id`, no `aud`, groups as a list, the rest as text."""
-    cognito = JwksTokens(
-        ISSUER,
-        "docstokg",
-        f"http://127.0.0.1:{agent.port}/jwks",
-        Claims("client_id", "custom:spaces", "cognito:groups"),
-    )
-    claims = {"custom:spaces": "default legal", "cognito:groups": ["staff"]}
+    cognito = Wiring(
+        Settings(
+            jwt_issuer=ISSUER,
+            jwt_audience="docstokg",
+            jwt_jwks_url=f"http://127.0.0.1:{agent.port}/jwks",
+            jwt_audience_claim="client_id",
+            jwt_namespaces_claim="custom:spaces",
+            jwt_groups_claim="cognito:groups",
+            jwt_load_claim="custom:load",
+        )
+    ).token_verifier()
+    claims = {
+        "custom:spaces": "default legal", "cognito:groups": ["staff"], "custom:load": "legal",
+    }  # fmt: skip
     sent = token(aud=None, namespaces=None, groups=None, client_id="docstokg", **claims)
     assert cognito.caller(sent) == Caller(
-        sub="o'neil", namespaces=("default", "legal"), groups=("staff",)
+        sub="o'neil", namespaces=("default", "legal"), groups=("staff",), load=("legal",)
     )
     assert cognito.caller(token(aud=None, client_id="another", **claims)) is None
     assert cognito.caller(token(**claims)) is None

@@ -7,6 +7,7 @@ import pytest
 from docstokg.errors import Unavailable
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_local.extracting import extractor_of
 from functions.health import handler as health
 from tests.model_server import ModelServer, serving
 from tests.unit.test_validate import run
@@ -92,3 +93,20 @@ def test_health_is_told_again_for_as_long_as_is_set(small_store, settings_for, m
     time.sleep(0.31)
     assert handler({}, None) is not first
     wiring.close()
+
+
+def test_processes_of_one_server_count_together(tmp_path) -> None:
+    one, two = (Wiring(Settings(process_dir=str(tmp_path))).call_counter() for _ in range(2))
+    assert one is not None and two is not None
+    assert [one.add("walks", 60, 1.0), two.add("walks", 60, 1.0)] == [1, 2]
+    assert Wiring(Settings()).call_counter() is None
+
+
+def test_as_many_calls_of_an_extraction_run_at_once_as_are_set(tmp_path) -> None:
+    settings = Settings(
+        extract_parallel=7, extract_timeout_s=9.0, llm_base_url=CLOSED, llm_api_key="k",
+        cache_dir=str(tmp_path),
+    )  # fmt: skip
+    extract = extractor_of(Wiring(settings), "gpt-4o-mini", restricted=False, yes=True)
+    chosen = extract.keywords["chosen"]
+    assert (chosen.parallel, chosen.timeout_s) == (7, 9.0)
