@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from tests.conftest import load_folder
 from tests.e2e.browser import LOOKS, ask, draw, fail, launched, light_a_span, upload
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
@@ -192,3 +193,22 @@ def test_nobody_is_kept_out(browser: Browser, url: str, look: str) -> None:
     assert judged(page) == []
     assert too_wide(page) <= 0
     context.close()
+
+
+def test_code_in_an_answer_is_shown_as_code(
+    browser: Browser, server_for, tmp_path: Path, cache_dir: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "server.md").write_text(
+        "# Server\n\nRun the server:\n\n```shell\n$ uvicorn example:app\n```\n"
+    )
+    load_folder(folder, tmp_path / "own.sqlite", cache_dir)
+    store = f"sqlite:///{tmp_path}/own.sqlite"
+    page = browser.new_page()
+    page.goto(server_for(index_url=store, graph_url=store))
+    ask(page, "How do I run the server?")
+    assert page.locator("#answer pre").inner_text() == "$ uvicorn example:app"
+    assert "```" not in page.locator("#answer").inner_text()
+    assert judged(page) == []
+    page.close()

@@ -16,10 +16,27 @@ function older(node) {
   return made;
 }
 
+// Headings, where the document names none: what somebody comes for first stands first.
+const HEADINGS = [
+  ["Questions", /^\/v1\/(answer|search)/],
+  ["Checks and the graph", /^\/v1\/(check|traverse)/],
+  ["Documents", /^\/v1\/(documents|jobs|namespaces)/],
+  ["Agents and chat clients", /^\/(mcp|v1\/(chat|models))/],
+  ["The service", /./],
+];
+
+function headed(document_) {
+  for (const [path, item] of Object.entries(document_.paths)) {
+    const [heading] = HEADINGS.find(([, pattern]) => pattern.test(path));
+    for (const operation of Object.values(item)) operation.tags ??= [heading];
+  }
+  return { ...document_, tags: document_.tags ?? HEADINGS.map(([name]) => ({ name })) };
+}
+
 fetch("openapi.json").then((response) => response.json()).then((document_) => {
   globalThis.SwaggerUIBundle({
     // Where deployed, the stage is a part of every address: it is the folder this page is in.
-    spec: { ...older(document_), openapi: "3.0.3", servers: [{ url: new URL(".", location.href).href.replace(/\/$/, "") }] },
+    spec: { ...headed(older(document_)), openapi: "3.0.3", servers: [{ url: new URL(".", location.href).href.replace(/\/$/, "") }] },
     dom_id: "#reference",
     deepLinking: true,
     validatorUrl: null,

@@ -72,9 +72,24 @@ function chosenOf(view, onPath) {
   return shown.filter((node) => onPath.has(node.id) || ends.has(node.id));
 }
 
+// The chosen passage ends its own path: it names the path's last node, also where the view, which
+// is cut to its budget, left one of the two or the line between them out.
+function withPassage(view, path, passage) {
+  const end = path.at(-1);
+  if (!end || !view.nodes.some((node) => node.id === end)) return view;
+  const there = view.nodes.some((node) => node.id === passage.id);
+  const tied = view.edges.some((edge) => (edge.src === passage.id && edge.dst === end) || (edge.dst === passage.id && edge.src === end));
+  return {
+    nodes: there ? view.nodes : [...view.nodes, { ...passage, label: "Chunk", score: 1 }],
+    edges: tied ? view.edges : [...view.edges, { src: passage.id, dst: end, type: "MENTIONS" }],
+  };
+}
+
 // Give [svg, description]: the best nodes with their typed edges, the chosen citation's path lit.
-export function drawGraph(view, path) {
-  const onPath = new Set(path);
+// `passage`: {id, title} of the chosen citation.
+export function drawGraph(given, path, passage) {
+  const view = passage ? withPassage(given, path, passage) : given;
+  const onPath = new Set(passage && path.length ? [...path, passage.id] : path);
   const nodes = chosenOf(view, onPath).map((node) => ({ ...node }));
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const edges = view.edges.filter((edge) => byId.has(edge.src) && byId.has(edge.dst))

@@ -173,6 +173,14 @@ function markerButton(rank, support) {
 // Append `text` with its markers as buttons; a marker means the passage of that rank, and in it
 // the words that support the sentence, where the check named them.
 function appendMarked(target, text, support = null) {
+  // Code is shown as code: what stands between two fences has no markers.
+  const fenced = /```[^\n]*\n([\s\S]*?)\n?```/.exec(text);
+  if (fenced) {
+    appendMarked(target, text.slice(0, fenced.index).trimEnd(), support);
+    target.append(element("pre", { tabindex: "0" }, fenced[1]));
+    appendMarked(target, text.slice(fenced.index + fenced[0].length).trimStart(), support);
+    return;
+  }
   let last = 0;
   for (const match of text.matchAll(/\[(\d{1,3})\]/g)) {
     target.append(text.slice(last, match.index));
@@ -313,7 +321,7 @@ async function draw() {
     const response = await call("POST", "v1/answer", wanted);
     const chosen = state.response.citations.find((one) => one.rank === state.chosen);
     if (!response.graph?.nodes.length) $("graph").textContent = "The graph knows nothing around this answer.";
-    else $("graph").replaceChildren(...drawGraph(response.graph, chosen?.kg_path ?? []));
+    else $("graph").replaceChildren(...drawGraph(response.graph, chosen?.kg_path ?? [], chosen && { id: chosen.uuid, title: `[${chosen.rank}] ${place(chosen)}` }));
   } catch (problem) {
     showProblem(problem);
   } finally {
