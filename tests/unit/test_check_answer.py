@@ -371,6 +371,20 @@ def test_the_option_that_is_asked_about_answers() -> None:
     )
 
 
+def test_what_a_command_is_does_not_say_how_to_use_it() -> None:
+    text = "tr - translate or delete characters. The option -d deletes the characters given."
+    given = [Block(rank=1, uuid="t", text=text, document_name="tr", relevance=9)]
+    assert "-d" in extractive.answer("How do I delete characters with tr?", given, 200)
+    assert extractive.answer("What does tr do?", given, 200).startswith("tr - translate")
+
+
+def test_a_question_about_an_option_is_answered_from_it_or_not_at_all() -> None:
+    text = "blame shows who changed each line of a file. Use -w to ignore white space in blame."
+    given = [Block(rank=1, uuid="b", text=text, document_name="blame", relevance=9)]
+    assert extractive.answer("What does blame -L do?", given, 200) == notices.ABSTENTION
+    assert "-w" in extractive.answer("What does blame -w do?", given, 200)
+
+
 def test_silence_where_no_passage_names_what_is_asked_about() -> None:
     block = near(1, "tar", "Restore the ownership of files from the archive.", 0.8)
     assert extractive.answer("What is ownership in Rust?", [block], 300) == notices.ABSTENTION

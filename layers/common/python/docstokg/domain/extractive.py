@@ -39,8 +39,13 @@ _HANDLE: Final = 0.1
 _NAMED: Final = 0.3
 _AMOUNT: Final = 0.1
 _CALLED: Final = 0.1
+_KNOWN: Final = 0.5
 # Such a question is answered by an option or by code.
-_HOW: Final = re.compile(r"\b(?:how (?:do|can|to)\b|(?:which|what) (?:option|flag|switch)\b)", re.I)
+_HOW: Final = re.compile(
+    r"\b(?:how (?:do|can|to)\b|(?:which|what) (?:[\w-]{1,30} )?(?:option|flag|switch)\b)", re.I
+)
+# "tr - translate or delete characters": the line of a manual that says what a command is.
+_WHAT_IT_IS: Final = re.compile(r"\s*(?:NAME\s+)?([\w.+-]{1,40}) +[-\u2013\u2014]{1,2} +[a-z]")
 _HOW_MUCH: Final = re.compile(
     r"\bhow (?:long|many|much|old|often|large|big|far|high|common)\b"
     r"|\b(?:which|what) (?:year|age|percentage|proportion|dose|number)\b",
@@ -59,6 +64,9 @@ _TERM_ASKED: Final = re.compile(
     r"(?:what(?: is|'s| are| does| do)|define|meaning of|definition of)\s+(?:an?\s+|the\s+)?"
     r"(?:meaning of\s+|definition of\s+)?(.{2,60}?)(?:\s+(?:mean|stand for))?\s*[?.]?\s*",
     re.I,
+)
+_WHAT_ASKED: Final = re.compile(
+    r"\bwhat(?:'s| is| are| does| do| kind| sort)\b|\bwhich (?:command|tool|program)\b", re.I
 )
 _LONGEST_TERM: Final = 4
 _LONGEST_COMPARED: Final = 200
@@ -163,6 +171,7 @@ class _Question:
     how: bool
     amount: bool
     name: bool
+    what: bool
     term: frozenset[str]
     options: frozenset[str]
     sides: tuple[frozenset[str], ...]
@@ -185,6 +194,7 @@ class _Question:
             _HOW.search(query) is not None,
             _HOW_MUCH.search(query) is not None,
             _NAME_ASKED.search(query) is not None,
+            _WHAT_ASKED.search(query) is not None,
             asked_term(query),
             frozenset(_OPTION_NAME.findall(query)),
             _sides(query),
@@ -196,7 +206,8 @@ class _Question:
         0.3 for the option that is named, 0.1 for an option or code where the question asks how;
         up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
         asks what just that is; 0.1 for an amount
-        where it asks how much, and for another name where it asks for one.
+        where it asks how much, and for another name where it asks for one. 0.5 less for the line
+        that says what a command is, where the question names it and asks for something else.
         """
         if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
             return _NAMED
@@ -205,6 +216,9 @@ class _Question:
         head = _stems(unit.head)
         if head and not unit.option and head <= self.weights.keys():
             more += _NAMED * (min(1.0, 2 * self.share(head)) + (head == self.term))
+        named = None if self.what else _WHAT_IT_IS.match(text)
+        if named is not None and _stems(named[1]) <= self.weights.keys():
+            more -= _KNOWN
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         return more + _AMOUNT * (self.amount and bool(read(text).quantities))
 
@@ -292,7 +306,7 @@ def _written(candidates: Sequence[Quotation], question: _Question, max_tokens: i
             continue
         text = _cited(one)
         cost = tokens(text) + 1
-        if not text or cost > left:
+        if not text or cost > left or any(_cited(other) in text for other in taken):
             continue
         taken.append(one)
         left -= cost
