@@ -14,7 +14,7 @@ from docstokg.ports import ObjectStore
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.ingest_machine import IngestMachine, stage_functions
-from docstokg_local.printing import say
+from docstokg_local.printing import counted, say
 
 BUCKET = "local"
 
@@ -74,13 +74,14 @@ def ingest_folder(given_wiring: Wiring, folder: Path, order: RunOrder) -> bool:
     for warning in report["warnings"]:
         say(warning)
     say(
-        f"{report['loaded']} documents, {report['chunks']} chunks, {report['removed']} removed, "
+        f"{counted(report['loaded'], 'document')}, {counted(report['chunks'], 'chunk')}, "
+        f"{report['removed']} removed, "
         f"{report['rejected_count']} rejected"
     )
-    if report["kept_back"]:
+    if more := len(report["kept_back"]):
         say(
-            f"{len(report['kept_back'])} documents are gone from the folder and stay: "
-            f"--max-removed {len(report['kept_back'])} removes them"
+            f"gone from the folder, and still there: {counted(more, 'document')}; "
+            f"--max-removed {more} removes so many"
         )
     return not report["rejected_count"] and not report["kept_back"]
 
