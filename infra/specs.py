@@ -76,11 +76,11 @@ def _spec(
 
 
 def _stage(
-    name: str, memory_mb: int, timeout_s: int, *uses: str, storage_mb: int = 512
+    name: str, memory_mb: int, timeout_s: int, *uses: str, storage_mb: int = 512, lock: str = ""
 ) -> FunctionSpec:
     """A stage of loading; how many run beside each other is the machine's to say."""
     return FunctionSpec(
-        f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), 0, storage_mb=storage_mb
+        f"ingest_{name}", memory_mb, timeout_s, frozenset(uses), 0, lock, storage_mb=storage_mb
     )
 
 
@@ -122,8 +122,10 @@ STAGES: tuple[FunctionSpec, ...] = (
     _stage("encode", 3008, 900, "intake", "embedder"),
     _stage("names", 1769, 900, "intake"),
     _stage("book", 3008, 900, "intake", "loader", "graph_loader", storage_mb=2048),
-    _stage("write", 1769, 900, "intake", "loader", "graph_loader"),
-    _stage("close", 1769, 900, "intake", "loader", "graph_loader", storage_mb=2048),
+    _stage("write", 1769, 900, "intake", "loader", "graph_loader", lock="ingest_book"),
+    _stage(
+        "close", 1769, 900, "intake", "loader", "graph_loader", storage_mb=2048, lock="ingest_book"
+    ),
 )
 """Of the machine that loads, in its order."""
 

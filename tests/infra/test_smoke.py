@@ -58,7 +58,7 @@ def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
 
 def test_a_working_service_passes_every_check(served: dict[str, str]) -> None:
     told: list[str] = []
-    smoke(Service(served["URL"]), served, told.append)
+    smoke(Service(served["URL"]), told.append)
     assert told[0].startswith("up")
     assert "answers with citations, not degraded" in told
     assert told[-1] == "deleted, and found no more"
