@@ -18,7 +18,7 @@ from docstokg_local.asl_states import MapFields
 from docstokg_local.asl_threads import Halt, side_by_side
 
 Progress = Callable[[str, int, int], None]
-"""Called with a Map's label, the children that ended and those that failed."""
+"""Called with a Map's label, the children that ended and those that failed; first with none."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class _Distributed:
     def run(self, at_once: int) -> Any:
         """Run the children; raise `Failure` when more failed than is tolerated."""
         listed: list[tuple[int, Any]] = []
+        self._around.progress(self._fields.label, 0, 0)
         for place, child in side_by_side(self._jobs(), at_once, self._halt):
             self._count(child)
             if self._files is None:

@@ -32,19 +32,19 @@ def stage_functions(wiring: Wiring) -> dict[str, Handler]:
 
 
 class ProgressLines:
-    """Says how far each Map is, at most every other second, and how it ended."""
+    """Says when each Map begins, at most every other second how far it is, and how it ended."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
         self._line = ""
-        self._label = ""
         self._said_at = 0.0
 
     def __call__(self, label: str, ended: int, failed: int) -> None:
-        """Note one more batch."""
-        if label != self._label:
+        """Note one more batch, or with none that a Map begins."""
+        if ended == 0:
             self.close()
-            self._label = label
+            self._say(f"{label.lower()} begins")
+            return
         noun = "batch" if ended == 1 else "batches"
         self._line = f"{label.lower()}: {ended} {noun}" + (f", {failed} failed" if failed else "")
         if time.monotonic() - self._said_at >= TOLD_EACH_S:

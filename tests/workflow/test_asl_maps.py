@@ -382,7 +382,7 @@ def test_progress_is_told_child_by_child() -> None:
     told: list[tuple[str, int, int]] = []
     machine = {"M": mapped(Items=[0, 1, 2], ToleratedFailurePercentage=100, MaxConcurrency=1)}
     run(machine, {"F": some_fail(1)}, progress=lambda *line: told.append(line))
-    assert told == [("M", 1, 0), ("M", 2, 1), ("M", 3, 1)]
+    assert told == [("M", 0, 0), ("M", 1, 0), ("M", 2, 1), ("M", 3, 1)]
 
 
 def test_who_leaves_ends_a_map_between_two_tasks() -> None:

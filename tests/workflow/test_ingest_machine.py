@@ -343,10 +343,14 @@ def test_lines_say_how_far_each_map_is(monkeypatch: pytest.MonkeyPatch) -> None:
     stages: Stages = folder_of(90)
     said: list[str] = []
     IngestMachine(stages.table(), stages.bucket, said.append).run(ARGUMENTS)
-    assert said[-3:] == ["read: 3 batches", "compute: 3 batches", "write: 3 batches"]
+    ends = ["read: 3 batches", "compute: 3 batches", "write: 3 batches"]
+    begins = ["read begins", "compute begins", "write begins"]
+    assert [line for line in said if line in ends + begins] == [
+        line for pair in zip(begins, ends, strict=True) for line in pair
+    ]
     stages.broken = {"write": "ValueError"}
     monkeypatch.setattr("docstokg_local.ingest_machine.TOLD_EACH_S", 0)
     said.clear()
     IngestMachine(stages.table(), stages.bucket, said.append).run({**ARGUMENTS, "run_id": "2"})
-    assert said[0:3] == ["read: 1 batch", "read: 2 batches", "read: 3 batches"]
+    assert said[:4] == ["read begins", "read: 1 batch", "read: 2 batches", "read: 3 batches"]
     assert said[-1] == "write: 1 batch, 1 failed"
