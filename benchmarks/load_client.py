@@ -27,6 +27,8 @@ from pathlib import Path
 MARGIN_S = 10.0
 WHOLE = "whole"
 KINDS = ("search", "answer")
+IDLE_S = 4.0
+"""Seconds after which a connection is not used again: the server closes it after five."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Connection:
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._used = 0.0
 
     async def ask(self, request: bytes, timeout_s: float) -> tuple[int, bytes]:
         """Send one request; status 0 when nothing came, the name of what happened as the body."""
@@ -57,6 +60,8 @@ class Connection:
             return 0, type(broken).__name__.encode()
 
     async def _asked(self, request: bytes) -> tuple[int, bytes]:
+        if time.monotonic() - self._used > IDLE_S:
+            self.close()
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -66,6 +71,7 @@ class Connection:
         status = int(head.split(b" ", 2)[1])
         length = int(head.split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
         body = await reader.readexactly(length)
+        self._used = time.monotonic()
         if b"connection: close" in head:
             self.close()
         return status, body
