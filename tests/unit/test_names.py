@@ -113,7 +113,9 @@ def test_what_manuals_say_of_any_program_is_no_name(word: str) -> None:
     assert heading_name(word) is None
 
 
-@pytest.mark.parametrize("name", ["Node.js", "Bash", "POSIX", "GitHub", "Rust", "Undici", "HTTPS"])
+@pytest.mark.parametrize(
+    "name", ["Node.js", "Bash", "POSIX", "GitHub", "Rust", "HTTPS", "CLOCK", "ENCODE"]
+)
 def test_names_of_programs_and_protocols_stay(name: str) -> None:
     assert is_proper(name)
     assert is_mention(name)
