@@ -4,21 +4,19 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from docstokg.errors import DocsToKGError, LoadError, Misconfigured
-from docstokg_local.extras import missing_line
+from docstokg.errors import LoadError
+from docstokg_local.ending import DONE, NOT_GOOD, leave, run
 from docstokg_local.printing import counted, say
 from docstokg_local.stores import settings_of
 
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
 
-DONE, NOT_GOOD, WRONG_USAGE = 0, 1, 2
 CITATIONS_SHOWN = 5
 
 app = typer.Typer(
@@ -578,44 +576,7 @@ def demo(
 
 def main() -> None:
     """Run the command line; every error of the product becomes one sentence and an exit code."""
-    raise SystemExit(run(app))
-
-
-def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
-    """Run a command and give its exit code."""
-    try:
-        command(args=arguments, standalone_mode=True)
-        code = DONE
-    except SystemExit as done:
-        code = int(done.code) if isinstance(done.code, int) else WRONG_USAGE
-    except (LoadError, Misconfigured) as wrong:
-        say(f"docstokg: {wrong}", err=True)
-        code = WRONG_USAGE
-    except ModuleNotFoundError as absent:
-        if (line := missing_line(absent)) is None:
-            raise
-        say(line, err=True)
-        return WRONG_USAGE
-    except DocsToKGError as failed:
-        say(f"docstokg: {failed}", err=True)
-        code = NOT_GOOD
-    except KeyboardInterrupt:
-        say("docstokg: interrupted", err=True)
-        code = 130
-    except BrokenPipeError:
-        return _reader_gone()
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _reader_gone()
-    # The command library answers a closed pipe itself: with this wrapper and exit code 1.
-    return DONE if type(sys.stdout).__name__ == "PacifyFlushWrapper" else code
-
-
-def _reader_gone() -> int:
-    """The reader has seen enough; Python must not complain about it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return DONE
+    leave(run(app))
 
 
 def _wiring(

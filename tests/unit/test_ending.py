@@ -1,0 +1,39 @@
+"""A command ends with its own exit code, whatever it left behind."""
+
+import subprocess
+import sys
+
+import pytest
+
+# What a native library does whose thread is still at work when the interpreter is taken apart.
+LEFT_BEHIND = """
+import atexit, os, sys, threading, time
+from docstokg_local.ending import leave
+class Native:
+    def __del__(self):
+        if threading.active_count() > {others}:
+            os.abort()
+sys.modules["native"] = Native()
+atexit.register(lambda: print("last words"))
+if {left}:
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print("said")
+{end}
+"""
+
+
+def ended(end: str, *, left: bool) -> subprocess.CompletedProcess[str]:
+    code = LEFT_BEHIND.format(end=end, left=left, others=1)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_the_code_is_ours_and_everything_is_said(left: bool) -> None:
+    done = ended("leave(3)", left=left)
+    assert (done.returncode, done.stdout) == (3, "said\nlast words\n"), done.stderr
+
+
+def test_otherwise_a_call_that_was_given_up_would_abort_the_process() -> None:
+    assert ended("raise SystemExit(3)", left=True).returncode == -6
