@@ -116,6 +116,14 @@ def test_another_verb_for_the_same_is_no_doubt() -> None:
     assert not doubted("Staging requires imaging.", "For staging, imaging is needed.")
 
 
+def test_a_list_needs_no_verb_to_say_what_occurs() -> None:
+    source = (
+        "Abnormalities of Angelman syndrome are absent speech and seizure in 26 of 27 patients."
+    )
+    assert not doubted("Seizures occur in 26 of 27 patients with Angelman syndrome.", source)
+    assert doubted("Tissue outside of nodes occurs in lymphoma.", "Lymphoma is in tissue outside.")
+
+
 OPTIONS = (
     "-c, --create\n       Create a new archive.",
     "Directories are archived recursively.",

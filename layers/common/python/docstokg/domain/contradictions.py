@@ -26,6 +26,8 @@ _CLOSE: Final = 0.5
 _HARDLY: Final = 0.1
 _UNDIRECTED_TEXT: Final = "include includes included show shows remain contain form"
 _UNDIRECTED: Final = frozenset(map(stem, _UNDIRECTED_TEXT.split()))
+# A list says that something occurs without a verb.
+_UNSAID: Final = frozenset(map(stem, ("occur", "happen", "appear")))
 _MOST_OF_IT: Final = 0.7
 _NO_SUBJECT: Final = 0.2
 _NO_PREDICATE: Final = 0.2
@@ -243,7 +245,7 @@ def _is_turned(alignment: Alignment, source: str) -> bool:
     if pairs and sum(pairs) / len(pairs) <= _HARDLY:
         return True
     held = frozenset(alignment.readings[alignment.order[0]].stems)
-    return not all(held & ALIKE.get(verb, {verb}) for verb in claim.verb)
+    return not all(held & ALIKE.get(verb, {verb}) for verb in set(claim.verb) - _UNSAID)
 
 
 def _main_verb(claim: Claim) -> frozenset[str]:
