@@ -153,5 +153,5 @@ def test_from_the_shell(small_store, cache_dir, client, tmp_path, monkeypatch, c
     assert "supported" in capsys.readouterr().out
     draft.write_text(f"A seizure may follow 30 drinks [{rank}].")
     assert run(app, arguments) == 1
-    assert "number_not_in_source" in capsys.readouterr().out
+    assert "a number the source does not have" in capsys.readouterr().out
     assert run(app, ["check", str(tmp_path / "absent.txt"), *store]) == 2
