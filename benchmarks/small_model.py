@@ -157,7 +157,7 @@ def _answer(wiring: Wiring, event: Mapping[str, Any], model: str) -> Row:
     return {
         "outcome": made.outcome,
         "text": made.answer,
-        "given": made.given or len(blocks),
+        "blocks": made.block_count or len(blocks),
         "took_s": round(time.monotonic() - began, 2),
         "warnings": list(made.warnings),
     }
@@ -184,7 +184,7 @@ def _measured(row: Row, model: str, repair: Repair, embedder: Embedder | None) -
         {name: row[name] for name in ("id", "question", "answer", "type", "evidence")}
     )
     made = row["answers"][model]
-    blocks = [Block.model_validate(block) for block in row["blocks"]][: made["given"]]
+    blocks = [Block.model_validate(block) for block in row["blocks"]][: made["blocks"]]
     call = Call(
         request_id="benchmark",
         deadline_ms=math.inf,
