@@ -308,3 +308,17 @@ def test_without_litellm_the_extra_is_named() -> None:
         "NotInstalled",
         "the package litellm-core is not installed (docstokg[llm])",
     ]
+
+
+def test_a_missing_key_is_said_before_litellm_is_imported() -> None:
+    """In a process where the import fails, so that reaching for it would be seen."""
+    code = (
+        "import sys, json; sys.modules['litellm'] = None\n"
+        "from docstokg.settings import Settings; from docstokg.wiring import Wiring\n"
+        "model = Wiring(Settings()).language_model()\n"
+        "tokens = model.context_tokens('gpt-4o')\n"
+        "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, timeout_s=5)\n"
+        "except Exception as error: print(json.dumps([tokens, type(error).__name__]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [None, "NotConfigured"]

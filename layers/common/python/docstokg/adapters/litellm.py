@@ -49,7 +49,9 @@ class LiteLlm:
 
     def context_tokens(self, model: str) -> int | None:
         """Say how many tokens a model reads at most; None where nobody knows."""
-        return self._facts(self._access.route(model), model).context_tokens
+        route = self._access.route(model)
+        # The call will say what is missing; importing litellm would only delay its saying so.
+        return None if route.missing else self._facts(route, model).context_tokens
 
     def complete(
         self,
