@@ -19,6 +19,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from struct import unpack_from as unpack
 from typing import Literal
 
 from infra.specs import PYTHON, ROOT, FunctionSpec, packaged
@@ -67,18 +68,15 @@ PRUNE = (
     "onnxruntime/quantization",
     "onnxruntime/tools",
     "onnxruntime/transformers",
-    # Declared by spaCy for its command line and its build, and languages it imports for nobody.
+    # What spaCy declares for its own build; it would run at start.
     "setuptools",
     "setuptools-*.dist-info",
     "_distutils_hack",
+    "*.pth",
     "pkg_resources",
-    "pygments",
-    "pygments-*.dist-info",
-    "spacy/lang/[bcdfg][a-z]",
-    "spacy/lang/[hinps][a-z]",
 )
 # Part of the stamp: raise it when the recipe changes.
-RECIPE = "1"
+RECIPE = "2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +167,7 @@ def _vendor(folder: Path, lock: str, target: Target, keeps: tuple[str, ...] = ()
     _prune(folder, PRUNE if keep else PRUNE + tuple(f"{n}*" for n in FROM_RUNTIME))
     if keeps:
         _keep_only(folder, keeps)
+    _strip(folder)
     _compile(folder)
     stamp.write_text(recipe, encoding="utf-8")
 
@@ -191,6 +190,25 @@ def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
                 shutil.rmtree(path)
             elif path.exists():
                 path.unlink()
+
+
+def _strip(folder: Path) -> None:
+    """Cut from shared libraries what no loader maps: symbols and debug sections, half of spaCy.
+
+    A loader reads program headers only (ELF-64, `elf(5)`): what follows the last byte they name,
+    the table of sections among it, can go.
+    """
+    for path in folder.rglob("*.so*"):
+        library = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
+        if library[:6] != b"\x7fELF\x02\x01":
+            continue
+        (first,), (entry, count) = unpack("<Q", library, 32), unpack("<HH", library, 54)
+        headers = range(first, first + entry * count, entry)
+        parts = [unpack("<Q", library, at + 8) + unpack("<Q", library, at + 32) for at in headers]
+        end = max(headers.stop, *(offset + size for offset, size in parts))
+        # No table of sections: its place, the size of its entries, their number, their names.
+        header = library[:40] + bytes(8) + library[48:58] + bytes(6)
+        path.write_bytes(header + library[64:end])
 
 
 def _is_fresh(folder: Path, stamp: Path, digest: str) -> bool:
