@@ -116,16 +116,17 @@ PAGE = FunctionSpec(
 """Only where an environment has the page (infra/page.py); it uses nothing, not even our layer."""
 
 
+_STORES = ("intake", "loader", "graph_loader", "embedder")
+
 STAGES: tuple[FunctionSpec, ...] = (
     # Converters read what anybody sent: no credential, no store, no way out of a VPC.
     _stage("read", 2048, 300, "intake"),
     _stage("encode", 3008, 900, "intake", "embedder"),
     _stage("names", 1769, 900, "intake"),
-    _stage("book", 3008, 900, "intake", "loader", "graph_loader", storage_mb=2048),
-    _stage("write", 1769, 900, "intake", "loader", "graph_loader", lock="ingest_book"),
-    _stage(
-        "close", 1769, 900, "intake", "loader", "graph_loader", storage_mb=2048, lock="ingest_book"
-    ),
+    # These three read the names of entities with the embedder.
+    _stage("book", 3008, 900, *_STORES, storage_mb=2048),
+    _stage("write", 1769, 900, *_STORES, lock="ingest_book"),
+    _stage("close", 1769, 900, *_STORES, storage_mb=2048, lock="ingest_book"),
 )
 """Of the machine that loads, in its order."""
 

@@ -142,7 +142,7 @@ def test_a_batch_is_whole_or_absent(path: Path) -> None:
 
 
 OLD_LAYOUT = """
-DROP INDEX graph_mentions_of; DROP INDEX graph_mentions_about;
+DROP INDEX graph_mentions_of; DROP INDEX graph_mentions_about; DROP INDEX graph_entities_card;
 ALTER TABLE graph_chunks DROP COLUMN section;
 ALTER TABLE graph_mentions DROP COLUMN about;
 CREATE INDEX graph_mentions_chunk ON graph_mentions (chunk, entity, start, stop);

@@ -186,6 +186,6 @@ def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Pat
     assert key is not None
     assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out
     assert list_loaded(register, None, True, False)
-    assert "a.md  1 chunks" in capsys.readouterr().out
+    assert "a.md  1 chunk " in capsys.readouterr().out
     delete_namespace(store.stores, NS)
     assert not list_loaded(register, None, False, False)
