@@ -38,6 +38,7 @@ STEPS = (
     ("llm_synthesis", "synthesize"),
     ("total", "total"),
 )
+SHARED = "shares a name with a passage that was found"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
 INDENT = 5
@@ -282,10 +283,16 @@ def path_line(citation: dict[str, Any]) -> str:
     """Write how the graph leads to a citation, as `A -type-> B`."""
     evidence = citation.get("kg_evidence")
     if not evidence:
-        return " - ".join(citation["kg_path"])
+        said = [at for at in citation["kg_path"] if not _is_made_up(at)]
+        return " - ".join(said) or (SHARED if citation["kg_path"] else "")
     name = _with_id(evidence["matched_entity"], evidence["entity_id"])
     if evidence["path"]:
-        steps = [f"{edge['src']} -{edge['type']}-> {edge['dst']}" for edge in evidence["path"]]
+        ends = {citation["kg_path"][0]: evidence.get("related_to")}
+        ends[evidence["entity_id"]] = evidence["matched_entity"]
+        steps = [
+            f"{_shown(edge['src'], ends)} -{edge['type']}-> {_shown(edge['dst'], ends)}"
+            for edge in evidence["path"]
+        ]
         return f"{name}: {'; '.join(steps)}"
     how = "named here" if evidence["match_type"] == "direct_mention" else "related"
     return f"{name} {how}"
@@ -293,7 +300,16 @@ def path_line(citation: dict[str, Any]) -> str:
 
 def _with_id(name: str, identifier: str) -> str:
     """Give a name with its id, but for an id that was only made up from the name."""
-    return name if identifier.startswith("ent:") else f"{name} ({identifier})"
+    return name if _is_made_up(identifier) else f"{name} ({identifier})"
+
+
+def _shown(identifier: str, names: dict[str, str | None]) -> str:
+    """Give an id, or the name that a made-up one stands for where the citation says it."""
+    return (_is_made_up(identifier) and names.get(identifier)) or identifier
+
+
+def _is_made_up(identifier: str) -> bool:
+    return identifier.startswith("ent:")
 
 
 def path_drawing(citation: dict[str, Any]) -> list[str]:

@@ -78,3 +78,18 @@ def test_only_these_modules_write_to_the_terminal() -> None:
             }:  # fmt: skip
                 writers.add(path.name)
     assert writers <= {"display.py", "extras.py", "printing.py", "settings_page.py"}
+
+
+def test_a_made_up_id_is_printed_as_the_name_it_stands_for() -> None:
+    bare = {"kg_path": ["ent:59a6a8ee10091653"], "kg_evidence": None}
+    assert display.path_line(bare) == display.SHARED
+    assert display.path_line(bare | {"kg_path": ["HP:0001250", "ent:1"]}) == "HP:0001250"
+    evidence = {
+        "matched_entity": "Paris",
+        "entity_id": "ent:2",
+        "related_to": "Curie",
+        "match_type": "related",
+        "path": [{"src": "ent:1", "type": "WORKED_IN", "dst": "ent:2"}],
+    }
+    shown = display.path_line({"kg_path": ["ent:1", "ent:2"], "kg_evidence": evidence})
+    assert shown == "Paris: Curie -WORKED_IN-> Paris"
