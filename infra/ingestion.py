@@ -9,7 +9,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
@@ -20,7 +19,7 @@ from infra.observability import FIVE_MINUTES, Observability
 from infra.removal import RETAIN
 from infra.settings import Environment
 from infra.specs import ROOT
-from infra.workflow import NO_RESOURCE, OLDER, substitutions
+from infra.workflow import NO_RESOURCE, OLDER, logged, may_invoke, substitutions
 
 ASL = ROOT / "statemachine" / "ingest.asl.json"
 LATE_H = 12
@@ -47,14 +46,6 @@ class Ingestion(Construct):
         used = [stages[name] for name in substitutions(ASL)]
         name = f"docstokg-{environment.name}-ingest"
         stack = cdk.Stack.of(self)
-        log_group = logs.LogGroup(
-            self,
-            "Logs",
-            log_group_name=f"/aws/vendedlogs/states/{name}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            encryption_key=key,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
         text = json.dumps(json.loads(ASL.read_text("utf-8")), ensure_ascii=False)
         self.machine = stepfunctions.StateMachine(
             self,
@@ -64,11 +55,7 @@ class Ingestion(Construct):
             definition_body=stepfunctions.DefinitionBody.from_string(text),
             definition_substitutions={f.spec.substitution: f.version_arn for f in used},
             tracing_enabled=True,
-            logs=stepfunctions.LogOptions(
-                destination=log_group,
-                level=stepfunctions.LogLevel.ALL,
-                include_execution_data=False,
-            ),
+            logs=logged(self, name, key),
         )
         resource = self.machine.node.default_child
         assert isinstance(resource, stepfunctions.CfnStateMachine)
@@ -78,13 +65,7 @@ class Ingestion(Construct):
         self._executions = states_arn(stack, "execution", name)
         for statement in self._children():
             self.machine.add_to_role_policy(statement)
-        for function in used:
-            self.machine.add_to_role_policy(
-                iam.PolicyStatement(
-                    actions=["lambda:InvokeFunction"],
-                    resources=[f"{function.function.function_arn}:*"],
-                )
-            )
+        may_invoke(self.machine, used)
         for statement in intake.rights(
             stack.region, reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=(SOURCES, INBOX, RUNS)
         ):

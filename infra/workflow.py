@@ -66,15 +66,6 @@ class Workflow(Construct):
             raise ValueError(f"the state machine needs functions that are not built: {missing}")
         used = [by_substitution[name] for name in substitutions()]
         self.name = f"docstokg-{environment.name}"
-        log_group = logs.LogGroup(
-            self,
-            "Logs",
-            # This prefix keeps the account's log resource policy short.
-            log_group_name=f"/aws/vendedlogs/states/{self.name}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            encryption_key=key,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
         self.machine = stepfunctions.StateMachine(
             self,
             "Machine",
@@ -85,20 +76,9 @@ class Workflow(Construct):
             ),
             definition_substitutions={f.spec.substitution: f.version_arn for f in used},
             tracing_enabled=True,
-            logs=stepfunctions.LogOptions(
-                destination=log_group,
-                level=stepfunctions.LogLevel.ALL,
-                include_execution_data=False,
-            ),
+            logs=logged(self, self.name, key),
         )
-        for function in used:
-            # Any version of the function: an older state machine version still names its own.
-            self.machine.add_to_role_policy(
-                iam.PolicyStatement(
-                    actions=["lambda:InvokeFunction"],
-                    resources=[f"{function.function.function_arn}:*"],
-                )
-            )
+        may_invoke(self.machine, used)
         acknowledge(
             self.machine,
             {
@@ -156,6 +136,33 @@ class Workflow(Construct):
             ),
         )
         self.alias = alias
+
+
+def logged(machine: Construct, name: str, key: kms.IKey) -> stepfunctions.LogOptions:
+    """Log every event of a state machine, without what it carried."""
+    log_group = logs.LogGroup(
+        machine,
+        "Logs",
+        # This prefix keeps the account's log resource policy short.
+        log_group_name=f"/aws/vendedlogs/states/{name}",
+        retention=logs.RetentionDays.ONE_MONTH,
+        encryption_key=key,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+    )
+    return stepfunctions.LogOptions(
+        destination=log_group, level=stepfunctions.LogLevel.ALL, include_execution_data=False
+    )
+
+
+def may_invoke(machine: stepfunctions.StateMachine, functions: Sequence[Function]) -> None:
+    """Let a machine call any version: an older version of the machine still names its own."""
+    for function in functions:
+        machine.add_to_role_policy(
+            iam.PolicyStatement(
+                actions=["lambda:InvokeFunction"],
+                resources=[f"{function.function.function_arn}:*"],
+            )
+        )
 
 
 OLDER = (

@@ -48,10 +48,13 @@ def is_closed(run: IngestRun, objects: ObjectStore) -> bool:
     return not report.get("reason")
 
 
-def check_turn(run: IngestRun, index: SearchIndex) -> None:
-    """Refuse to go on after another load began: what was decided no longer fits the store."""
-    info = info_before(index)
-    if info.open_run != run.run_id:
+def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> None:
+    """Refuse to go on after another load began: what was decided no longer fits the store.
+
+    A `close` that ended the load and was killed before its report (`closing`) may go on.
+    """
+    open_run = info_before(index).open_run
+    if open_run != run.run_id and (open_run or not closing):
         raise LoadError(
             "another load has begun or ended since this run decided what to write: begin it again"
             " under another run_id"

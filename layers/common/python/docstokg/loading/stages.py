@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.contracts.ingest import IngestObject, IngestRun, IngestTask
-from docstokg.contracts.records import IndexInfo
 from docstokg.domain.visibility import may_see
 from docstokg.errors import LoadError, Unavailable
 from docstokg.loading.candidates import RULE, find_names, has_given_mentions
@@ -198,11 +197,10 @@ def book(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
         tempfile.TemporaryDirectory(prefix="docstokg-book-") as folder,
         closing(Ledger()) as ledger,
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
-        RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects,
     ):
-        maker = _BookMaker(run, objects, stores, ledger, staging, rejects)
-        said = maker.make(Path(folder, "staging.sqlite"))
-        rejects.__exit__(None, None, None)
+        with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
+            maker = _BookMaker(run, objects, stores, ledger, staging, rejects)
+            said = maker.make(Path(folder, "staging.sqlite"))
         objects.put(run.key("rejects", "book.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
     return {"done": True, "documents": said["loaded"], "rejected": rejects.count}
 
@@ -386,18 +384,18 @@ def write(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
         return {"chunks": 0, "written": 0}
     with turn(run, objects, stores.index_writer):
         check_turn(run, stores.search_index)
-        with closing(RunBook(run, objects)) as kept_book:
+        with closing(RunBook(run, objects)) as run_book:
             for item in task.items:
-                context = _write_shard(run, objects, stores, kept_book, shard_of(item.key))
+                context = _write_shard(run, objects, stores, run_book, shard_of(item.key))
                 written += context.report.written
                 chunks += context.report.chunks
     return {"chunks": chunks, "written": written}
 
 
 def _write_shard(
-    run: IngestRun, objects: ObjectStore, stores: Stores, kept_book: RunBook, shard: str
+    run: IngestRun, objects: ObjectStore, stores: Stores, run_book: RunBook, shard: str
 ) -> Context:
-    staging = kept_book.staging
+    staging = run_book.staging
     shards = staging.shards_of(staging.documents_beginning(shard))
     for name in shards:
         rows = read_shard(run, objects, name)
@@ -406,8 +404,8 @@ def _write_shard(
                 staging.place = Place(name, position, line)
                 if isinstance(record, GivenChunk):
                     staging.fill(record)
-    context = kept_book.context(stores, tuple(shards))
-    decisions = kept_book.decisions(context)
+    context = run_book.context(stores, tuple(shards))
+    decisions = run_book.decisions(context)
     write_chunks(context, decisions.book, decisions.finder, shard)
     return context
 
@@ -421,32 +419,23 @@ def close(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
         give_back(run, objects)
         return {"done": True}
     with turn(run, objects, stores.index_writer):
-        _check_close(run, objects, info_before(stores.search_index))
-        with closing(RunBook(run, objects)) as kept_book:
+        closing_before = _is_there(objects, run.key("book", CLOSING))
+        check_turn(run, stores.search_index, closing_before)
+        with closing(RunBook(run, objects)) as run_book:
             objects.put(run.key("book", CLOSING), b"{}")
-            context = kept_book.context(stores)
+            context = run_book.context(stores)
             origins = Origins(stores.register, run.namespace, run.replace, run.run_id)
-            finish(context, kept_book.decisions(context), origins)
+            finish(context, run_book.decisions(context), origins)
             report = {
                 "run_id": run.run_id,
                 "namespace": run.namespace,
-                **kept_book.head["said"],
+                **run_book.head["said"],
                 "relations": context.report.relations,
                 "relinked": context.report.relinked,
             }
         objects.put(f"runs/{run.run_id}/{CLOSED}", _json(report))
         give_back(run, objects)
     return {"done": True, "loaded": report["loaded"], "removed": report["removed"]}
-
-
-def _check_close(run: IngestRun, objects: ObjectStore, info: IndexInfo) -> None:
-    """Go on after a `close` that ended the load and was killed before its report."""
-    ended = not info.open_run and _is_there(objects, run.key("book", CLOSING))
-    if info.open_run != run.run_id and not ended:
-        raise LoadError(
-            "another load has begun or ended since this run decided what to write: begin it again"
-            " under another run_id"
-        )
 
 
 def _give_up(task: IngestTask, objects: ObjectStore) -> Answer:
