@@ -20,7 +20,7 @@ from infra.functions import Function, retention
 from infra.nag import acknowledge, logical_id
 from infra.page import PATHS, integration
 from infra.removal import RETAIN, removal
-from infra.settings import Environment
+from infra.settings import Environment, Metering
 from infra.specs import BODY_BYTES, ROOT, gateway_path
 from infra.workflow import Workflow
 
@@ -46,6 +46,7 @@ VALIDATED_BY_VALIDATE = (
     "problem+json, and the template passes the body on as base64, never as text."
 )
 
+NOT_JSON = "The body must be application/json."
 ONE_SEGMENT = "A document or a job, whose name is a part of the path."
 # Gateway response type -> status, code, detail, Retry-After.
 PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
@@ -60,13 +61,7 @@ PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
     ("WAF_FILTERED", 403, "forbidden", "The firewall refused the request.", ""),
     ("RESOURCE_NOT_FOUND", 404, "not_found", "There is nothing at this path.", ""),
     ("REQUEST_TOO_LARGE", 413, "too_large", "The body may have 65536 bytes at most.", ""),
-    (
-        "UNSUPPORTED_MEDIA_TYPE",
-        415,
-        "unsupported_media_type",
-        "The body must be application/json.",
-        "",
-    ),
+    ("UNSUPPORTED_MEDIA_TYPE", 415, "unsupported_media_type", NOT_JSON, ""),
     ("THROTTLED", 429, "throttled", "Too many requests.", "1"),
     ("QUOTA_EXCEEDED", 429, "quota_exceeded", "The quota is used up.", "3600"),
     ("INTEGRATION_TIMEOUT", 504, "timeout", "The request did not finish in time.", ""),
@@ -86,11 +81,10 @@ class Api(Construct):
         workflow: Workflow,
         functions: dict[str, Function],
         key: kms.IKey,
-        loads: bool,
     ) -> None:
-        """`loads`: whether there is a machine that loads what is sent."""
         super().__init__(scope, construct_id)
         self._environment, self._workflow = environment, workflow
+        metering = environment.metering
         self._functions = functions
         self.access_logs = logs.LogGroup(
             self,
@@ -120,12 +114,8 @@ class Api(Construct):
                 data_trace_enabled=False,
                 access_log_destination=apigateway.LogGroupLogDestination(self.access_logs),
                 access_log_format=_access_log_format(),
-                throttling_rate_limit=environment.metering.rate * 2
-                if environment.metering
-                else 100,
-                throttling_burst_limit=environment.metering.burst * 2
-                if environment.metering
-                else 200,
+                throttling_rate_limit=metering.rate * 2 if metering else 100,
+                throttling_burst_limit=metering.burst * 2 if metering else 200,
                 # Anybody may ask for it: it must not take what questions need.
                 method_options=_open_limits("page" in functions),
             ),
@@ -134,25 +124,18 @@ class Api(Construct):
         self._execution_logs(key)
         self._starter = self._starter_role()
         self._caller = templates.caller(
-            "jwt" if environment.auth == "jwt" else "iam",
-            environment.iam_namespaces,
-            environment.iam_load,
+            environment.auth, environment.iam_namespaces, environment.iam_load
         )
         self._authorizer = self._jwt() if environment.auth == "jwt" else None
-        self.routes = tuple(
-            route
-            for route in ROUTES
-            if (not route.function or route.function in functions) and (loads or not route.loads)
-        )
-        for route in self.routes:
+        for route in ROUTES:
             self._add(route)
         self._contract()
         self._unrouted()
         if "page" in functions:
             self._page(functions["page"])
         self._problems()
-        if environment.metering is not None:
-            self._meter()
+        if metering is not None:
+            self._meter(metering)
         if environment.domain_name:
             self._domain()
         acknowledge(
@@ -166,13 +149,12 @@ class Api(Construct):
         self.callers = self._callers(
             "Callers",
             "DocsToKG: ask questions of one environment",
-            [route for route in self.routes if not route.loads],
+            [route for route in ROUTES if not route.loads],
         )
-        loading = [route for route in self.routes if route.loads]
-        self.senders = (
-            self._callers("Senders", "DocsToKG: send documents to one environment", loading)
-            if loading
-            else None
+        self.senders = self._callers(
+            "Senders",
+            "DocsToKG: send documents to one environment",
+            [route for route in ROUTES if route.loads],
         )
         how = "a Lambda authoriser (JWT)" if self._authorizer else "IAM (SigV4)"
         acknowledge(self.api, {"AwsSolutions-COG4": NOT_COGNITO.format(how=how)})
@@ -259,7 +241,7 @@ class Api(Construct):
             integration: apigateway.Integration = self._to_workflow(route, caller)
         else:
             integration = self._to_function(route, caller)
-        method = self._resource(gateway_path(route)).add_method(
+        method = self.api.root.resource_for_path(gateway_path(route)).add_method(
             route.method,
             integration,
             authorizer=None if route.open else self._authorizer,
@@ -339,15 +321,10 @@ class Api(Construct):
         )
         return apigateway.MethodResponse(status_code=status, response_parameters=named)
 
-    def _resource(self, path: str) -> apigateway.Resource:
-        return self.api.root.resource_for_path(path)
-
     def _contract(self) -> None:
         """GET /openapi.json, cut to the routes that exist here."""
-        if not OPENAPI.is_file():
-            return
         document = json.loads(OPENAPI.read_text(encoding="utf-8"))
-        here = {(route.path, route.method.lower()) for route in self.routes}
+        here = {(route.path, route.method.lower()) for route in ROUTES}
         paths = {
             path: {name: told for name, told in methods.items() if (path, name) in here}
             for path, methods in document["paths"].items()
@@ -355,7 +332,7 @@ class Api(Construct):
         paths[CONTRACT] = document["paths"][CONTRACT]
         document["paths"] = {path: methods for path, methods in paths.items() if methods}
         document.pop("servers", None)
-        resource = self._resource(CONTRACT)
+        resource = self.api.root.resource_for_path(CONTRACT)
         method = resource.add_method(
             "GET",
             apigateway.MockIntegration(
@@ -373,11 +350,13 @@ class Api(Construct):
     def _unrouted(self) -> None:
         """405 for a wrong method, 404 for a path we do not know, before any authentication."""
         by_path: dict[str, list[str]] = {}
-        for route in self.routes:
+        for route in ROUTES:
             by_path.setdefault(gateway_path(route), []).append(route.method)
         for path, methods in by_path.items():
             allow = ", ".join(sorted(methods))
-            self._answer_nothing(self._resource(path), 405, "method_not_allowed", allow)
+            self._answer_nothing(
+                self.api.root.resource_for_path(path), 405, "method_not_allowed", allow
+            )
         for resource in (self.api.root, self.api.root.add_resource("{unknown+}")):
             self._answer_nothing(resource, 404, "not_found", "")
 
@@ -385,7 +364,7 @@ class Api(Construct):
         """The page's files: open, for what they call needs a token."""
         files = integration(function)
         for path in PATHS:
-            resource = self._resource(path)
+            resource = self.api.root.resource_for_path(path)
             method = resource.add_method(
                 "GET", files, authorization_type=apigateway.AuthorizationType.NONE
             )
@@ -397,7 +376,7 @@ class Api(Construct):
         self, resource: apigateway.IResource, status: int, code: str, allow: str
     ) -> None:
         detail = f"Allowed here: {allow}." if allow else "There is nothing at this path."
-        headers = {"method.response.header.Allow": f"'{allow}'"} if allow else None
+        headers = {"method.response.header.Allow": f"'{allow}'"} if allow else {}
         method = resource.add_method(
             "ANY",
             apigateway.MockIntegration(
@@ -417,8 +396,7 @@ class Api(Construct):
             authorization_type=apigateway.AuthorizationType.NONE,
             method_responses=[
                 apigateway.MethodResponse(
-                    status_code=str(status),
-                    response_parameters={"method.response.header.Allow": True} if allow else None,
+                    status_code=str(status), response_parameters=dict.fromkeys(headers, True)
                 )
             ],
         )
@@ -452,9 +430,7 @@ class Api(Construct):
                 templates={"application/json": templates.gateway_problem(status, code, detail)},
             )
 
-    def _meter(self) -> None:
-        metering = self._environment.metering
-        assert metering is not None
+    def _meter(self, metering: Metering) -> None:
         plan = self.api.add_usage_plan(
             "Metered",
             name=f"docstokg-{self._environment.name}",

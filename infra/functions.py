@@ -21,7 +21,7 @@ from infra.intake import Intake, grant_posting, grant_stage
 from infra.nag import acknowledge
 from infra.removal import RETAIN, removal
 from infra.settings import Environment
-from infra.specs import ROOT, FunctionSpec, built
+from infra.specs import FUNCTIONS, ROOT, FunctionSpec
 from infra.state import State
 from infra.tracequeue import TraceQueue
 from infra.variables import check_settings, settings_of
@@ -222,7 +222,7 @@ class Functions(Construct):
             self, "Layer", code=bundles / "layer" if bundles else ROOT / "layers" / "common"
         )
         self.by_name: dict[str, Function] = {}
-        for spec in built():
+        for spec in FUNCTIONS:
             function = Function(
                 self,
                 spec.title,

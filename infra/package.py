@@ -22,7 +22,7 @@ from pathlib import Path
 from struct import unpack_from as unpack
 from typing import Literal
 
-from infra.specs import PYTHON, ROOT, FunctionSpec, packaged
+from infra.specs import PACKAGED, PYTHON, ROOT, FunctionSpec
 
 type Target = Literal["aarch64", "host"]
 
@@ -98,14 +98,14 @@ def size_mb(folder: Path) -> float:
     return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
 
 
-def build(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> tuple[Bundle, ...]:
+def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> tuple[Bundle, ...]:
     """Build what is missing or stale of `target`, and touch nothing else: others may be reading."""
     folder = BUILD / target
     folder.mkdir(parents=True, exist_ok=True)
     # Two builds at once would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _build(folder, target, packaged() if specs is None else specs)
+        return _build(folder, target, specs)
 
 
 def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tuple[Bundle, ...]:
@@ -121,12 +121,12 @@ def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tup
     return tuple(bundles)
 
 
-def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] | None = None) -> list[str]:
+def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
     """Name what of `target` is missing, or older than the sources or the locks, by its stamps."""
     folder = BUILD / target
     layer = folder / "layer"
     names = [] if _is_fresh(layer, layer.with_suffix(".stamp"), _digest(OWN)) else ["layer"]
-    for spec in packaged() if specs is None else specs:
+    for spec in specs:
         bundle, own = folder / spec.name, _digest(*_own_sources(spec))
         fresh = _is_fresh(
             bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages), spec.keeps)

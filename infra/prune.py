@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.settings import environment
-from infra.specs import PAGE, built, loads
+from infra.specs import FUNCTIONS, PAGE
 
 KEPT_MACHINES = 3
 FUNCTION = re.compile(r"arn:[\w-]+:lambda:[\w-]+:\d+:function:[\w-]+:\d+")
@@ -136,10 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     states, functions = session.client("stepfunctions"), session.client("lambda")
     machine = f"arn:aws:states:{ours.region}:{account}:stateMachine:{stack}"
-    specs = (*built(), PAGE) if ours.page else built()
+    specs = (*FUNCTIONS, PAGE) if ours.page else FUNCTIONS
     names = [f"{stack}-{spec.name}" for spec in specs]
-    loading = f"{machine}-ingest" if loads() else ""
-    rest = leftovers(machine, names, states, functions, loading)
+    rest = leftovers(machine, names, states, functions, f"{machine}-ingest")
     for arn in (*rest.machines, *rest.functions):
         sys.stdout.write(f"{arn}\n")
     if not options.dry_run:

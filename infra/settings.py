@@ -161,6 +161,12 @@ _SLOW_TO_START = ("retrieve", "synthesize", "respond")
 _STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
 _BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}
 
+_ZONES = ("eu-central-1a", "eu-central-1b", "eu-central-1c")
+_LOGIN = {
+    "issuer": "https://login.example.com/",
+    "jwks_url": "https://login.example.com/.well-known/jwks.json",
+}
+
 ENVIRONMENTS: Mapping[str, Environment] = {
     # The cheapest thing that works: callers sign with IAM, one small node, nothing kept warm.
     "dev": Environment(
@@ -189,17 +195,13 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         region="eu-central-1",
         index=Index(kind="managed", data_nodes=3, zones=3),
         auth="jwt",
-        tokens=Tokens(
-            issuer="https://login.example.com/",
-            audience="docstokg-staging",
-            jwks_url="https://login.example.com/.well-known/jwks.json",
-        ),
+        tokens=Tokens(audience="docstokg-staging", **_LOGIN),
         metering=Metering(rate=10, burst=20, monthly_quota=100_000),
         gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=5),
         graph_url="neo4j+s://staging.graph.example.com",
         network=Network(
             vpc_id="vpc-0123456789abcdef0",
-            zones=("eu-central-1a", "eu-central-1b", "eu-central-1c"),
+            zones=_ZONES,
             private_subnets=(
                 "subnet-0123456789abcdef0",
                 "subnet-0123456789abcdef1",
@@ -227,17 +229,13 @@ ENVIRONMENTS: Mapping[str, Environment] = {
             volume_gib=100,
         ),
         auth="jwt",
-        tokens=Tokens(
-            issuer="https://login.example.com/",
-            audience="docstokg",
-            jwks_url="https://login.example.com/.well-known/jwks.json",
-        ),
+        tokens=Tokens(audience="docstokg", **_LOGIN),
         metering=Metering(rate=50, burst=100, monthly_quota=2_000_000),
         gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=10),
         graph_url="neo4j+s://prod.graph.example.com",
         network=Network(
             vpc_id="vpc-0123456789abcdef1",
-            zones=("eu-central-1a", "eu-central-1b", "eu-central-1c"),
+            zones=_ZONES,
             private_subnets=(
                 "subnet-0123456789abcdef3",
                 "subnet-0123456789abcdef4",

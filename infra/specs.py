@@ -130,6 +130,11 @@ STAGES: tuple[FunctionSpec, ...] = (
 )
 """Of the machine that loads, in its order."""
 
+FUNCTIONS = (*SPECS, *STAGES)
+"""Of every environment."""
+PACKAGED = (*FUNCTIONS, PAGE)
+"""Everything that is built into a zip, also what not every environment has."""
+
 BODY_BYTES: Mapping[str, int] = {"load": MAX_DOCUMENTS_BYTES}
 """What a body may have, by route; 64 KiB where none is named."""
 
@@ -141,21 +146,3 @@ def gateway_path(route: Route) -> str:
     only an account can show, so its part of the path takes both.
     """
     return route.path.replace("{doc_id}", "{doc_id+}")
-
-
-def packaged() -> tuple[FunctionSpec, ...]:
-    """Everything that is built into a zip, also what not every environment has."""
-    return (*built(), PAGE)
-
-
-def built(root: Path = ROOT) -> tuple[FunctionSpec, ...]:
-    """The functions whose handler exists; a route that is not built is not in the template."""
-    return tuple(
-        spec for spec in (*SPECS, *STAGES) if (root / spec.folder / "handler.py").is_file()
-    )
-
-
-def loads(root: Path = ROOT) -> bool:
-    """Whether documents can be loaded in AWS: the machine and each of its stages are there."""
-    stages = {spec.name for spec in STAGES} <= {spec.name for spec in built(root)}
-    return stages and (root / "statemachine" / "ingest.asl.json").is_file()

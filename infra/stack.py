@@ -30,7 +30,7 @@ from infra.observability import Alerts, Observability
 from infra.page import page_function
 from infra.pruning import Pruning
 from infra.settings import Environment
-from infra.specs import ROLLBACK_ALARMS, loads
+from infra.specs import ROLLBACK_ALARMS
 from infra.state import State
 from infra.storage import Storage
 from infra.tracequeue import TraceQueue
@@ -73,7 +73,7 @@ class DataStack(cdk.Stack):
         # What converts strangers' files gets a group of its own once there is such a function.
         self.reading = (
             self.network.reading(environment.network.s3_prefix_list)
-            if self.network and environment.network and loads()
+            if self.network and environment.network
             else None
         )
         self.key = DataKey(self, "DataKey", retain=retain).key
@@ -151,27 +151,23 @@ class RunStack(cdk.Stack):
         if vpc and group and (named := models.bedrock_models(environment)):
             models.BedrockEndpoint(self, "Bedrock", vpc=vpc, group=group, models=named)
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
-        if "mcp" in functions:
-            workflow.let_start(functions["mcp"])
-            for name in ("check", "documents", "traverse"):
-                if name in functions:
-                    variable = f"DOCSTOKG_{name.upper()}_FUNCTION_ARN"
-                    functions["mcp"].let_invoke(functions[name], variable)
+        workflow.let_start(functions["mcp"])
+        for name in ("check", "documents", "traverse"):
+            variable = f"DOCSTOKG_{name.upper()}_FUNCTION_ARN"
+            functions["mcp"].let_invoke(functions[name], variable)
         if environment.page:
             functions["page"] = page_function(
                 self, environment=environment, bundles=bundles, key=key
             )
-        ingestion = None
-        if loads():
-            ingestion = Ingestion(
-                self,
-                "Ingestion",
-                environment=environment,
-                functions=functions,
-                intake=data.intake,
-                key=key,
-            )
-            ingestion.let_start(functions["documents"])
+        ingestion = Ingestion(
+            self,
+            "Ingestion",
+            environment=environment,
+            functions=functions,
+            intake=data.intake,
+            key=key,
+        )
+        ingestion.let_start(functions["documents"])
         api = Api(
             self,
             "Api",
@@ -179,14 +175,10 @@ class RunStack(cdk.Stack):
             workflow=workflow,
             functions=functions,
             key=key,
-            loads=ingestion is not None,
         )
-        dead_letters = [traces.dead]
-        if "record" in functions:
-            recording = TraceRecording(
-                self, "Recording", queue=traces, record=functions["record"], key=key
-            )
-            dead_letters.append(recording.missed)
+        recording = TraceRecording(
+            self, "Recording", queue=traces, record=functions["record"], key=key
+        )
         observability = Observability(
             self,
             "Observability",
@@ -194,11 +186,10 @@ class RunStack(cdk.Stack):
             api=api,
             workflow=workflow,
             functions=functions,
-            dead_letters=dead_letters,
+            dead_letters=[traces.dead, recording.missed],
             topic=topic,
         )
-        if ingestion is not None:
-            ingestion.watch(observability)
+        ingestion.watch(observability)
         Dependencies(
             self,
             "Dependencies",
@@ -235,14 +226,10 @@ class RunStack(cdk.Stack):
             usd=environment.monthly_budget_usd,
             topic=topic,
         )
-        machines = [workflow.machine.state_machine_arn]
-        if ingestion is not None:
-            machines.append(ingestion.machine.state_machine_arn)
+        machines = [workflow.machine.state_machine_arn, ingestion.machine.state_machine_arn]
         pruner = Pruning(self, "Pruning", machines=machines, functions=functions).role
         cdk.CfnOutput(self, "Url", value=api.api.url)
         cdk.CfnOutput(self, "CallerPolicy", value=api.callers.managed_policy_arn)
-        if api.senders is not None:
-            cdk.CfnOutput(self, "LoadingCallerPolicy", value=api.senders.managed_policy_arn)
-        if ingestion is not None:
-            cdk.CfnOutput(self, "IngestMachine", value=ingestion.machine.state_machine_arn)
+        cdk.CfnOutput(self, "LoadingCallerPolicy", value=api.senders.managed_policy_arn)
+        cdk.CfnOutput(self, "IngestMachine", value=ingestion.machine.state_machine_arn)
         cdk.CfnOutput(self, "PrunerRole", value=pruner.role_arn)

@@ -14,20 +14,27 @@ from infra.nag import acknowledge
 LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads on."
 
 
+def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queue:
+    """A queue of what could not be done, encrypted with `key`, kept for two weeks."""
+    queue = sqs.Queue(
+        scope,
+        construct_id,
+        encryption=sqs.QueueEncryption.KMS,
+        encryption_master_key=key,
+        enforce_ssl=True,
+        retention_period=cdk.Duration.days(14),
+    )
+    acknowledge(queue, {"Serverless-SQSRedrivePolicy": LAST_STOP})
+    return queue
+
+
 class TraceQueue(Construct):
     """The queue and what could not be written after three tries."""
 
     def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey) -> None:
         super().__init__(scope, construct_id)
         self._key = key
-        self.dead = sqs.Queue(
-            self,
-            "Dead",
-            encryption=sqs.QueueEncryption.KMS,
-            encryption_master_key=key,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(14),
-        )
+        self.dead = dead_letters(self, "Dead", key)
         self.queue = sqs.Queue(
             self,
             "Queue",
@@ -39,7 +46,6 @@ class TraceQueue(Construct):
             visibility_timeout=cdk.Duration.seconds(180),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),
         )
-        acknowledge(self.dead, {"Serverless-SQSRedrivePolicy": LAST_STOP})
 
     def let_send(self, role: iam.Role, region: str) -> None:
         """Let `role` put traces into the queue."""

@@ -15,7 +15,7 @@ from constructs import Construct
 from infra.credentials import use_key
 from infra.functions import Function
 from infra.nag import acknowledge
-from infra.tracequeue import LAST_STOP, TraceQueue
+from infra.tracequeue import LAST_STOP, TraceQueue, dead_letters
 
 CLEAN_UP = {"job": "remove_expired_traces"}
 
@@ -49,18 +49,8 @@ class TraceRecording(Construct):
                 max_concurrency=2,
             )
         )
-        self.missed = sqs.Queue(
-            self,
-            "Missed",
-            encryption=sqs.QueueEncryption.KMS,
-            encryption_master_key=key,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(14),
-        )
-        acknowledge(
-            self.missed,
-            {"Serverless-SQSRedrivePolicy": LAST_STOP, "AwsSolutions-SQS3": LAST_STOP},
-        )
+        self.missed = dead_letters(self, "Missed", key)
+        acknowledge(self.missed, {"AwsSolutions-SQS3": LAST_STOP})
         role = iam.Role(
             self,
             "Scheduler",

@@ -25,7 +25,7 @@ from docstokg.contracts.routes import ROUTES
 from docstokg_local.asl_engine import Execution, StateMachine
 from infra import templates
 from infra.settings import Environment, environment
-from infra.specs import built
+from infra.specs import FUNCTIONS
 from tests.conftest import CORPUS, write_corpus
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
@@ -136,7 +136,7 @@ class Cloud:
         self.policies = Policies(self.deployed)
         self.folder, self.moto, self.bundles, self._model = folder, moto, bundles, model
         absent = {"record"} if self.ours.auth == "jwt" else {"record", "authorize"}
-        self.names = [s.name for s in built() if s.name not in absent and not s.loads]
+        self.names = [s.name for s in FUNCTIONS if s.name not in absent and not s.loads]
         self.asked: list[tuple[str, Call]] = []
         self.aws = LoopbackAws(moto, start=self._start, invoke=self._invoked)
         signers = {name: SECRET + name for name in (*self.names, LOADER)}
@@ -148,7 +148,7 @@ class Cloud:
             Folders(bundles / "host"),
             folder / "logs",
             variables=self.variables,
-            timeouts={spec.name: float(spec.timeout_s) for spec in built()},
+            timeouts={spec.name: float(spec.timeout_s) for spec in FUNCTIONS},
         )
         self.starts: dict[str, Start] = {}
         self._starting = {name: threading.Lock() for name in self.names}

@@ -133,8 +133,9 @@ class Deployed:
 
     @property
     def loading(self) -> str:
-        """Logical id of the machine that loads; "" while its stages are not all built."""
-        return next((n for n in self.all(MACHINE) if n.startswith("Ingestion")), "")
+        """Logical id of the machine that loads."""
+        (found,) = (n for n in self.all(MACHINE) if n.startswith("Ingestion"))
+        return found
 
     def only(self, kind: str) -> str:
         """The logical id of a type there is one of."""

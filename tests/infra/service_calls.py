@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from docstokg.contracts.routes import ROUTES
 from infra.settings import environment
-from infra.specs import FunctionSpec, built, loads
+from infra.specs import FUNCTIONS, FunctionSpec
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.iam import ROOT, Call
 
@@ -59,7 +59,7 @@ def _edge(deployed: Deployed) -> Iterator[Right]:
     )
     page = "Lambda guide: services-apigateway"
     for route in ROUTES:
-        if route.function and (loads() or not route.loads):
+        if route.function:
             alias = f"{deployed.arn(deployed.function(route.function))}:live"
             source = {"aws:SourceArn": f"{API}/live/{route.method}{route.path}"}
             yield _one(page, "apigateway.amazonaws.com", "lambda:InvokeFunction", alias, source)
@@ -71,7 +71,7 @@ def _edge(deployed: Deployed) -> Iterator[Right]:
 
 
 def _functions(deployed: Deployed) -> Iterator[Right]:
-    for spec in built():
+    for spec in FUNCTIONS:
         role = deployed.role_of(spec.name)
         page = "Lambda guide: lambda-intro-execution-role"
         yield _one(page, "lambda.amazonaws.com", "sts:AssumeRole", role)
@@ -314,7 +314,7 @@ def bucket_of(deployed: Deployed, construct: str) -> str:
 
 def _flags(deployed: Deployed) -> Iterator[Right]:
     page = "AppConfig guide: appconfig-integration-lambda-extensions, permissions"
-    for spec in built():
+    for spec in FUNCTIONS:
         if "flags" in spec.uses:
             application, space, profile = deployed.variables(spec.name)["DOCSTOKG_APPCONFIG"].split(
                 "/"
@@ -366,7 +366,7 @@ def _people(deployed: Deployed) -> Iterator[Right]:
     role = deployed.arn(pruner)
     page = "Lambda guide: lambda-api-permissions-ref, qualified resources"
     yield _one("IAM guide: id_roles_create_for-user", ROOT, "sts:AssumeRole", role)
-    for spec in built():
+    for spec in FUNCTIONS:
         function = deployed.arn(deployed.function(spec.name))
         yield _one(page, role, "lambda:ListVersionsByFunction", function)
         yield _one(page, role, "lambda:ListAliases", function)

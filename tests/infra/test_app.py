@@ -14,7 +14,7 @@ from infra import package
 from infra.app import missing
 from infra.readiness import cautions, obstacles
 from infra.settings import ENVIRONMENTS, Index, Network, Tokens
-from infra.specs import built
+from infra.specs import FUNCTIONS
 from tests.infra.conftest import ROOT, Template
 
 pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
@@ -95,7 +95,7 @@ def test_code_that_is_missing_or_old_is_named(
     monkeypatch.setattr(package, "ROOT", sources)
     monkeypatch.setattr(package, "OWN", sources / "own")
     monkeypatch.setattr(package, "BUILD", tmp_path / "build")
-    (spec,) = (spec for spec in built(ROOT) if spec.name == "validate")
+    (spec,) = (spec for spec in FUNCTIONS if spec.name == "validate")
     assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
     folder = tmp_path / "build" / "aarch64"
     folder.mkdir(parents=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra.package import BUILD, FROM_RUNTIME, size_mb
-from infra.specs import ROOT, SIZE_LIMIT_MB, built
+from infra.specs import FUNCTIONS, ROOT, SIZE_LIMIT_MB
 from tests.runtime_api import INTERPRETER, Folders
 
 # The first test waits for what all of them share: a synthesis, or wheels for two machines.
@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.flaky(reruns=2, reruns_delay=5),
 ]
 
-NAMES = [spec.name for spec in built()]
+NAMES = [spec.name for spec in FUNCTIONS]
 CEILINGS = json.loads((Path(__file__).parent / "import_ceilings.json").read_text("utf-8"))
 MACHINES = {"x86_64": 62, "aarch64": 183}
 
@@ -50,7 +50,7 @@ def test_both_targets_hold_the_locked_versions(bundles: Path, name: str) -> None
         return {path.name for path in (bundles / target / name).glob("*.dist-info")}
 
     assert installed("aarch64") == installed("host")
-    (packages,) = (spec.packages for spec in built() if spec.name == name)
+    (packages,) = (spec.packages for spec in FUNCTIONS if spec.name == name)
     lock = (ROOT / "requirements" / f"{packages}.lock").read_text("utf-8")
     pins = {
         f"{pin[1].lower().replace('-', '_')}-{pin[2]}"

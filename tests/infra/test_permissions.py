@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from infra.specs import loads
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed, sibling
 from tests.infra.iam import Call, Policies, UnknownCondition
@@ -150,27 +149,23 @@ DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {
         lambda t: _drop(t, lambda s: s["Action"] == "iam:PassRole"),
         "iam:PassRole",
     ),
+    "maps that may not start their children": (
+        lambda t: _drop(t, lambda s: s["Action"] == "states:StartExecution"),
+        "states:StartExecution",
+    ),
+    "maps that may not watch their children": (
+        lambda t: _drop(t, lambda s: "states:StopExecution" in s["Action"]),
+        "states:StopExecution",
+    ),
+    "maps that may not go on": (
+        lambda t: _drop(t, lambda s: s["Action"] == "states:RedriveExecution"),
+        "states:RedriveExecution",
+    ),
+    "results that are not written": (
+        lambda t: _drop(t, lambda s: "s3:AbortMultipartUpload" in s["Action"]),
+        "s3:AbortMultipartUpload",
+    ),
 }
-
-if loads():
-    DEFECTS |= {
-        "maps that may not start their children": (
-            lambda t: _drop(t, lambda s: s["Action"] == "states:StartExecution"),
-            "states:StartExecution",
-        ),
-        "maps that may not watch their children": (
-            lambda t: _drop(t, lambda s: "states:StopExecution" in s["Action"]),
-            "states:StopExecution",
-        ),
-        "maps that may not go on": (
-            lambda t: _drop(t, lambda s: s["Action"] == "states:RedriveExecution"),
-            "states:RedriveExecution",
-        ),
-        "results that are not written": (
-            lambda t: _drop(t, lambda s: "s3:AbortMultipartUpload" in s["Action"]),
-            "s3:AbortMultipartUpload",
-        ),
-    }
 
 
 @pytest.mark.parametrize("defect", DEFECTS)

@@ -17,7 +17,7 @@ from docstokg.contracts.response import RAGResponse
 from docstokg_local.asl_engine import Execution, StateMachine
 from functions.authorize.authorize import encode_caller
 from infra import templates
-from infra.specs import built
+from infra.specs import FUNCTIONS
 from tests.infra.conftest import ROOT
 from tests.infra.gateway import Answer, render_request, render_response
 from tests.runtime_api import Fleet, Folders, InitFailed, Sandbox
@@ -95,7 +95,7 @@ def variables(small_store: Path, cache_dir: Path) -> dict[str, str]:
 def deployment(
     bundles: Path, variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
-    timeouts = {spec.name: float(spec.timeout_s) for spec in built()}
+    timeouts = {spec.name: float(spec.timeout_s) for spec in FUNCTIONS}
     fleet = Fleet(
         Folders(bundles / "host"),
         tmp_path_factory.mktemp("logs"),

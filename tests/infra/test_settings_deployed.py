@@ -16,7 +16,7 @@ from docstokg.wiring import Wiring
 from functions.validate.validate import Rules
 from infra import variables
 from infra.settings import ENVIRONMENTS
-from infra.specs import FunctionSpec, built
+from infra.specs import FUNCTIONS, FunctionSpec
 from tests.infra.conftest import ROOT, Template
 
 # A driver that is refused leaves its socket to the collector.
@@ -114,7 +114,7 @@ BASE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("spec", built(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
 def test_a_function_is_given_what_it_reads(
     spec: FunctionSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +155,7 @@ def test_who_reads_a_setting_gets_it_and_nobody_else(chosen: Template) -> None:
     assert synthesize["DOCSTOKG_MODEL_TABLE"] == "house-model=32768/0.5/1.5"
     assert "DOCSTOKG_REPAIR" not in synthesize
     assert variable("rerank_provider") not in values(chosen, "retrieve")
-    for spec in built():
+    for spec in FUNCTIONS:
         read = Settings.from_environment(
             {k: v for k, v in values(chosen, spec.name).items() if isinstance(v, str)}
         )

@@ -16,7 +16,7 @@ from docstokg.contracts.routes import ROUTES
 from infra import templates
 from infra.readiness import obstacles
 from infra.settings import ENVIRONMENTS, UNRESERVED, environment
-from infra.specs import SPECS, STAGES, built, gateway_path, loads
+from infra.specs import FUNCTIONS, SPECS, STAGES, gateway_path
 from infra.workflow import patient
 from tests.infra.conftest import ROOT, Template
 from tests.infra.gateway import render_response
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
 TASKS = {name: state for name, state in ASL["States"].items() if state["Type"] == "Task"}
 CONTRACT = ROOT / "docs" / "openapi.json"
-BUILT = {spec.name for spec in built()}
+BUILT = {spec.name for spec in FUNCTIONS}
 
 
 def function_of(state: dict[str, Any]) -> str:
@@ -50,13 +50,9 @@ def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
-def test_only_built_routes_exist(template: Template) -> None:
-    expected = {
-        (gateway_path(route), route.method)
-        for route in ROUTES
-        if (not route.function or route.function in BUILT) and (loads() or not route.loads)
-    }
-    expected |= {("/openapi.json", "GET")} if CONTRACT.is_file() else set()
+def test_every_route_exists_and_no_other(template: Template) -> None:
+    expected = {(gateway_path(route), route.method) for route in ROUTES}
+    expected.add(("/openapi.json", "GET"))
     found = set(paths(template))
     assert {key for key in found if key[1] != "ANY"} == expected
     assert {path for path, method in found if method == "ANY"} == {
@@ -143,8 +139,8 @@ def test_the_contract_is_served_with_only_the_routes_that_exist(template: Templa
 
 def test_timeouts_fire_from_the_inside_out(template: Template, request: Any) -> None:
     ours = environment(request.node.callspec.params["template"])
-    timeouts = {spec.name: template.function(spec.name)["Timeout"] for spec in built()}
-    assert timeouts == {spec.name: spec.timeout_s for spec in built()}
+    timeouts = {spec.name: template.function(spec.name)["Timeout"] for spec in FUNCTIONS}
+    assert timeouts == {spec.name: spec.timeout_s for spec in FUNCTIONS}
     machine_s = ASL["TimeoutSeconds"]
     for name, state in TASKS.items():
         limit = state["TimeoutSeconds"]
@@ -196,7 +192,7 @@ def test_traffic_shifts_at_the_alias_and_goes_back_on_alarm(
         for _, statement in prod.statements()
         if "states:StartSyncExecution" in statement["Action"]
     ]
-    assert len(starters) == (2 if "mcp" in BUILT else 1)
+    assert len(starters) == 2
     for statement in starters:
         assert statement["Condition"] == {
             "ForAnyValue:StringEquals": {"states:StateMachineQualifier": ["live"]}
@@ -221,7 +217,7 @@ def test_execution_data_is_never_logged(template: Template) -> None:
 def test_functions_are_ours_and_alone(template: Template) -> None:
     functions = template.all("AWS::Lambda::Function")
     # Nothing but what the table names: no hidden custom resources with their own runtimes.
-    assert len(functions) == len(built())
+    assert len(functions) == len(FUNCTIONS)
     roles = [json.dumps(properties["Role"]) for properties in functions.values()]
     assert len(set(roles)) == len(roles)
     for properties in functions.values():
@@ -233,7 +229,7 @@ def test_functions_are_ours_and_alone(template: Template) -> None:
 
 def test_snap_start_and_concurrency_follow_the_settings(template: Template, request: Any) -> None:
     ours = environment(request.node.callspec.params["template"])
-    for spec in built():
+    for spec in FUNCTIONS:
         properties = template.function(spec.name)
         assert ("SnapStart" in properties) == (spec.name in ours.snap_start), spec.name
         reserved = properties.get("ReservedConcurrentExecutions")
@@ -302,7 +298,7 @@ def test_a_role_reaches_only_what_its_function_uses(template: Template) -> None:
         "trace": {"sqs"},
     }
     everyone = {"logs", "xray", "kms", "ec2"}
-    for spec in built():
+    for spec in FUNCTIONS:
         allowed = set(everyone).union(*(services.get(use, set()) for use in spec.uses))
         if spec.name == "record":
             allowed.add("sqs")
@@ -325,7 +321,7 @@ def test_only_stages_of_loading_may_write_to_the_index(template: Template) -> No
 
 
 def test_secrets_are_references(template: Template) -> None:
-    for spec in built():
+    for spec in FUNCTIONS:
         variables = template.function(spec.name)["Environment"]["Variables"]
         for name, value in variables.items():
             assert not re.search("PASSWORD|API_KEY|TOKEN$", name), name
@@ -383,7 +379,7 @@ def test_environment_variables_are_settings(template: Template) -> None:
     from docstokg.settings import Settings, variable
 
     known = {variable(field) for field in Settings.model_fields}
-    for spec in built():
+    for spec in FUNCTIONS:
         for name in template.function(spec.name)["Environment"]["Variables"]:
             if not name.startswith(("AWS_APPCONFIG_", "LITELLM_")):
                 assert name in known, (spec.name, name)
