@@ -464,7 +464,7 @@ class Api(Construct):
 def _open_limits(page: bool) -> dict[str, apigateway.MethodDeploymentOptions]:
     """Limits of what anybody may ask for: it must not take what questions need.
 
-    The page loads up to seven files at once.
+    The page loads up to nine files at once.
     """
     limits = {"/v1/health": 5} | (dict.fromkeys(PATHS, 20) if page else {})
     return {

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from functions.page.page import FILES, VIEWER
+from functions.page.page import FILES, SIGN_IN, VIEWER
 from infra.functions import Function
 from infra.settings import Environment
 from infra.specs import PAGE, ROOT
 
-PATHS = (*FILES, *VIEWER)
+PATHS = (*FILES, *VIEWER, SIGN_IN)
 """Every path it answers, as the gateway knows them; any other stays the gateway's own 404."""
 
 
 def page_function(
     scope: Construct, *, environment: Environment, bundles: Path | None, key: kms.IKey
 ) -> Function:
-    """Make the function: outside the VPC, with no setting, no secret and nothing it may reach.
+    """Make the function: outside the VPC, with no secret and nothing it may reach.
 
-    ValueError where callers sign with IAM: a browser has no such credential to paste.
+    ValueError where callers sign with IAM, for a browser has no such credential, and where an
+    address of the issuer is none that the page's policy can name.
     """
     if environment.auth != "jwt":
         raise ValueError(f"{environment.name}: the page needs auth jwt, not {environment.auth}")
+    sign_in = environment.sign_in
+    if sign_in and not re.fullmatch(r"https://[\w.:-]+/[\w./~%-]*", sign_in.token_url):
+        raise ValueError(f"{environment.name}: sign_in.token_url must be https, without a query")
+    if sign_in and not re.fullmatch(r"https://[^\s#]+", sign_in.authorize_url):
+        raise ValueError(f"{environment.name}: sign_in.authorize_url must be https")
     return Function(
         scope,
         "Page",
@@ -34,7 +43,7 @@ def page_function(
         code=bundles / PAGE.name if bundles else ROOT / "functions" / PAGE.name,
         layer=None,
         key=key,
-        variables={},
+        variables={"SIGN_IN": json.dumps(asdict(sign_in))} if sign_in else {},
     )
 
 

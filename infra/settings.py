@@ -8,6 +8,7 @@ from typing import Literal
 
 from docstokg.contracts.request import EmbedderName
 from docstokg.settings import MODELS
+from functions.page.page import SignIn
 from infra.specs import SPECS
 
 type Auth = Literal["jwt", "iam"]
@@ -102,7 +103,8 @@ class Environment:
     `function_quota` is the account's limit of concurrent executions in the region. A state's time
     counts its function's INIT: `cold_start_s` is what each state may wait longer for it.
     `page`: serve the page and the API reference (`/`, `/docs`) too; only with tokens, which a
-    person can paste. `cors_origin` is the one foreign page whose scripts may call, as `https://HOST`.
+    person pastes, or gets by signing in where `sign_in` names a client. `cors_origin` is
+    the one foreign page whose scripts may call, as `https://HOST`.
     `settings` are those of the product by name (docs/settings.md), for the functions that read
     them: `{"rerank_provider": "cohere", "repair": "attribute"}`; infra/variables.py says which.
     """
@@ -135,6 +137,7 @@ class Environment:
     tags: Mapping[str, str] = field(default_factory=dict)
     stage: str = "live"
     page: bool = False
+    sign_in: SignIn | None = None
     cors_origin: str = ""
     domain_name: str = ""
     certificate_arn: str = ""

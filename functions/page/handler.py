@@ -1,13 +1,23 @@
-"""Entry point of the page in AWS: static files, no setting, no client, no credential.
+"""Entry point of the page in AWS: static files, no client, no credential.
 
-It has nothing to build, so unlike the other handlers it is a plain function.
+It has nothing to build, so unlike the other handlers it is a plain function. `SIGN_IN` is its only
+variable, public as all that it sends, and no setting of the product: this bundle holds no layer.
 """
 
+import json
+import os
+from functools import cache
 from typing import Any
 
-from functions.page.page import reply
+from functions.page.page import SignIn, reply
+
+
+@cache
+def _sign_in() -> SignIn | None:
+    told = os.environ.get("SIGN_IN", "")
+    return SignIn(**json.loads(told)) if told else None
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Answer the gateway's event of one GET."""
-    return reply(event["resource"], event["requestContext"]["path"])
+    return reply(event["resource"], event["requestContext"]["path"], _sign_in())

@@ -1,7 +1,7 @@
 """Which static file a path of the page means, and the headers that guard the reader."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,9 @@ FILES: Final = {
     "/": "index.html",
     "/page.css": "page.css",
     "/page.js": "page.js",
+    "/sign-in.js": "sign-in.js",
+    "/signed-in": "signed-in.html",
+    "/signed-in.js": "signed-in.js",
     "/graph.js": "graph.js",
     "/curl.js": "curl.js",
     "/icon.svg": "icon.svg",
@@ -32,12 +35,32 @@ VIEWER: Final = {
 }
 """Path to file of the installed package swagger-ui-bundle, of which nothing else is served."""
 
+SIGN_IN: Final = "/sign-in.json"
+"""How people sign in here, as JSON: `{}` where they paste a key or a token."""
+
 TYPES: Final = {
+    "json": "application/json",
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """A public client of the issuer whose tokens are believed (authorization code with PKCE).
+
+    `authorize_url`, `token_url`: the issuer's `authorization_endpoint` and `token_endpoint`; the
+    former may bring a query of its own (`?audience=...`), the latter is the one foreign address
+    that the page's policy lets it call. `scope`: blanks between; `openid` has the
+    nonce checked.
+    """
+
+    client_id: str
+    authorize_url: str
+    token_url: str
+    scope: str = "openid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +71,20 @@ class StaticFile:
     headers: dict[str, str]
 
 
-def static_file(path: str) -> StaticFile:
+def static_file(path: str, sign_in: SignIn | None = None) -> StaticFile:
     """Give the file of a known path; `KeyError` for any other, or where no viewer is installed."""
+    if path == SIGN_IN:
+        told = asdict(sign_in) if sign_in else {}
+        return StaticFile(json.dumps(told).encode(), _headers(path))
     if path in VIEWER:
         return StaticFile(_viewer(VIEWER[path]), _headers(path, docs=True) | {"Cache-Control": AGE})
     name = FILES[path]
     body = resources.files(__package__).joinpath("static", name).read_bytes()
-    return StaticFile(body, _headers(name, docs=name.startswith("docs")))
+    headers = _headers(name, docs=name.startswith("docs"))
+    if sign_in and path == "/":
+        also = f"connect-src 'self' {sign_in.token_url};"
+        headers["Content-Security-Policy"] = POLICY.replace("connect-src 'self';", also)
+    return StaticFile(body, headers)
 
 
 AGE: Final = "max-age=86400"
@@ -69,7 +99,7 @@ def _viewer(name: str) -> bytes:
     raise KeyError(name)
 
 
-def _headers(name: str, *, docs: bool) -> dict[str, str]:
+def _headers(name: str, *, docs: bool = False) -> dict[str, str]:
     """Give the headers of a file by its name; `docs` allows inline styles."""
     return {
         "Content-Type": TYPES[name.rpartition(".")[2]],
@@ -80,7 +110,7 @@ def _headers(name: str, *, docs: bool) -> dict[str, str]:
     }
 
 
-def reply(resource: str, address: str) -> dict[str, Any]:
+def reply(resource: str, address: str, sign_in: SignIn | None = None) -> dict[str, Any]:
     """Give a file as the gateway sends it on: `{statusCode, headers, body}`, the body UTF-8 text.
 
     `resource`: the gateway's own path. `address`: the browser's, with the stage before it. The
@@ -92,7 +122,7 @@ def reply(resource: str, address: str) -> dict[str, Any]:
         to = f"/{address.strip('/')}".rstrip("/") + ("/" if resource == "/" else "")
         return {"statusCode": 308, "headers": {"Location": to}, "body": ""}
     try:
-        file = static_file(resource)
+        file = static_file(resource, sign_in)
     except KeyError:
         return _nothing_here()
     return {"statusCode": 200, "headers": file.headers, "body": file.body.decode("utf-8")}

@@ -6,12 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from functions.page.page import FILES, VIEWER, static_file
+from functions.page.page import FILES, SIGN_IN, VIEWER, static_file
 
 
 def page_routes() -> list[Route]:
     """Give the routes of the page; no key is needed, everything they call asks for it."""
-    return [Route(path, _file, methods=["GET"]) for path in (*FILES, *VIEWER)]
+    return [Route(path, _file, methods=["GET"]) for path in (*FILES, *VIEWER, SIGN_IN)]
 
 
 async def _file(request: Request) -> Response:

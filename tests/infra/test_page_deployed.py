@@ -10,8 +10,10 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Template as Stack
 
-from functions.page.page import FILES, VIEWER, reply, static_file
+from functions.page.page import FILES, SIGN_IN, VIEWER, SignIn, reply, static_file
 from infra.page import PATHS, page_function
 from infra.settings import ENVIRONMENTS
 from infra.specs import PAGE
@@ -135,6 +137,25 @@ def test_without_tokens_there_is_no_page() -> None:
         page_function(stack, environment=ours, bundles=None, key=None)  # type: ignore[arg-type]
 
 
+CLIENT = SignIn("c", "https://id.acme.dev/authorize?audience=docstokg", "https://id.acme.dev/token")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"token_url": "http://id.acme.dev/token"},
+        {"token_url": "https://id.acme.dev/token; script-src *"},
+        {"token_url": "https://id.acme.dev"},
+        {"authorize_url": "javascript:alert(1)"},
+    ],
+)
+def test_an_address_the_policy_cannot_name_ends_the_synthesis(changed: dict[str, str]) -> None:
+    ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=replace(CLIENT, **changed))
+    stack = cdk.Stack(cdk.App(), "x")
+    with pytest.raises(ValueError, match="sign_in"):
+        page_function(stack, environment=ours, bundles=None, key=None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("target", ["aarch64", "host"])
 def test_the_zip_holds_what_is_served_and_little_else(bundles: Path, target: str) -> None:
     folder = bundles / target / "page"
@@ -174,6 +195,35 @@ def test_the_function_sends_every_file_from_its_own_zip(bundles: Path, tmp_path:
         sandbox.close()
 
 
+def test_how_to_sign_in_comes_from_the_settings(bundles: Path, tmp_path: Path) -> None:
+    """What the stack writes is what the function sends, policy included."""
+    ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=CLIENT)
+    stack = cdk.Stack(cdk.App(), "x")
+    made = page_function(stack, environment=ours, bundles=None, key=kms.Key(stack, "Key"))
+    (function,) = (
+        one["Properties"]
+        for one in Stack.from_stack(stack).to_json()["Resources"].values()
+        if one["Type"] == "AWS::Lambda::Function"
+    )
+    assert made.live is not None
+    nothing = tmp_path / "build"
+    nothing.mkdir()
+    (nothing / "page").symlink_to(bundles / "host" / "page")
+    (nothing / "runtime").symlink_to(bundles / "host" / "runtime")
+    sandbox = Sandbox(
+        "page", Folders(nothing), tmp_path / "log",
+        variables=function["Environment"]["Variables"], timeout_s=PAGE.timeout_s,
+    )  # fmt: skip
+    try:
+        told = sandbox.invoke(event(SIGN_IN, f"/live{SIGN_IN}"))
+        assert json.loads(told["body"])["token_url"] == CLIENT.token_url
+        page = sandbox.invoke(event("/", "/live/"))
+        policy = page["headers"]["Content-Security-Policy"]
+        assert "connect-src 'self' https://id.acme.dev/token;" in policy
+    finally:
+        sandbox.close()
+
+
 @pytest.mark.parametrize(
     ("resource", "asked", "to"),
     [
@@ -192,4 +242,4 @@ def test_an_address_in_the_other_form_is_sent_to_its_own(
 
 
 def test_every_file_is_in_the_table() -> None:
-    assert set(PATHS) == set(FILES) | set(VIEWER)
+    assert set(PATHS) == {*FILES, *VIEWER, SIGN_IN}

@@ -2,6 +2,7 @@
 // Offsets of the API count code points, so texts are cut by `slice` below, never by UTF-16 units.
 import { drawGraph } from "./graph.js";
 import { curlOf } from "./curl.js";
+import { signIn } from "./sign-in.js";
 
 const $ = (id) => document.getElementById(id);
 const FIRST = 8;
@@ -48,7 +49,7 @@ const STEPS = {
   validation: "check the request", hybrid_retrieval: "search", kg_expansion: "graph",
   dedup_mmr: "diversity", citation_extraction: "read and cite", llm_synthesis: "write",
 };
-const state = { response: null, request: null, chosen: null, cursor: null };
+const state = { response: null, request: null, chosen: null, cursor: null, issuer: null, token: "" };
 
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 const length = (text) => Array.from(text).length;
@@ -68,7 +69,8 @@ function element(tag, attributes = {}, ...children) {
 function secrets() {
   const given = {};
   if ($("key").value.trim()) given["X-Api-Key"] = $("key").value.trim();
-  if ($("token").value.trim()) given.Authorization = `Bearer ${$("token").value.trim().replace(/^bearer\s+/i, "")}`;
+  const token = $("token").value.trim().replace(/^bearer\s+/i, "") || state.token;
+  if (token) given.Authorization = `Bearer ${token}`;
   return given;
 }
 
@@ -98,9 +100,48 @@ function showProblem(problem) {
   box.replaceChildren(element("strong", {}, problem.title ?? "Something went wrong"), " ", problem.detail ?? "");
   const errors = problem.errors ?? [];
   if (errors.length) box.append(element("ul", {}, ...errors.map((one) => element("li", {}, `${FIELDS[one.path] ?? one.path}: ${one.message}`))));
-  if (problem.status === 401 || problem.status === 403) $("settings").open = true;
+  if (problem.status === 401 || problem.status === 403) askForSecret(problem.status);
   if (problem.request_id) box.append(element("p", { class: "hint" }, `request ${problem.request_id}`));
   box.hidden = false;
+}
+
+// What is missing is what the reader can give here: a sign-in where there is one, else a key.
+function askForSecret(status) {
+  if (!state.issuer) { $("settings").open = true; return; }
+  if (status === 401 && state.token) forget("Your sign-in is no longer valid.");
+  $("sign-in").focus();
+}
+
+function forget(words) {
+  state.token = "";
+  $("who").textContent = words;
+  $("sign-in").textContent = "Sign in";
+}
+
+async function signInOrOut() {
+  if (state.token) { forget("Signed out here."); return; }
+  $("who").textContent = "Waiting for the sign-in window…";
+  try {
+    const { token, name } = await signIn(state.issuer);
+    state.token = token;
+    $("who").textContent = name ? `Signed in as ${name}` : "Signed in";
+    $("sign-in").textContent = "Sign out";
+    $("problem").hidden = true;
+    await showNamespaces();
+    if (!$("view-documents").hidden) await showDocuments();
+  } catch (problem) {
+    if (problem === null) return; // begun anew: the later one speaks
+    forget("");
+    showProblem(problem);
+  }
+}
+
+async function showSignIn() {
+  const response = await fetch("sign-in.json");
+  const told = response.ok ? await response.json() : {};
+  if (!told.client_id) return;
+  state.issuer = told;
+  $("signing").hidden = false;
 }
 
 function requestOfForm() {
@@ -435,6 +476,7 @@ $("tab-ask").addEventListener("click", () => open("ask"));
 $("tab-documents").addEventListener("click", () => open("documents"));
 $("upload").addEventListener("submit", upload);
 $("next").addEventListener("click", () => showDocuments(state.cursor));
+$("sign-in").addEventListener("click", signInOrOut);
 for (const secret of ["key", "token"]) $(secret).addEventListener("change", showNamespaces);
 for (const tab of ["ask", "documents"]) {
   $(`tab-${tab}`).addEventListener("keydown", (event) => {
@@ -445,3 +487,4 @@ for (const tab of ["ask", "documents"]) {
   });
 }
 showNamespaces();
+showSignIn();

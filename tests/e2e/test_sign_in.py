@@ -1,0 +1,212 @@
+"""Signing in to the page: a browser, an issuer on loopback, and the authoriser that believes it."""
+
+import base64
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, override
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from playwright.sync_api import Page
+
+from docstokg.adapters.jwt_tokens import JwksTokens
+from functions.authorize.authorize import authorize
+from functions.page.page import SignIn
+from tests.e2e.browser import PATIENCE_MS, ask, launched
+from tests.e2e.stage import Quiet, behind_keys, gateway, listening
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
+CLIENT = "page-client"
+METHOD = "arn:aws:execute-api:eu-central-1:1:api/live/POST/v1/answer"
+
+
+@dataclass
+class Issuer:
+    """An OpenID provider with one person; it holds a client to PKCE as RFC 7636 says."""
+
+    address: str = ""
+    key: Any = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    asked: list[dict[str, str]] = field(default_factory=list)
+    refuses: str = ""
+    lies: dict[str, str] = field(default_factory=dict)
+    lives_s: int = 600
+
+    def grant(self, form: dict[str, str]) -> tuple[int, dict[str, str]]:
+        """Change a code for tokens, once, for who has its verifier."""
+        begun = self.codes.pop(form.get("code", ""), None)
+        digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        if (
+            begun is None
+            or challenge != begun["code_challenge"]
+            or form["client_id"] != begun["client_id"]
+            or form["redirect_uri"] != begun["redirect_uri"]
+            or form["grant_type"] != "authorization_code"
+        ):
+            return 400, {"error": "invalid_grant"}
+        base = {"iss": self.address, "sub": "ada", "exp": int(time.time()) + self.lives_s}
+        access = {**base, "aud": "docstokg", "namespaces": ["default"]}
+        identity = {**base, "aud": CLIENT, "nonce": begun["nonce"], "email": "ada@example.com"}
+        sign = {"algorithm": "RS256", "headers": {"kid": "1"}}
+        return 200, {
+            "access_token": jwt.encode(access, self.key, **sign),
+            "id_token": jwt.encode({**identity, **self.lies}, self.key, **sign),
+        }
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    ours = Issuer()
+
+    class Provider(Quiet):
+        @override
+        def do_GET(self) -> None:
+            where = urlsplit(self.path)
+            if where.path == "/jwks":
+                public = jwt.algorithms.RSAAlgorithm.to_jwk(ours.key.public_key(), as_dict=True)
+                keys = {"keys": [{**public, "kid": "1", "use": "sig", "alg": "RS256"}]}
+                self.send(200, {"Content-Type": "application/json"}, json.dumps(keys).encode())
+                return
+            if where.path not in ("/authorize", "/consent"):
+                self.send(404, {}, b"")
+                return
+            given = {name: values[0] for name, values in parse_qs(where.query).items()}
+            ours.asked.append(given)
+            if where.path == "/authorize":
+                there = f"/consent?{where.query}".replace('"', "")
+                form = f'<a href="{there}">Sign in as Ada</a>'.replace("&", "&amp;")
+                # As issuers do: this cuts every tie between the window and who opened it.
+                apart = {"Cross-Origin-Opener-Policy": "same-origin"}
+                self.send(200, {"Content-Type": "text/html", **apart}, form.encode())
+                return
+            back = {"state": given["state"]}
+            if ours.refuses:
+                back |= {"error": "access_denied", "error_description": ours.refuses}
+            else:
+                back["code"] = f"code-{len(ours.asked)}"
+                ours.codes[back["code"]] = given
+            self.send(302, {"Location": f"{given['redirect_uri']}?{urlencode(back)}"}, b"")
+
+        @override
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            status, body = ours.grant({k: v[0] for k, v in parse_qs(text).items()})
+            allowed = {"Access-Control-Allow-Origin": "*", "Content-Type": "application/json"}
+            self.send(status, allowed, json.dumps(body).encode())
+
+    with listening(Provider) as address:
+        ours.address = address
+        yield ours
+
+
+@pytest.fixture
+def page(server_for: Any, tmp_path: Path, issuer: Issuer) -> Iterator[Page]:
+    """The page below a stage, whose authoriser believes the issuer."""
+    tokens = JwksTokens(issuer.address, "docstokg", f"{issuer.address}/jwks")
+
+    def admits(headers: dict[str, str]) -> bool:
+        said = authorize({"headers": headers, "methodArn": METHOD}, tokens.caller)
+        return bool(said["policyDocument"]["Statement"][0]["Effect"] == "Allow")
+
+    at = issuer.address
+    client = SignIn(CLIENT, f"{at}/authorize?audience=docstokg", f"{at}/token", "openid email")
+    with ExitStack() as stack:
+        address, _ = stack.enter_context(gateway(behind_keys(server_for, tmp_path), admits, client))
+        browser = stack.enter_context(launched())
+        page = browser.new_context().new_page()
+        page.goto(f"{address}/")
+        yield page
+
+
+def sign_in(page: Page) -> None:
+    """Click through the issuer's window."""
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Sign in").click()
+    opened.value.get_by_text("Sign in as Ada").click()
+
+
+def signed_in(page: Page) -> None:
+    page.locator("#who", has_text="ada@example.com").wait_for(timeout=PATIENCE_MS)
+
+
+def test_who_signs_in_gets_an_answer_and_nothing_is_kept(page: Page, issuer: Issuer) -> None:
+    ask(page, "What are seizures?")
+    assert "key" in page.locator("#problem").inner_text().lower()
+    assert page.evaluate("document.activeElement.id") == "sign-in"
+    sign_in(page)
+    signed_in(page)
+    ask(page, "What are seizures?")
+    assert "[1]" in page.locator("#answer").inner_text()
+    (begun, consent) = issuer.asked
+    assert begun["code_challenge_method"] == "S256" and begun["audience"] == "docstokg"
+    assert len({begun["state"], begun["nonce"], begun["code_challenge"]}) == 3
+    assert consent["redirect_uri"].endswith("/live/signed-in")
+    assert page.url.endswith("/live/")
+    kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    assert page.evaluate(kept) == '[{},{},""]'
+    assert "Bearer $DOCSTOKG_TOKEN" in page.locator("#curl").inner_text()
+    page.get_by_role("button", name="Sign out").click()
+    ask(page, "What are seizures?")
+    assert page.locator("#problem").is_visible()
+
+
+def test_an_expired_sign_in_is_said_and_can_be_renewed(page: Page, issuer: Issuer) -> None:
+    issuer.lives_s = -60
+    sign_in(page)
+    signed_in(page)
+    ask(page, "What are seizures?")
+    assert page.locator("#who").inner_text() == "Your sign-in is no longer valid."
+    issuer.lives_s = 600
+    sign_in(page)
+    signed_in(page)
+    ask(page, "What are seizures?")
+    assert "[1]" in page.locator("#answer").inner_text()
+
+
+@pytest.mark.parametrize("lie", [{"nonce": "of another"}, {"aud": "another"}])
+def test_an_answer_to_another_sign_in_is_refused(
+    page: Page, issuer: Issuer, lie: dict[str, str]
+) -> None:
+    issuer.lies = lie
+    sign_in(page)
+    page.locator("#problem", has_text="another sign-in").wait_for(timeout=PATIENCE_MS)
+    ask(page, "What are seizures?")
+    assert not page.locator("#answer").is_visible()
+
+
+def test_a_refusal_of_the_issuer_is_shown(page: Page, issuer: Issuer) -> None:
+    issuer.refuses = "<b>You</b> are not in the group"
+    sign_in(page)
+    said = page.locator("#problem", has_text="<b>You</b> are not in the group")
+    said.wait_for(timeout=PATIENCE_MS)
+
+
+def test_a_code_that_nobody_asked_for_is_heard_by_no_one(page: Page, issuer: Issuer) -> None:
+    with page.expect_popup():
+        page.get_by_role("button", name="Sign in").click()
+    forged = page.context.new_page()
+    forged.goto(f"{page.url}signed-in?code=stolen&state=guessed")
+    forged.get_by_text("not open any more").wait_for(timeout=PATIENCE_MS)
+    assert "stolen" not in forged.url
+    assert page.locator("#who").inner_text().startswith("Waiting")
+    assert not issuer.codes
+
+
+def test_the_policy_names_the_token_address_and_nothing_else(page: Page, issuer: Issuer) -> None:
+    answer = page.request.get(page.url)
+    policy = answer.headers["content-security-policy"]
+    assert f"connect-src 'self' {issuer.address}/token;" in policy
+    assert policy.count("http") == 1
+    there = page.request.get(f"{page.url}docs").headers["content-security-policy"]
+    assert "http" not in there
+    blocked = "fetch(new URL('/jwks', arguments_)).then(() => 'read', () => 'refused')"
+    code = f"(arguments_) => {blocked}"
+    assert page.evaluate(code, issuer.address) == "refused"
