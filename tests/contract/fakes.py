@@ -153,7 +153,7 @@ class MemoryIndex:
     def generation(self, timeout_s: float) -> str | None:
         return None if self._info.unfinished_load else self._finished
 
-    def info(self, timeout_s: float) -> IndexInfo:
+    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         return self._info.model_copy(
             update={"chunks": len(self._chunks), "facts": len(self._facts)}
         )

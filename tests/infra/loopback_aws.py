@@ -1,6 +1,6 @@
 """AWS on loopback for real functions: every call is recorded with who made it, on what.
 
-DynamoDB, SQS and Secrets Manager are moto's; synchronous executions, which moto has not,
+DynamoDB, S3, SQS and Secrets Manager are moto's; synchronous executions, which moto has not,
 and invocations are handed to whoever runs the state machine and the functions here. A function
 signs with a key id of its own, so the wire itself says whose role made a call.
 """
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import boto3
 import requests
@@ -23,8 +23,12 @@ from tests.infra.deployed import ACCOUNT, REGION
 from tests.infra.iam import Call
 
 SIGNED = re.compile(r"Credential=(?P<key>[^/]+)/\d+/[\w-]+/(?P<service>[\w-]+)/aws4_request")
-Answer = tuple[int, bytes, str]
-"""Status, body, content type."""
+Answer = tuple[int, bytes, dict[str, str]]
+"""Status, body, headers."""
+
+JSON = {"content-type": "application/x-amz-json-1.0"}
+KEPT = ("content-type", "etag", "last-modified")
+S3_ACTIONS = {"GET": "GetObject", "HEAD": "GetObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
 
 class Moto:
@@ -40,7 +44,8 @@ class Moto:
         headers = {name: value for name, value in asked.headers.items() if name.lower() != "host"}
         url = f"https://{service}.{REGION}.amazonaws.com{asked.path}"
         answer = requests.request(asked.command, url, data=body, headers=headers, timeout=30)
-        return answer.status_code, answer.content, answer.headers.get("content-type", "")
+        kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+        return answer.status_code, answer.content, kept
 
     def close(self) -> None:
         """Give AWS back to whoever comes after."""
@@ -67,14 +72,17 @@ class LoopbackAws:
 
             def _any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                status, answer, kind = aws._answer(self, body)
+                status, answer, headers = aws._answer(self, body)
                 self.send_response(status)
-                self.send_header("content-type", kind)
-                self.send_header("content-length", str(len(answer)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if status != 204:
+                    self.send_header("content-length", str(len(answer)))
                 self.end_headers()
-                self.wfile.write(answer)
+                if self.command != "HEAD":
+                    self.wfile.write(answer)
 
-            do_GET = do_POST = do_PUT = _any
+            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _any
 
             def log_message(self, *_: object) -> None:
                 """Stay quiet."""
@@ -92,20 +100,22 @@ class LoopbackAws:
     def _answer(self, asked: BaseHTTPRequestHandler, body: bytes) -> Answer:
         signed = SIGNED.search(asked.headers.get("authorization", ""))
         if signed is None:
-            return 403, b'{"__type": "MissingAuthenticationToken"}', "application/json"
+            return 403, b'{"__type": "MissingAuthenticationToken"}', JSON
         who, service = signed["key"], signed["service"]
         target = asked.headers.get("x-amz-target", "").rpartition(".")[2]
-        kind = "application/x-amz-json-1.0"
         if service == "states" and target == "StartSyncExecution":
             given = json.loads(body)
             machine, _, qualifier = _qualified(given["stateMachineArn"], 7)
             context = {"states:StateMachineQualifier": qualifier} if qualifier else {}
             self.calls.append((who, Call("", f"states:{target}", machine, context)))
-            return 200, json.dumps(self._start(given["input"])).encode(), kind
+            return 200, json.dumps(self._start(given["input"])).encode(), JSON
         if service == "lambda" and asked.path.endswith("/invocations"):
             arn = unquote(asked.path.split("/functions/")[1].removesuffix("/invocations"))
             self.calls.append((who, Call("", "lambda:InvokeFunction", arn)))
-            return 200, self._invoke(_qualified(arn, 7)[0].rpartition(":")[2], body), kind
+            return 200, self._invoke(_qualified(arn, 7)[0].rpartition(":")[2], body), JSON
+        if service == "s3":
+            self.calls.append((who, s3_call(asked.command, asked.path)))
+            return self._moto.forward(service, asked, body)
         self.calls.append((who, Call("", f"{service}:{target}", _resource(service, body))))
         return self._moto.forward(service, asked, body)
 
@@ -128,3 +138,13 @@ def _resource(service: str, body: bytes) -> str:
         case "secretsmanager":
             return str(given["SecretId"])
     raise KeyError(service)
+
+
+def s3_call(method: str, path: str) -> Call:
+    """What S3 asks its policies about a request whose path begins with the bucket."""
+    split = urlsplit(path)
+    bucket, _, key = unquote(split.path).removeprefix("/").partition("/")
+    if key:
+        return Call("", f"s3:{S3_ACTIONS[method]}", f"arn:aws:s3:::{bucket}/{key}")
+    (prefix,) = parse_qs(split.query, keep_blank_values=True)["prefix"]
+    return Call("", "s3:ListBucket", f"arn:aws:s3:::{bucket}", {"s3:prefix": prefix})

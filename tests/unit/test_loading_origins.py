@@ -108,6 +108,11 @@ def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path
 
 def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
+    stated = [
+        {"doc_id": f"f{n}.md", "subject": "Zebra", "relation": "is in", "object": f"File {n}"}
+        for n in range(2)
+    ]
+    (home / "triples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in stated))
     other = folder(tmp_path / "o", kept="Not of this folder.")
     store.load(home, other)
     (home / "f1.md").unlink()
@@ -115,6 +120,8 @@ def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
     folder(home, f3="Changed.", new="New here.")
     report = store.load(home, sync=True)
     assert (report.gone, report.kept_back) == (2, [])
+    # What the file still says of a document that goes with this load has no evidence any more.
+    assert [one.reason for one in store.rejects.first] == ["document 'f1.md' has no loaded chunk"]
     fresh = Store(tmp_path / "fresh.sqlite")
     fresh.load(home, other)
     assert sorted(store.rows()) == sorted(fresh.rows())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.errors import LoadError
+from docstokg.errors import LoadError, Unavailable
 from docstokg.loading.context import LoadOptions, Stores
 from docstokg.loading.exporting import content_digest, export
 from docstokg.loading.importing import load_export, manifest_of
@@ -62,6 +62,53 @@ def test_another_store_holds_the_same_and_knows_its_files_as_unchanged(
     assert (again.written, again.removed) == (0, 0)
     assert content_digest(other, NS) == content_digest(stores, NS)
     assert export(other, NS, tmp_path / "again.zip") == manifest_of(moved).counts
+
+
+def test_what_a_load_left_that_never_ended_is_in_the_way_too(
+    source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path
+) -> None:
+    """The counts of the graph are of the last load that ended: here there is none."""
+    _, _, moved = source
+    other = stores_at(tmp_path / "store.sqlite", cache_dir)
+    folder = write_corpus(
+        tmp_path / "own", {"chunks.jsonl": [{"id": "x", "doc_id": "x", "text": "Own text."}]}
+    )
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(other.graph_writer, "close_load", kill)
+        with pytest.raises(Killed):
+            load([folder], LoadOptions("mine", embed=False), other, RejectLog())
+    with pytest.raises(LoadError, match="holds 1 chunks that moved"):
+        load_export(moved, "mine", other, RejectLog())
+    load_export(moved, "mine", other, RejectLog(), only=True)
+    assert all(chunk.chunk_id != "x" for chunk, _ in other.index_writer.stored_chunks("mine"))
+
+
+def test_a_graph_that_does_not_answer_is_not_taken_for_an_empty_one(
+    source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path
+) -> None:
+    _, _, moved = source
+    here = stores_at(tmp_path / "store.sqlite", cache_dir)
+    load_export(moved, NS, here, RejectLog())
+    nobody = Settings(
+        index_url=f"sqlite:///{tmp_path / 'store.sqlite'}",
+        graph_url="bolt://127.0.0.1:1",
+        graph_password="x",
+        cache_dir=str(cache_dir),
+    )
+    wiring = Wiring(nobody)
+    try:
+        with pytest.raises(Unavailable, match="Neo4j"):
+            load_export(moved, NS, stores_of(wiring, False), RejectLog())
+    finally:
+        wiring.close()
+    assert not here.search_index.info(5).unfinished_load
 
 
 def test_another_namespace_takes_it_beside_others_but_not_over_others(

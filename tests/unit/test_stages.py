@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.conversion import ChildConverter
-from docstokg.adapters.folder_objects import FolderObjects
 from docstokg.contracts.records import FoundName
 from docstokg.domain.names import capitalised_names
 from docstokg.domain.vectors import pack
@@ -90,24 +89,23 @@ CONVERTER = Kept()
 
 
 class Place:
-    """A bucket and a store in a folder, and the wiring of one process."""
+    """A bucket and a store in a folder, or where settings say, and the wiring of one process."""
 
-    def __init__(self, folder: Path) -> None:
-        self.url = f"sqlite:///{folder / 'store.sqlite'}"
-        self.bucket = folder / "bucket"
-        self.objects: ObjectStore = FolderObjects(self.bucket)
+    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
+        url = f"sqlite:///{folder / 'store.sqlite'}"
+        self.settings = settings or Settings(
+            index_url=url, graph_url=url, ingest_url=f"file://{folder / 'bucket'}"
+        )
+        self.objects: ObjectStore = Wiring(self.settings).object_store()
 
     def wiring(self) -> Wiring:
-        settings = Settings(
-            index_url=self.url, graph_url=self.url, ingest_url=f"file://{self.bucket}"
-        )
         models: dict[str, object] = {
             "embedder": Hashed(),
             "sparse_encoder": Weighed(),
             "names": Capitals(),
         }
         models["converter"] = CONVERTER
-        return Wiring(settings, made=models)
+        return Wiring(self.settings, made=models)
 
     def upload(self, folder: Path) -> None:
         for key in [item["Key"] for item in listed(self.objects, f"sources/{NS}/")]:

@@ -1,6 +1,8 @@
 """One process that runs the loading machine over a folder's bucket, and may die on the way.
 
 python -m tests.workflow.ingest_process FOLDER RUN [STAGE N before|after]
+
+The stores and the bucket are in the folder, or where `settings.json` in it says.
 """
 
 import os
@@ -11,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from docstokg.settings import Settings
 from docstokg_local.asl_engine import Execution
 from docstokg_local.ingest_machine import IngestMachine, stage_functions
 from tests.unit.test_stages import NS, Place
@@ -56,5 +59,12 @@ def run_machine(
         wiring.close()
 
 
+def place_in(folder: Path) -> Place:
+    """Find the stores and the bucket."""
+    said = folder / "settings.json"
+    known = Settings.model_validate_json(said.read_text()) if said.is_file() else None
+    return Place(folder, known)
+
+
 if __name__ == "__main__":
-    print(run_machine(Place(Path(sys.argv[1])), sys.argv[2], print, tuple(sys.argv[3:])).status)
+    print(run_machine(place_in(Path(sys.argv[1])), sys.argv[2], print, tuple(sys.argv[3:])).status)

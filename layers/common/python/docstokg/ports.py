@@ -56,8 +56,11 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def info(self, timeout_s: float) -> IndexInfo:
-        """Say what the index holds and which embedding model fixed its vector space."""
+    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
+        """Say what the index holds and which embedding model fixed its vector space.
+
+        `anew`: never a remembered answer, which may be one of before another load.
+        """
         ...
 
     def generation(self, timeout_s: float) -> str | None:

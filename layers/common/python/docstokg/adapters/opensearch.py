@@ -165,7 +165,7 @@ class OpenSearchIndex:
                 {"_source": "false", "stored_fields": fields},
             )
 
-    def info(self, timeout_s: float) -> IndexInfo:
+    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Read the counts and what `open_load` noted; `NotLoaded` for an index not made yet.
 
         Every request asks for the model: an answer is kept `info_ttl_s` when it names one and no
@@ -174,7 +174,7 @@ class OpenSearchIndex:
         """
         until = time.monotonic() + timeout_s
         entry = self._info
-        if entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
+        if not anew and entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
             return entry[1]
         self._info = None
         noted = self._breaker.call(

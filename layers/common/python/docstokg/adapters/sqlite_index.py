@@ -94,7 +94,7 @@ class SqliteIndex:
         deadline = time.monotonic() + timeout_s
         return self._wait(self._submit(self._sentences, uuids, scope, deadline), deadline)
 
-    def info(self, timeout_s: float) -> IndexInfo:
+    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Count what is there, and say which spaces it is in."""
         deadline = time.monotonic() + timeout_s
         return self._wait(self._submit(self._describe, deadline), deadline)

@@ -29,16 +29,20 @@ class Place:
         return {"doc_id": self.doc_id, "acl": list(self.acl)}
 
 
-def resolve_edges(context: Context, names: Names) -> None:
+Gone = frozenset[str]
+"""Stored documents that this load removes: nothing can be proved by them any more."""
+
+
+def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
     """Turn names into ids and chunk ids into uuids; what has no evidence is rejected."""
     total = context.staging.count("relation") + context.staging.count("triple")
     with context.progress.stage("relations", total) as advance:
         for file, line, edge in _edge_rows(context):
             try:
                 if isinstance(edge, GivenRelation):
-                    _resolve_relation(context, names, edge)
+                    _resolve_relation(context, names, edge, gone)
                 else:
-                    _resolve_triple(context, names, edge)
+                    _resolve_triple(context, names, edge, gone)
             except Rejected as rejected:
                 context.rejects.add(file, line, str(rejected))
             advance(1)
@@ -108,11 +112,11 @@ def _edge_rows(context: Context) -> Iterator[tuple[str, int, GivenRelation | Giv
     yield from context.staging.triples()
 
 
-def _resolve_relation(context: Context, names: Names, relation: GivenRelation) -> None:
+def _resolve_relation(context: Context, names: Names, relation: GivenRelation, gone: Gone) -> None:
     evidence = None
     payload: dict[str, Any] = {"properties": relation.properties, "weight": relation.weight}
     if relation.evidence is not None:
-        place = _place(context, relation.evidence)
+        place = _place(context, relation.evidence, gone)
         if relation.end is not None and relation.end > len(place.text):
             raise Rejected(
                 f"evidence: {relation.start}..{relation.end} is no stretch of the chunk's text"
@@ -123,8 +127,8 @@ def _resolve_relation(context: Context, names: Names, relation: GivenRelation) -
     context.staging.add_edge((source, relation.type, target, evidence), payload, "")
 
 
-def _resolve_triple(context: Context, names: Names, triple: GivenTriple) -> None:
-    place = _stating_place(context, triple)
+def _resolve_triple(context: Context, names: Names, triple: GivenTriple, gone: Gone) -> None:
+    place = _stating_place(context, triple, gone)
     start, end = triple.start, triple.end
     if end is None and (span := stating_sentence(place.text, triple.subject, triple.object)):
         start, end = span
@@ -145,13 +149,13 @@ def _resolve_triple(context: Context, names: Names, triple: GivenTriple) -> None
     context.staging.add_edge(key, payload, fact)
 
 
-def _stating_place(context: Context, triple: GivenTriple) -> Place:
+def _stating_place(context: Context, triple: GivenTriple, gone: Gone) -> Place:
     """Choose the chunk of the document that holds both ends, else one end, else the first."""
     if triple.chunk_id is not None:
-        return _place(context, triple.chunk_id)
+        return _place(context, triple.chunk_id, gone)
     doc_id = triple.doc_id or ""
     candidates = context.staging.document_texts(doc_id)
-    if not candidates:
+    if not candidates and doc_id not in gone:
         uuids = context.stores.index_writer.doc_uuids(context.namespace, doc_id)
         stored = context.stores.search_index.get(uuids, context.scope, READ_S).chunks
         candidates = sorted((chunk.chunk_id, chunk.text) for chunk in stored.values())
@@ -161,16 +165,16 @@ def _stating_place(context: Context, triple: GivenTriple) -> Place:
     chunk_id, _ = max(
         candidates, key=lambda candidate: sum(end in candidate[1].casefold() for end in ends)
     )
-    return _place(context, chunk_id)
+    return _place(context, chunk_id, gone)
 
 
-def _place(context: Context, chunk_id: str) -> Place:
+def _place(context: Context, chunk_id: str, gone: Gone) -> Place:
     """Find a chunk in this load, else in the store; `Rejected` when it is in neither."""
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
     if staged is not None:
         return Place(uuid, staged.doc_id, staged.text, staged.acl)
     stored = context.stores.search_index.get([uuid], context.scope, READ_S).chunks.get(uuid)
-    if stored is None:
+    if stored is None or stored.doc_id in gone:
         raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
     return Place(uuid, stored.doc_id, stored.text, stored.acl)

@@ -24,8 +24,8 @@ from docstokg.contracts.records import (
     RelationRecord,
 )
 from docstokg.domain.identity import chunk_uuid
-from docstokg.errors import LoadError, Unavailable
-from docstokg.loading.context import READ_S, ROW_BATCH, LoadReport, Progress, Silent, Stores
+from docstokg.errors import LoadError
+from docstokg.loading.context import ROW_BATCH, LoadReport, Progress, Silent, Stores
 from docstokg.loading.edges import fact_id
 from docstokg.loading.exporting import FORMAT, MANIFEST, PARTS
 from docstokg.loading.given import GivenChunk
@@ -204,16 +204,9 @@ def _others(path: Path, run: _Import) -> list[str]:
             for _, _, row in _rows(file, path, "chunks", RejectLog())
             if isinstance(row, ChunkRow)
         }
-    known = run.stores.graph_writer.chunk_uuids(run.namespace) if _is_there(run) else ()
+    # The writer is asked: what the reader says was counted by the last load that ended.
+    known = run.stores.graph_writer.chunk_uuids(run.namespace)
     return [uuid for uuid in known if uuid not in mine]
-
-
-def _is_there(run: _Import) -> bool:
-    """Tell whether the stores hold the namespace; one that is not there yet is made by writing."""
-    try:
-        return run.namespace in run.stores.knowledge_graph.info(READ_S).namespaces
-    except Unavailable:
-        return False
 
 
 def _rows(

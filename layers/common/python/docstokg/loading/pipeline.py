@@ -123,7 +123,8 @@ class _Timed:
 def info_before(index: SearchIndex) -> IndexInfo:
     """Say what the index holds before a load; nothing where there is none yet."""
     try:
-        return index.info(READ_S)
+        # A process that has loaded before remembers what was there then.
+        return index.info(READ_S, anew=True)
     except NotLoaded:
         # Its writer makes it. What does not answer may hold a model and documents: that is raised.
         return IndexInfo()
@@ -305,7 +306,7 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
         stores.graph_writer.note_recogniser(namespace, "")
     stage_names(context, labels, earlier=renamed)
     book = EntityBook(context)
-    resolve_edges(context, book.names)
+    resolve_edges(context, book.names, frozenset(gone))
     book.write_listed()
     aliases = list(
         book.aliases.for_linking(book.names, labels, book.forgotten() if renamed else frozenset())
