@@ -52,10 +52,14 @@ def asked(port: int, more: dict[str, object]) -> Ask:
         if not hasattr(LOCAL, "line"):
             LOCAL.line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         body = {"query": question, "top_k": 20, "verbosity": "snippet", **more}
-        LOCAL.line.request(
-            "POST", "/v1/answer", json.dumps(body), {"Content-Type": "application/json"}
-        )
-        answer = LOCAL.line.getresponse()
+        given = ("POST", "/v1/answer", json.dumps(body), {"Content-Type": "application/json"})
+        try:
+            LOCAL.line.request(*given)
+            answer = LOCAL.line.getresponse()
+        except (OSError, http.client.HTTPException):
+            LOCAL.line.close()  # idle for more than five seconds: the server has let it go
+            LOCAL.line.request(*given)
+            answer = LOCAL.line.getresponse()
         read = json.loads(answer.read())
         if answer.status != 200:
             raise RuntimeError(read.get("code"))

@@ -1,7 +1,7 @@
 """Runs the peers beside the product and writes one table.
 
     python -m benchmarks.peers.run FOLDER [--sets musique100 twowiki101] [--peers ...] [--limit N]
-                                   [--out docs/peers.md]
+                                   [--passages] [--no-hang] [--out docs/peers.md]
 
 FOLDER keeps the environments (one a peer), vectors and rows between runs. Both servers are started
 in a folder of their own; every peer gets the same vectors, made by the same encoder, and the same
@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=["musique100", "twowiki101"])
     parser.add_argument("--peers", nargs="+", choices=PACKAGES, default=list(PACKAGES))
     parser.add_argument("--limit", type=int, default=1000)
+    parser.add_argument("--passages", action="store_true", help="never with a set's triples")
     parser.add_argument("--no-hang", action="store_true", help="leave the servers running")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "peers.md")
     options = parser.parse_args()
@@ -118,7 +119,7 @@ def main() -> None:
             if not (folder / "passages.jsonl").is_file():
                 parser.error(f"{folder} holds no passages.jsonl; name the data with --data")
             kinds = (False, True) if (folder / "triples.jsonl").exists() else (False,)
-            for triples in kinds:
+            for triples in kinds[: 1 if options.passages else 2]:
                 for peer in options.peers:
                     found += on_servers(peer, name, folder, triples, Path(home), options)
                     print(json.dumps(found[-1:]), flush=True)

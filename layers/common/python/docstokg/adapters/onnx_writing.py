@@ -8,7 +8,9 @@ Field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 import struct
 from collections.abc import Sequence
 
-FLOAT, INT8, INT64, BOOL = 1, 3, 7, 9
+FLOAT, UINT8, INT8, INT32, INT64, BOOL = 1, 2, 3, 6, 7, 9
+MICROSOFT = "com.microsoft"
+"""The runtime's own operations, all of version 1."""
 IR_VERSION = 9
 OUTSIDE = 1
 _REAL, _INT, _INTS = 1, 2, 7
@@ -25,6 +27,7 @@ class OnnxWriter:
         self._weights: list[bytes] = []
         self._inputs: list[bytes] = []
         self._outputs: list[bytes] = []
+        self._domains: set[str] = set()
 
     def take(self, name: str, kind: int, shape: Sequence[str | int]) -> str:
         """Declare an input; a dimension is a number or the name of one that varies."""
@@ -58,16 +61,23 @@ class OnnxWriter:
         return name
 
     def node(
-        self, kind: str, inputs: Sequence[str], output: str | Sequence[str], **attributes: Attribute
+        self,
+        kind: str,
+        inputs: Sequence[str],
+        output: str | Sequence[str],
+        domain: str = "",
+        **attributes: Attribute,
     ) -> str:
-        """Add an operation and give the name of its first output."""
+        """Add an operation, of a `domain` that is not ONNX's own, and name its first output."""
         outputs = [output] if isinstance(output, str) else list(output)
+        self._domains |= {domain} - {""}
         self._nodes.append(
             b"".join(_field(1, name.encode()) for name in inputs)
             + b"".join(_field(2, name.encode()) for name in outputs)
             + _field(3, outputs[0].encode())
             + _field(4, kind.encode())
             + b"".join(_field(5, _attribute(*item)) for item in sorted(attributes.items()))
+            + (_field(7, domain.encode()) if domain else b"")
         )
         return outputs[0]
 
@@ -78,8 +88,10 @@ class OnnxWriter:
         graph += b"".join(_field(5, weight) for weight in self._weights)
         graph += b"".join(_field(11, value) for value in self._inputs)
         graph += b"".join(_field(12, value) for value in self._outputs)
-        domain = _field(1, b"") + _number(2, self._opset)
-        return _number(1, IR_VERSION) + _field(7, graph) + _field(8, domain)
+        versions = _field(8, _field(1, b"") + _number(2, self._opset))
+        for domain in sorted(self._domains):
+            versions += _field(8, _field(1, domain.encode()) + _number(2, 1))
+        return _number(1, IR_VERSION) + _field(7, graph) + versions
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
