@@ -26,6 +26,7 @@ from docstokg.domain.slice_graph import (
     ranked_chunks,
     restart,
     walk,
+    without_everyday_pages,
 )
 from docstokg.domain.words import fold
 from docstokg.ports import KnowledgeGraph
@@ -205,7 +206,7 @@ def ranked(
     """Walk from what the question names, its facts and the pool over all that was fetched."""
     part = explored.part
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
-    matches = decided(explored.names, graph)
+    matches = decided(without_everyday_pages(plan.query, explored.names, graph), graph)
     named = _shares(matches, graph)
     seeds = {seed.casefold() for seed in plan.expansion.seeds}
     chosen = {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
@@ -228,7 +229,7 @@ def leads(graph: SliceGraph, entity: str) -> bool:
     A name found in texts that no chunk is about leads only to chunks that hold its words, and
     these the search has weighed already.
     """
-    return not is_own_id(entity) or graph.entities[entity].heads > 0
+    return not is_own_id(entity) or graph.is_page(entity)
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:

@@ -13,7 +13,17 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
 )
-from docstokg.domain.slice_graph import WEIGHTS, SliceGraph, Weights, ranked_chunks, restart, walk
+from docstokg.domain.linking import Match
+from docstokg.domain.slice_graph import (
+    WEIGHTS,
+    SliceGraph,
+    Weights,
+    names_in,
+    ranked_chunks,
+    restart,
+    walk,
+    without_everyday_pages,
+)
 
 MANY = st.integers(1, 1000)
 
@@ -55,9 +65,9 @@ def test_a_rarer_entity_ties_more(one: int, other: int) -> None:
 @given(MANY, MANY)
 def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, more: int) -> None:
     def headed(heads: int) -> float:
-        return weight(graph([("c", "a", True)], {"a": (1000, heads)}), "c", "a")
+        return weight(graph([("c", "a", True)], {"a": (1001, heads)}), "c", "a")
 
-    mention = weight(graph([("c", "a", False)], {"a": (1000, 0)}), "c", "a")
+    mention = weight(graph([("c", "a", False)], {"a": (1001, 0)}), "c", "a")
     assert headed(1) == pytest.approx(mention * WEIGHTS.about)
     assert headed(min(few, more)) >= headed(max(few, more)) >= mention
 
@@ -109,3 +119,43 @@ def test_a_chunk_leads_on_by_mentioning_what_another_is_about() -> None:
     assert headline.led_on(["c", "d"]) == 0
     assert title.led_on(["c", "d"]) == 0.5
     assert title.led_on(["d"]) == 1
+
+
+def test_what_only_the_chunks_about_it_mention_leads_nowhere() -> None:
+    """A section's label ties the section's chunks alone: their order is the search's."""
+    mentions = [("c", "label", True), ("d", "label", True), ("c", "a", False), ("e", "a", True)]
+    found = graph(mentions, {"label": (2, 2), "a": (2, 1)})
+    scores = walk(found, restart(found, {}, [], {"c": 1.0}))
+    assert scores[found.node["d"]] == 0 < scores[found.node["e"]]
+    quoted = graph(mentions, {"label": (3, 2), "a": (2, 1)})
+    assert walk(quoted, restart(quoted, {}, [], {"c": 1.0}))[quoted.node["d"]] > 0
+
+
+def test_the_name_of_a_long_manual_is_a_weak_start() -> None:
+    found = graph([("c", "long", True), ("d", "page", True)], {"long": (200, 100), "page": (9, 4)})
+
+    def share(named: dict[str, float]) -> float:
+        return float(restart(found, named, [], {"d": 1.0})[: len(found.entities)].sum())
+
+    assert share({"page": 1.0}) == pytest.approx(1.0)
+    assert share({"long": 1.0}) == pytest.approx(WEIGHTS.about / 10)
+    assert share({"long": 1.0, "page": 1.0}) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "names_it"),
+    [
+        ("May a read-only mount still write to the disk?", False),
+        ("What does `write` do?", True),
+        ("What does Write do?", True),
+        ("Who may use write(1)?", True),
+    ],
+)
+def test_an_everyday_word_written_small_does_not_name_a_page(query: str, names_it: bool) -> None:
+    page = "ent:00000000000000aa"
+    found = graph([("c", page, True), ("d", page, False)], {page: (2, 1)})
+    aliases = [("write 1", page, True), ("write", page, False)]
+    matches: list[Match] = without_everyday_pages(query, names_in(query, aliases), found)
+    assert bool(matches) is names_it
+    unread = graph([("d", page, False)], {page: (1, 0)})
+    assert without_everyday_pages(query, names_in(query, aliases), unread)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -18,6 +18,8 @@ from docstokg.contracts.graph import (
     SliceRelation,
     identity,
 )
+from docstokg.domain.everyday import is_everyday
+from docstokg.domain.identity import is_own_id
 from docstokg.domain.linking import Linker, Match, resolve
 from docstokg.domain.pagerank import Vector, personalised
 
@@ -59,8 +61,9 @@ class SliceGraph:
 
     A mention weighs log(1 + 10,000 / chunks that mention the entity); where the chunk is about
     the entity, `about` / sqrt(chunks it heads) times that, and never less than a mention: of a
-    manual's 300 chunks its title tells little. A relation weighs `relation` times the lesser of
-    its ends.
+    manual's 300 chunks its title tells little. What only the chunks about it mention (a section's
+    label, a title nobody quotes) leads nowhere else, and their order is the search's: no edges.
+    A relation weighs `relation` times the lesser of its ends.
     """
 
     def __init__(self, part: GraphSlice, pool: Iterable[str], weights: Weights = WEIGHTS) -> None:
@@ -98,6 +101,13 @@ class SliceGraph:
             rarity * self._emphasis(self.entities[name].heads)
             for name, rarity in zip(self.names, rare, strict=False)
         ]
+        within = {
+            name
+            for name, item in self.entities.items()
+            if item.heads > 1 and item.mentions <= item.heads
+        }
+        if within:
+            mentions = [mention for mention in mentions if mention[1] not in within]
         ends = [node[mention[1]] for mention in mentions]
         pairs = sorted(self.relations)
         ones, twos = [node[a] for a, _ in pairs], [node[b] for _, b in pairs]
@@ -136,6 +146,17 @@ class SliceGraph:
         """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
         known = self.entities.get(entity)
         return 0.0 if known is None else 1 / max(1, known.mentions)
+
+    def is_page(self, entity: str) -> bool:
+        """Tell whether no list brought the entity, but a title or a heading."""
+        known = self.entities.get(entity)
+        return known is not None and is_own_id(entity) and known.heads > 0
+
+    def trust(self, entity: str) -> float:
+        """Say how far a seed leads, 0 to 1: one of 300 chunks about it is a guess."""
+        known = self.entities.get(entity)
+        heads = 0 if known is None else known.heads
+        return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
 
     def neighbours(self, entity: str) -> set[str]:
         """List the entities that share a relation or a chunk with `entity`."""
@@ -176,6 +197,24 @@ def names_in(query: str, aliases: Iterable[AliasMatch]) -> list[Match]:
     return [match for match in linker.find(query, lower_case=True) if not match.nested]
 
 
+def without_everyday_pages(query: str, matches: Iterable[Match], graph: SliceGraph) -> list[Match]:
+    """Leave out the pages that are called by an everyday word which the question writes small.
+
+    "May it still write?" does not name the page write(1); `write`, write(1) and Write do.
+    """
+    left = (_without_pages(query, match, graph) for match in matches)
+    return [match for match in left if match.entity_ids]
+
+
+def _without_pages(query: str, match: Match, graph: SliceGraph) -> Match:
+    surface = query[match.start : match.end]
+    around = query[max(0, match.start - 1) : match.start], query[match.end : match.end + 1]
+    if not surface.islower() or "`" in around or not is_everyday(surface):
+        return match
+    known = tuple(entity for entity in match.entity_ids if not graph.is_page(entity))
+    return replace(match, entity_ids=known)
+
+
 def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
     """Decide homonyms where possible, by their types and by what the other names are tied to."""
     doubtful = {e for match in matches if len(match.entity_ids) > 1 for e in match.entity_ids}
@@ -195,15 +234,18 @@ def restart(
 ) -> Vector:
     """Give the restart vector: seeds by rarity and the fused scores of the pool.
 
-    s = seeds / |seeds| + passages * pool^sharpness / |pool^sharpness|, where seeds =
-    named * rarity / |.| + endpoints of facts * score * rarity / |.|.
+    s = seeds + passages * pool^sharpness / |pool^sharpness|, where seeds =
+    trust * named * rarity / |.| + endpoints of facts * score * rarity / |.|, at most 1 in all;
+    `trust` is that of the most telling name.
     `named`: entity or given chunk -> share of the name, or of the seed, that is its own (1, less
     for undecided homonyms and for documents of many chunks); a chunk is as rare as can be.
     """
     size, weights = len(graph.names), graph.weights
     by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)
+    trust = 0.0
     for entity, share in named.items():
         if entity in graph.node:
+            trust = max(trust, graph.trust(entity))
             rarity = graph.rarity(entity) if entity in graph.entities else 1.0
             by_name[graph.node[entity]] += share * rarity
     for source, target, score in facts:
@@ -212,8 +254,10 @@ def restart(
                 by_fact[graph.node[entity]] += max(0.0, score) * graph.rarity(entity)
     for uuid, score in pool.items():
         by_pool[graph.node[uuid]] += max(0.0, score) ** weights.sharpness
-    seeds = _scaled(by_name) + _scaled(by_fact)
-    return np.asarray(_scaled(seeds) + weights.passages * _scaled(by_pool), dtype=np.float64)
+    seeds = trust * _scaled(by_name) + _scaled(by_fact)
+    if seeds.sum() > 1:
+        seeds = _scaled(seeds)
+    return np.asarray(seeds + weights.passages * _scaled(by_pool), dtype=np.float64)
 
 
 def _scaled(values: Vector) -> Vector:
