@@ -25,6 +25,7 @@ KEYS = (
     "aws:SecureTransport",
     "aws:SourceAccount",
     "aws:SourceArn",
+    "bedrock:InferenceProfileArn",
     "kms:EncryptionContext:aws:logs:arn",
     "kms:ViaService",
     "s3:prefix",

@@ -115,13 +115,17 @@ def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) ->
     program = (
         "from dataclasses import replace; from pathlib import Path; from infra.app import build;"
         "from infra.settings import environment;"
-        "ours = replace(environment('dev'), name='anna', cors_origin='https://app.acme.dev');"
+        "ours = replace(environment('dev'), name='anna', cors_origin='https://app.acme.dev',"
+        " tags={'owner': 'search'});"
         f"build(ours, out=Path({str(tmp_path / 'anna')!r})).synth()"
     )
     done = run(["-c", program], {})
     assert done.returncode == 0, done.stderr
     anna = Template(tmp_path, "anna")
     assert not named(anna) & named(dev)
+    for kind in ("AWS::S3::Bucket", "AWS::Lambda::Function", "AWS::DynamoDB::Table"):
+        for made in anna.all(kind).values():
+            assert {"Key": "owner", "Value": "search"} in made["Tags"], kind
     methods = anna.all("AWS::ApiGateway::Method").values()
     asked = {m["ResourceId"]["Ref"] for m in methods if m["HttpMethod"] == "POST"}
     allowed = {

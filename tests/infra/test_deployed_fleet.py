@@ -129,6 +129,18 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
         assert not allowed or "Loader" in call.principal, allowed
 
 
+def test_the_first_search_of_fresh_processes_is_cited(cloud: Cloud) -> None:
+    cloud.anew()
+    first = cloud.post("search", {"query": "Which features does Dravet syndrome have?"})
+    assert first.status == 200, first.body
+    assert first.json["diagnostics"]["degraded_reasons"] == [], cloud.starts
+    assert first.json["diagnostics"]["cache_hit"] is False
+    assert first.json["citations"]
+    restored = {name for name, start in cloud.starts.items() if start.how == "restore"}
+    assert restored == set(cloud.ours.snap_start) & set(cloud.starts)
+    assert {"validate", "retrieve", "expand", "respond"} <= set(cloud.starts)
+
+
 def test_the_account_of_the_calls_is_ours(cloud: Cloud) -> None:
     for call in cloud.calls():
         assert ACCOUNT in call.resource

@@ -18,6 +18,8 @@ from infra import variables
 from infra.settings import ENVIRONMENTS
 from infra.specs import FUNCTIONS, FunctionSpec
 from tests.infra.conftest import ROOT, Template
+from tests.infra.deployed import ACCOUNT, REGION, Deployed
+from tests.infra.iam import Call, Policies
 
 # A driver that is refused leaves its socket to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -196,6 +198,42 @@ def test_bedrock_may_be_called_for_the_named_models_only(chosen: Template, dev: 
     asked = through["Condition"]["StringEquals"]["bedrock:InferenceProfileArn"]
     assert "inference-profile/eu.amazon.nova-lite-v1:0" in json.dumps(asked)
     assert "bedrock" not in json.dumps([statement for _, statement in dev.statements()])
+
+
+def test_iam_lets_a_model_be_called_through_its_profile_and_no_neighbour(
+    chosen: Template, dev: Template
+) -> None:
+    """Bedrock guide, "Prerequisites for inference profiles": the profile and, through it alone,
+
+    its model in whatever region serves the call; a model without a profile is named itself.
+    """
+    deployed = Deployed(chosen)
+    policies = Policies(deployed)
+    role = deployed.role_of("synthesize")
+    invoke = "bedrock:InvokeModel"
+    profile = f"arn:aws:bedrock:{REGION}:{ACCOUNT}:inference-profile/eu.amazon.nova-lite-v1:0"
+    served = "arn:aws:bedrock:eu-north-1::foundation-model/amazon.nova-lite-v1:0"
+    named = f"arn:aws:bedrock:{REGION}::foundation-model/amazon.nova-micro-v1:0"
+    through = {"bedrock:InferenceProfileArn": profile}
+    needed = [Call(role, invoke, profile), Call(role, invoke, served, through)]
+    needed.append(Call(role, invoke, named))
+    assert [call for call in needed if not policies.allows(call)] == []
+    other = {"bedrock:InferenceProfileArn": profile.replace("lite", "pro")}
+    neighbours = [
+        Call(role, invoke, served),
+        Call(role, invoke, served, other),
+        Call(role, invoke, served.replace("lite", "pro"), through),
+        Call(role, invoke, named.replace("micro", "premier")),
+        Call(role, invoke, named.replace(REGION, "us-east-1")),
+        Call(role, invoke, profile.replace(ACCOUNT, "999988887777")),
+        Call(role, "bedrock:InvokeModelWithResponseStream", named),
+        Call(role, "bedrock:CreateModelInvocationJob", named),
+        *(Call(deployed.role_of(step), invoke, named) for step in ("ground", "respond", "check")),
+    ]
+    assert [call for call in neighbours if policies.allows(call)] == []
+    # Without the statement nobody may: an environment that names no model of Bedrock.
+    plain = Deployed(dev)
+    assert not Policies(plain).allows(Call(plain.role_of("synthesize"), invoke, named))
 
 
 def test_bedrock_has_a_door_inside_the_vpc(chosen: Template, staging: Template) -> None:

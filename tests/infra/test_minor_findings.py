@@ -1,0 +1,114 @@
+"""Small findings of the review of the templates: m3, m4, m7, m9, m10, m11 and m15.
+
+docs/decisions/cloud-review.md has the table.
+"""
+
+import json
+import re
+
+import pytest
+
+from infra.functions import retention
+from infra.settings import environment
+from infra.specs import FUNCTIONS
+from tests.infra.conftest import Template
+from tests.infra.deployed import Deployed
+
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+
+def test_flags_are_fetched_while_a_sandbox_starts(template: Template) -> None:
+    """m3: the agent's first answer is there before the first request asks for it."""
+    deployed = Deployed(template)
+    for spec in FUNCTIONS:
+        if "flags" in spec.uses:
+            found = deployed.variables(spec.name)
+            application, space, profile = found["DOCSTOKG_APPCONFIG"].split("/")
+            path = f"/applications/{application}/environments/{space}/configurations/{profile}"
+            assert found["AWS_APPCONFIG_EXTENSION_PREFETCH_LIST"] == path, spec.name
+
+
+def test_a_change_of_flags_is_watched_by_the_alarm_of_degraded_answers(template: Template) -> None:
+    """m4: AppConfig rolls a deployment of flags back when one of its monitors fires."""
+    (watched,) = template.one("AWS::AppConfig::Environment")["Monitors"]
+    (alarm,) = (
+        name
+        for name, found in template.all("AWS::CloudWatch::Alarm").items()
+        if found["AlarmName"].endswith("degraded")
+    )
+    assert watched["AlarmArn"] == {"Fn::GetAtt": [alarm, "Arn"]}
+
+
+def test_logs_are_kept_for_a_time_there_is_or_the_synthesis_ends() -> None:
+    """m7: a number CloudWatch does not know names the ones it does."""
+    assert [retention(days) for days in (14, 90, 731)]
+    with pytest.raises(ValueError, match="14, 30, 60, 90"):
+        retention(45)
+
+
+def test_only_where_it_is_wanted_each_method_has_metrics_of_its_own(template: Template) -> None:
+    """m9: they are paid for by the month."""
+    (stage,) = template.all("AWS::ApiGateway::Stage").values()
+    detailed = any(setting.get("MetricsEnabled") for setting in stage["MethodSettings"])
+    assert detailed == environment(template.name).detailed_metrics
+    assert not environment("dev").detailed_metrics
+
+
+def test_the_log_the_gateway_would_make_is_made_before_it_with_our_key(template: Template) -> None:
+    """m10: by the name the gateway writes to, before its stage is there."""
+    (name,) = template.all("AWS::ApiGateway::RestApi")
+    (group,) = (
+        (logical, found)
+        for logical, found in template.all("AWS::Logs::LogGroup").items()
+        if "API-Gateway-Execution-Logs_" in json.dumps(found.get("LogGroupName", ""))
+    )
+    logical, found = group
+    parts = found["LogGroupName"]["Fn::Join"][1]
+    assert parts == ["API-Gateway-Execution-Logs_", {"Ref": name}, f"/{stage_of(template)}"]
+    assert found["KmsKeyId"] and found["RetentionInDays"]
+    (stage,) = (
+        resource
+        for resource in template.resources.values()
+        if resource["Type"] == "AWS::ApiGateway::Stage"
+    )
+    assert logical in stage["DependsOn"]
+
+
+def stage_of(template: Template) -> str:
+    (stage,) = template.all("AWS::ApiGateway::Stage").values()
+    return str(stage["StageName"])
+
+
+def test_the_account_s_log_role_outlives_the_environment_that_set_it(template: Template) -> None:
+    """m11: one setting for all of an account: deleting one stack must not mute the others."""
+    (account,) = (
+        resource
+        for resource in template.resources.values()
+        if resource["Type"] == "AWS::ApiGateway::Account"
+    )
+    role = account["Properties"]["CloudWatchRoleArn"]["Fn::GetAtt"][0]
+    kept = {account["DeletionPolicy"], template.resources[role]["DeletionPolicy"]}
+    assert kept <= {"Retain", "RetainExceptOnCreate"}
+
+
+def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template) -> None:
+    """m15: addresses known for attacks, and input that is never meant well."""
+    acls = template.all("AWS::WAFv2::WebACL")
+    assert bool(acls) == bool(environment(template.name).waf_requests_per_5_minutes)
+    for acl in acls.values():
+        rate, *lists = sorted(acl["Rules"], key=lambda rule: int(rule["Priority"]))
+        assert "RateBasedStatement" in rate["Statement"]
+        named = [rule["Statement"]["ManagedRuleGroupStatement"]["Name"] for rule in lists]
+        assert [re.sub("AWSManagedRules|RuleSet|List", "", name) for name in named] == [
+            "AmazonIpReputation",
+            "KnownBadInputs",
+        ]
+        assert all(rule["OverrideAction"] == {"None": {}} for rule in lists)
+
+
+def test_health_has_a_rate_of_its_own(template: Template) -> None:
+    """m12: the one open route asks both stores, so it is slower than any caller's."""
+    (stage,) = template.all("AWS::ApiGateway::Stage").values()
+    (health,) = (s for s in stage["MethodSettings"] if "health" in s.get("ResourcePath", ""))
+    assert health["HttpMethod"] == "GET"
+    assert 0 < health["ThrottlingRateLimit"] <= 5
