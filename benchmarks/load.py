@@ -14,11 +14,13 @@ Written to --out: NAME.csv (every second), NAME.md (tables), NAME.svg (plot).
 """
 
 import argparse
+import asyncio
 import contextlib
 import csv
 import json
 import os
 import shutil
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -34,12 +36,14 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from benchmarks import load_client
 from benchmarks.load_client import WHOLE
 from benchmarks.load_stores import Real, real_stores
 from benchmarks.plot import svg
 
 TICK_S = 1.0
 LATE_S = 0.3
+RECOVERY_S = 90.0
 MB = 1 << 20
 HERE = Path(__file__).resolve().parents[1]
 
@@ -62,23 +66,42 @@ class Stage:
 class Server:
     """`docstokg serve` in its own process group, and what it uses."""
 
-    def __init__(self, environment: dict[str, str], workers: int) -> None:
+    def __init__(
+        self,
+        environment: dict[str, str],
+        workers: int,
+        python: Path = Path(sys.executable),
+        tree: Path | None = None,
+    ) -> None:
+        """Start it; `python` and `tree` of another commit, whose server may know no `workers`."""
         self._cache = tempfile.TemporaryDirectory(prefix="docstokg-load-")
         self.port = free_port()
         shown = {"DOCSTOKG_CACHE_DIR": self._cache.name, "DOCSTOKG_LOG_LEVEL": "ERROR"}
-        command = [sys.executable, "-m", "docstokg_local.cli", "serve"]
-        command += ["--port", str(self.port), "--workers", str(workers)]
+        command = [str(python), "-m", "docstokg_local.cli", "serve", "--port", str(self.port)]
+        command += ["--workers", str(workers)] if workers else []
         self._log = Path(self._cache.name) / "server.log"
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                command, env={**os.environ, **shown, **environment}, stderr=log, stdout=log
+                command,
+                env={**os.environ, **shown, **environment},
+                stderr=log,
+                stdout=log,
+                cwd=tree,
             )
         ends = time.monotonic() + 120
-        while "listening on" not in self._log.read_text("utf-8"):
+        while not self._answers():
             if self._process.poll() is not None or time.monotonic() > ends:
                 self.close()
                 raise RuntimeError(f"the server does not start: {self._log.read_text('utf-8')}")
             time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        """Tell whether it listens; an old one says so before it does."""
+        if "listening on" not in self._log.read_text("utf-8"):
+            return False
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+            return True
+        return False
 
     def pids(self) -> list[int]:
         """List the process and all below it."""
@@ -95,8 +118,6 @@ class Server:
 
 def free_port() -> int:
     """Find a port nobody listens on."""
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -174,7 +195,8 @@ class Bench:
                 helper.join()
             stage.wall_s = time.monotonic() - started
             after = self._spent()
-            stage.server_cpu_s, stage.stores_cpu_s = after[0] - before[0], after[1] - before[1]
+            stage.server_cpu_s = after[0] - before[0]
+            stage.stores_cpu_s = max(0.0, after[1] - before[1])  # a killed one's is not counted
             for run in runs:
                 stage.client_cpu_s += json.loads(run.communicate()[0].splitlines()[-1])["cpu_s"]
             with out.open(newline="", encoding="utf-8") as lines:
@@ -195,6 +217,20 @@ class Bench:
             time.sleep(TICK_S)
         self._tick(stage)
         return stage
+
+    def until_whole(self) -> float:
+        """Ask once a second until answers are whole again; give the seconds, at most 90."""
+        began = time.monotonic()
+        asking = load_client.arguments([str(self._server.port), str(self._options.questions)])
+        asking.namespace, asking.timeout = self._options.namespace, self._options.timeout
+        while time.monotonic() - began < RECOVERY_S:
+            asking.seconds = 0.5
+            generator = load_client.Generator(asking)
+            asyncio.run(generator.run())
+            if any(one.outcome == WHOLE for one in generator.heard if one.route != "health"):
+                break
+            time.sleep(0.5)
+        return time.monotonic() - began
 
     def _client(self, out: Path, seconds: float, *load: str) -> subprocess.Popen[str]:
         chosen = self._options
@@ -365,7 +401,8 @@ def broken(
     """Ask with 8 clients while something is broken, and after it is mended."""
     with fault():
         bench.stage(f"{name}, 8 clients", seconds, "--clients", "8")
-    bench.stage("mended", seconds, "--clients", "8")
+    took = bench.until_whole()
+    bench.stage(f"mended, whole after {took:.0f} s", seconds, "--clients", "8")
 
 
 def bench(options: argparse.Namespace, environment: dict[str, str], real: Real | None) -> None:

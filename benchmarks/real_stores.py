@@ -1,6 +1,6 @@
 """What the real stores cost and whether they answer as the embedded ones do.
 
-    OPENBLAS_NUM_THREADS=1 python -m benchmarks.real_stores latency SET_FOLDER... --namespace NS
+    python -m benchmarks.real_stores latency SET_FOLDER... --namespace NS [--own]
     python -m benchmarks.real_stores same SET_FOLDER... --namespace NS --embedded sqlite:///STORE
     python -m benchmarks.real_stores visibility [--requests 1000]
 
@@ -10,8 +10,8 @@ Questions of several sets are mixed. `latency`: requests without synthesis throu
 machine, each question asked for the first time, p50 and p95 of each step; then the bare calls of
 the same requests (search, slice, second hop, get, both query encodings), issued alone by the same
 clients in the same run. The ratio divides the medians of a request's wall time and of the sum of
-its own bare calls. `--hops 1`: no second hop. OPENBLAS_NUM_THREADS: as `docstokg` sets it
-for its own process.
+its own bare calls. `--hops 1`: no second hop. `--own`: servers of this run's own, loaded with the
+first folder's passages before (its triples as well).
 `same`: how many citations the embedded and the real stores have in common, and in what order.
 `visibility`: a generated corpus over 5 namespaces and 20 groups in a namespace prefix of its own;
 counts everything an answer shows that its caller may not see.
@@ -31,9 +31,11 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.load_stores import real_stores
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import (
@@ -93,7 +95,7 @@ class RecordingIndex:
 
     def generation(self, timeout_s: float) -> str | None:
         """Pass on."""
-        return self._inner.generation(timeout_s)
+        return self.inner.generation(timeout_s)
 
     def info(self, timeout_s: float) -> IndexInfo:
         """Pass on."""
@@ -144,8 +146,19 @@ def main() -> int:
     parser.add_argument("--hops", type=int, choices=[1, 2, 3], help="default: adaptive")
     parser.add_argument("--embedded", help="sqlite:///STORE with the same content")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--own", action="store_true", help="start servers and load them")
     given = parser.parse_intermixed_args()
-    settings = Settings.from_environment(os.environ)
+    with ExitStack() as stack:
+        variables = dict(os.environ)
+        if given.own:
+            variables |= stack.enter_context(
+                real_stores(given.folders[0], given.namespace)
+            ).environment()
+        return measured(given, Settings.from_environment(variables), parser)
+
+
+def measured(given: argparse.Namespace, settings: Settings, parser: argparse.ArgumentParser) -> int:
+    """Measure with these stores and print the report; 1 when something leaked."""
     if given.what == "visibility":
         report = visibility(settings, given.requests)
     elif not given.folders:
@@ -231,7 +244,7 @@ def latency(
         ]
         dense, sparse = uncached(made["embedder"]), uncached(made["sparse_encoder"])
         if dense is not None:
-            bare["encode"] = timed(lambda text: dense.embed([text], None), questions)
+            bare["encode"] = timed(lambda text: dense.embed([text], PATIENT_S), questions)
         if sparse is not None:
             bare["encode_sparse"] = timed(lambda text: sparse.encode_query(text, None), questions)
         for name in ("encode", "encode_sparse"):
