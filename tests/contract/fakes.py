@@ -73,7 +73,9 @@ class MemoryIndex:
         self._chunks.update({chunk.uuid: (chunk, mark) for chunk, mark in chunks})
 
     @contextmanager
-    def hold(self, wait_s: float, waiting: Any = None) -> Iterator[None]:
+    def hold(
+        self, wait_s: float, waiting: Any = None, run: str = "", more: bool = False
+    ) -> Iterator[None]:
         yield
 
     def put_document(self, change: DocumentChange) -> int:

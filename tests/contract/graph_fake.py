@@ -408,7 +408,7 @@ class MemoryGraph:
     def note_recogniser(self, namespace: str, name: str) -> None:
         self._recognisers[namespace] = name
 
-    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+    def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         if uuids is None:
             self._recognisers.pop(namespace, None)
             gone = {c.uuid for c in self._chunks.values() if c.namespace == namespace}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
+from docstokg.loading.run_book import WarmBooks
 from docstokg.loading.stages import write
 from docstokg.loading.stores import stores_of
 from docstokg.wiring import Handler, Wiring, entry_point
@@ -10,10 +11,10 @@ from docstokg.wiring import Handler, Wiring, entry_point
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients and models."""
-    objects, stores = wiring.object_store(), stores_of(wiring)
+    objects, stores, books = wiring.object_store(), stores_of(wiring), WarmBooks()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return write(IngestTask.model_validate(event), objects, stores)
+        return write(IngestTask.model_validate(event), objects, stores, books)
 
     return handler
 

@@ -75,12 +75,19 @@ class IndexWriter(Protocol):
     """The loading side of a search index: whole chunks or nothing, repeatable."""
 
     def hold(
-        self, wait_s: float, waiting: Callable[[int], None] | None = None
+        self,
+        wait_s: float,
+        waiting: Callable[[int], None] | None = None,
+        run: str = "",
+        more: bool = False,
     ) -> AbstractContextManager[None]:
         """Keep every other load and removal out of this index, within and beyond this machine.
 
         Waits for the one under way and calls `waiting` with the seconds waited since it was last
         called; `Timeout` after `wait_s`. The lease of a killed holder passes on within 30 s.
+        `run`: who names the same run shares the lease, where the index takes several writers at
+        once, else waits for its other tasks. `more` of them follow: the lease is not given back,
+        it runs out.
         """
         ...
 
@@ -317,8 +324,12 @@ class GraphWriter(Protocol):
         """Note what finds the names in a namespace's texts."""
         ...
 
-    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
-        """Remove chunks with their mentions and stated relations, then what nothing supports."""
+    def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
+        """Remove chunks with their mentions and stated relations, then what nothing supports.
+
+        Without `tidy` what nothing supports may stay until `close_load`: another writer of the
+        same load may be about to mention it.
+        """
         ...
 
     def close_load(self) -> None:

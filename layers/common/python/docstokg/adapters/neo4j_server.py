@@ -28,6 +28,7 @@ from docstokg.errors import (
 )
 
 PLAN_S = 60.0
+DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"
 Returned = TypeVar("Returned")
 logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what it tells is raised as well
 
@@ -184,6 +185,12 @@ class Server:
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     loop.run_forever()
+
+
+def is_deadlock(exc: DocsToKGError) -> bool:
+    """Tell whether the server ended a transaction because another one waited for its locks."""
+    cause = exc.__cause__
+    return isinstance(cause, vendor.Neo4jError) and cause.code == DEADLOCK
 
 
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:

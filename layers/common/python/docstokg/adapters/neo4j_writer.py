@@ -1,6 +1,8 @@
 """The loading side of the knowledge graph in Neo4j."""
 
 import json
+import random
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -9,7 +11,7 @@ from neo4j import Record
 
 from docstokg.adapters import cypher_loading as cypher
 from docstokg.adapters.cypher import INFO, SCHEMA_VERSION, STORE, Template
-from docstokg.adapters.neo4j_server import Server
+from docstokg.adapters.neo4j_server import Server, is_deadlock
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
 from docstokg.domain.folding import alias_keys
@@ -22,11 +24,12 @@ from docstokg.domain.identity import (
     relation_key,
 )
 from docstokg.domain.visibility import facets
-from docstokg.errors import Misconfigured
+from docstokg.errors import Misconfigured, Unavailable
 from docstokg.observability import Telemetry
 
 BATCH = 500
 PAGE = 5000
+DEADLOCK_TRIES, DEADLOCK_S = 8, 0.05
 LOAD_TIMEOUT_S = 120.0
 UPGRADED = (1, 2)
 """Earlier layouts that are brought up to date where they are met."""
@@ -47,6 +50,7 @@ class Neo4jGraphWriter:
         self._telemetry = telemetry or Telemetry()
         self._server = Server(url, user, password, database)
         self._ready = False
+        self.deadlocks = 0
 
     def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
         """Write chunk nodes with their documents and topics, replacing by uuid."""
@@ -95,7 +99,7 @@ class Neo4jGraphWriter:
                     for key, preferred in alias_keys(entity.id, entity.name, entity.synonyms)
                 ],
             }
-            for entity in entities
+            for entity in sorted(entities, key=lambda entity: entity.id)
         ]
         self._put(cypher.PUT_ENTITIES, rows)
 
@@ -155,7 +159,7 @@ class Neo4jGraphWriter:
                     ],
                 }
             )
-        self._put(cypher.PUT_BARE, [_bare(namespace, entity, listed=False) for entity in bare])
+        self._put(cypher.PUT_BARE, [_bare(namespace, name, listed=False) for name in sorted(bare)])
         self._put(cypher.PUT_MENTIONS, rows)
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
@@ -213,7 +217,7 @@ class Neo4jGraphWriter:
         note = {"name": f"{STORE}/{namespace}", "recogniser": name}
         self._write(cypher.NOTE_RECOGNISER, note)
 
-    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+    def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         gone = 0
         targets = list(self.chunk_uuids(namespace)) if uuids is None else list(uuids)
@@ -223,7 +227,8 @@ class Neo4jGraphWriter:
         if uuids is None:
             self.note_recogniser(namespace, "")
             self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)
-        self._tidy()
+        if tidy:
+            self._tidy()
         return gone
 
     def close_load(self) -> None:
@@ -298,7 +303,16 @@ class Neo4jGraphWriter:
     def _write(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
         self._prepare()
         values = template.checked(parameters)
-        return self._server.write(template.text, values, LOAD_TIMEOUT_S)
+        for attempt in range(DEADLOCK_TRIES):
+            try:
+                return self._server.write(template.text, values, LOAD_TIMEOUT_S)
+            except Unavailable as refused:
+                if not is_deadlock(refused) or attempt == DEADLOCK_TRIES - 1:
+                    raise
+            # The server has undone the transaction, and another writer's goes on meanwhile.
+            self.deadlocks += 1
+            time.sleep(random.uniform(0, DEADLOCK_S * 2**attempt))  # noqa: S311 (no secret)
+        raise AssertionError("the last try returns or raises")
 
     def _read(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
         self._prepare()

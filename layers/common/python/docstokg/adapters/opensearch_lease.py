@@ -17,6 +17,7 @@ RENEW_S = 8.0
 POLL_S = 1.0
 CALL_S = 10.0
 NAME = "load-lease"
+RUN = "run"
 CONFLICT = 409
 
 
@@ -26,7 +27,8 @@ class LoadLease:
     No clocks are compared: who waits and sees it unchanged for LEASE_S of its own time takes it,
     and the server's sequence number lets exactly one of them. A holder that was paused for so
     long notices before its next write. On the holder's own machine nobody waits for a process
-    that is gone.
+    that is gone. The tasks of a run, on any machines, share one: whoever of them writes it keeps it
+    for all, and it runs out when none is left.
     """
 
     def __init__(self, server: Server, name: str) -> None:
@@ -34,13 +36,26 @@ class LoadLease:
         self._server, self._name, self._index = server, name, f"{name}-documents"
         self._stamp: tuple[int, int] | None = None
         self._renewed = 0.0
+        self._run = ""
+        self._users = 0
         self._lock = threading.Lock()
+        self._taking = threading.Lock()
         self._ended = threading.Event()
 
-    def acquire(self, wait_s: float, waiting: Callable[[int], None] | None = None) -> None:
-        """Wait until nobody else loads; `Timeout` after `wait_s`."""
-        if self._stamp is not None:
-            return
+    def acquire(
+        self, wait_s: float, waiting: Callable[[int], None] | None = None, run: str = ""
+    ) -> None:
+        """Wait until nobody else loads; `Timeout` after `wait_s`.
+
+        `run`: who writes for the same run, here or elsewhere, has the lease too.
+        """
+        with self._taking:
+            if self._stamp is None:
+                self._acquire(wait_s, waiting, f"{RUN} {run}" if run else "")
+            self._users += 1
+
+    def _acquire(self, wait_s: float, waiting: Callable[[int], None] | None, run: str) -> None:
+        self._run = run
         ensure_register(self._server, self._index)
         until = time.monotonic() + wait_s
         seen: tuple[int, int] | None = None
@@ -50,6 +65,10 @@ class LoadLease:
             version, holder = self._read_lease()
             if version != seen:
                 seen, since = version, now
+            if version is not None and run and holder == run:
+                if (stamp := self._write(version)) is not None:
+                    break
+                continue  # another task of the run renewed it at this moment
             over = version is not None and (now - since >= LEASE_S or _is_gone(holder))
             if over and (stamp := self._write(version)) is not None:
                 break
@@ -74,14 +93,27 @@ class LoadLease:
                 "off: run it again"
             )
 
-    def release(self) -> None:
-        """Let the next one load; a lease that cannot be given back runs out."""
+    def release(self, more: bool = False) -> None:
+        """Let the next one load; a lease that cannot be given back runs out.
+
+        So does one of a run of which `more` tasks follow, or are under way elsewhere.
+        """
+        with self._taking:
+            self._users = max(0, self._users - 1)
+            if not self._users:
+                self._end(more)
+
+    def _end(self, more: bool) -> None:
         self._ended.set()
         with self._lock:
             stamp, self._stamp = self._stamp, None
-            if stamp is None or self._renewed == 0.0:
+            if stamp is None or self._renewed == 0.0 or more:
                 return
             try:
+                if self._run:  # another task may have renewed it since
+                    stamp, holder = self._read_lease()
+                    if stamp is None or holder != self._run:
+                        return
                 self._call("DELETE", f"_doc/{NAME}", _only(stamp))
             except DocsToKGError:
                 return
@@ -95,7 +127,7 @@ class LoadLease:
             if self._stamp is None or self._renewed == 0.0:
                 return
             try:
-                stamp = self._write(self._stamp)
+                stamp = self._write(self._stamp) or self._of_our_run()
             except DocsToKGError:
                 # Tried again soon; after LEASE_S somebody else may have it.
                 if time.monotonic() - self._renewed >= LEASE_S:
@@ -106,9 +138,15 @@ class LoadLease:
                 return
             self._stamp, self._renewed = stamp, time.monotonic()
 
+    def _of_our_run(self) -> tuple[int, int] | None:
+        """Give the stamp of a lease that another task of our run has renewed."""
+        stamp, holder = self._read_lease()
+        return stamp if self._run and holder == self._run else None
+
     def _write(self, stamp: tuple[int, int] | None) -> tuple[int, int] | None:
         """Write the lease: where there is none, or over what has this stamp; None when not so."""
-        row = {"namespace": "", "doc_id": NAME, "record": _process(os.getpid())}
+        holder = self._run or _process(os.getpid())
+        row = {"namespace": "", "doc_id": NAME, "record": holder}
         if stamp is None:
             answer = self._call("PUT", f"_create/{NAME}", {}, row)
         else:

@@ -65,14 +65,20 @@ class OpenSearchWriter:
         self._stale = True  # what was put may not be searchable yet
 
     @contextlib.contextmanager
-    def hold(self, wait_s: float, waiting: Callable[[int], None] | None = None) -> Iterator[None]:
+    def hold(
+        self,
+        wait_s: float,
+        waiting: Callable[[int], None] | None = None,
+        run: str = "",
+        more: bool = False,
+    ) -> Iterator[None]:
         """Take the lease in the store; see `LoadLease`."""
-        self._lease.acquire(wait_s, waiting)
+        self._lease.acquire(wait_s, waiting, run)
         try:
             self._await_shards()
             yield
         finally:
-            self._lease.release()
+            self._lease.release(more)
 
     def open_load(
         self,

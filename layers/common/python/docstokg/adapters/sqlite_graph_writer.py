@@ -293,7 +293,7 @@ class SqliteGraphWriter:
         with self._writing() as run:
             run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
 
-    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+    def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports."""
         with self._writing() as run:
             if uuids is None:

@@ -5,8 +5,9 @@
 import json
 import secrets
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -52,17 +53,26 @@ class SqliteIndexWriter:
         self._token_ids: dict[str, int] = {}
         self._load_lock = LoadLock(self._path)
         self._held = False
+        self._turn = threading.RLock()
 
     @contextmanager
-    def hold(self, wait_s: float, waiting: Callable[[int], None] | None = None) -> Iterator[None]:
+    def hold(
+        self,
+        wait_s: float,
+        waiting: Callable[[int], None] | None = None,
+        run: str = "",
+        more: bool = False,
+    ) -> Iterator[None]:
         """Lock the index for this process; the system frees it however the process ends."""
-        self._load_lock.acquire(wait_s, waiting)
-        self._held = True
-        try:
-            yield
-        finally:
-            self._held = False
-            self._load_lock.release()
+        # The lock is of the process: tasks of one run that share it take turns by themselves.
+        with self._turn if run else nullcontext():
+            self._load_lock.acquire(wait_s, waiting)
+            self._held = True
+            try:
+                yield
+            finally:
+                self._held = False
+                self._load_lock.release()
 
     def open_load(
         self,

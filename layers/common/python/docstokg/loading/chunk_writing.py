@@ -128,7 +128,7 @@ def _write(
         stores.index_writer.put(new)
     for doc_id, change in batch.changes.items():
         if silent := [*change.fallen, *change.gone]:
-            stores.graph_writer.delete(context.namespace, silent)
+            stores.graph_writer.delete(context.namespace, silent, tidy=False)
         report.removed += stores.index_writer.put_document(
             DocumentChange(
                 namespace=context.namespace,

@@ -33,6 +33,14 @@ class EntityBook:
         book.names, book.aliases = names, aliases
         return book
 
+    def within(self, context: Context) -> "EntityBook":
+        """Give this book for another task of the same load; what one wrote the other need not."""
+        book = EntityBook.__new__(EntityBook)
+        book._context = context
+        book._named, book._written = self._named, self._written
+        book.names, book.aliases = self.names, self.aliases
+        return book
+
     def named(self) -> Iterable[NamedEntity]:
         """Give the entities that no list gave, by id."""
         return (self._named[identity] for identity in sorted(self._named))

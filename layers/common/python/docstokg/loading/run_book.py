@@ -3,7 +3,9 @@
 import gzip
 import json
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,12 +80,53 @@ def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
             yield json.dumps([kind, key])
 
 
+class WarmBooks:
+    """Books that a process keeps between its tasks: fetching one and building its linker is work.
+
+    They are of the last run that was written, one for each task that was under way at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version = ""
+        self._idle: list[RunBook] = []
+
+    @contextmanager
+    def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["RunBook"]:
+        """Give the run's book as it is in the bucket now; to one task at a time."""
+        listed = objects.list(run.key("book"))
+        version = run.run_id + "".join(f" {entry.key} {entry.etag}" for entry in listed)
+        with self._lock:
+            if self._version != version:
+                self._drop()
+                self._version = version
+            book = self._idle.pop() if self._idle else None
+        if book is None:
+            book = RunBook(run, objects)
+        try:
+            yield book
+        except BaseException:
+            book.close()
+            raise
+        with self._lock:
+            if self._version == version:
+                self._idle.append(book)
+            else:
+                book.close()
+
+    def _drop(self) -> None:
+        for book in self._idle:
+            book.close()
+        self._idle.clear()
+
+
 class RunBook:
     """A run's book, fetched: a copy of its staging, and the decisions."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
         """Fetch it; `Unavailable` when there is none yet."""
         self._run, self._objects = run, objects
+        self._decided: Decisions | None = None
         try:
             lines = unpacked_lines(objects.get(run.key("book", DECISIONS)))
             body = objects.get(run.key("book", STAGING))
@@ -138,6 +181,12 @@ class RunBook:
 
     def decisions(self, context: Context) -> Decisions:
         """Give what `pipeline.decide` decided."""
+        if self._decided is None:
+            self._decided = self._decide(context)
+            self._rows.clear()
+        return replace(self._decided, book=self._decided.book.within(context))
+
+    def _decide(self, context: Context) -> Decisions:
         names = Names()
         names.add(self._entries("curie"))
         named = [

@@ -18,15 +18,19 @@ CLOSED = "report.json"
 
 
 @contextmanager
-def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[None]:
+def turn(
+    run: IngestRun, objects: ObjectStore, writer: IndexWriter, last: bool = False
+) -> Iterator[None]:
     """Keep other loads and removals out while a task writes; `Locked` while it is not our turn.
 
-    Between two tasks the store's lease is free, so the run has one of its own in the bucket. Only
-    who holds the store's lease takes or renews it.
+    Tasks of one run share the store's lease, which runs out between two that are far apart; so the
+    run has one of its own in the bucket. Only who holds the store's lease takes or renews it.
+    `last`: no task of the run follows, the store's lease is given back.
     """
+    _refuse_others(run, objects)
     with ExitStack() as held:
         try:
-            held.enter_context(writer.hold(0))
+            held.enter_context(writer.hold(0, run=run.run_id, more=not last))
         except Timeout as busy:
             raise Locked("another load or removal holds the index") from busy
         _take(run, objects)
@@ -61,10 +65,15 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
         )
 
 
-def _take(run: IngestRun, objects: ObjectStore) -> None:
+def _refuse_others(run: IngestRun, objects: ObjectStore) -> None:
+    """Refuse before the store's lease is taken, which would keep the other run's tasks waiting."""
     holder, until = _holder(objects)
     if holder not in ("", run.run_id) and until > time.time():
         raise Locked(f"the run {holder} is loading")
+
+
+def _take(run: IngestRun, objects: ObjectStore) -> None:
+    _refuse_others(run, objects)
     line = {"run_id": run.run_id, "until": time.time() + LEASE_S}
     objects.put(LEASE, json.dumps(line).encode())
 

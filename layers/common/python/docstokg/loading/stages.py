@@ -44,7 +44,7 @@ from docstokg.loading.pipeline import (
 )
 from docstokg.loading.reading import Row, rows_of
 from docstokg.loading.rejects import RejectLog
-from docstokg.loading.run_book import DECISIONS, RunBook, put_book
+from docstokg.loading.run_book import DECISIONS, RunBook, WarmBooks, put_book
 from docstokg.loading.run_lease import CLOSED, check_turn, give_back, is_closed, turn
 from docstokg.loading.run_ledger import Entry, Ledger
 from docstokg.loading.run_readings import (
@@ -376,15 +376,18 @@ class _BookMaker:
         return [{"doc_id": place, "reason": reason} for place, reason in reasons.items()]
 
 
-def write(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Write the documents that begin in some shards, with what they mention."""
+def write(task: IngestTask, objects: ObjectStore, stores: Stores, books: WarmBooks) -> Answer:
+    """Write the documents that begin in some shards, with what they mention.
+
+    Any number of tasks may do so at once, each for other shards. `books`: of this process.
+    """
     run = task.run
     written = chunks = 0
     if is_closed(run, objects):
         return {"chunks": 0, "written": 0}
     with turn(run, objects, stores.index_writer):
         check_turn(run, stores.search_index)
-        with closing(RunBook(run, objects)) as run_book:
+        with books.lent(run, objects) as run_book:
             for item in task.items:
                 context = _write_shard(run, objects, stores, run_book, shard_of(item.key))
                 written += context.report.written
@@ -396,7 +399,8 @@ def _write_shard(
     run: IngestRun, objects: ObjectStore, stores: Stores, run_book: RunBook, shard: str
 ) -> Context:
     staging = run_book.staging
-    shards = staging.shards_of(staging.documents_beginning(shard))
+    documents = staging.documents_beginning(shard)
+    shards = staging.shards_of(documents)
     for name in shards:
         rows = read_shard(run, objects, name)
         for position in range(len(rows.parts)):
@@ -407,6 +411,7 @@ def _write_shard(
     context = run_book.context(stores, tuple(shards))
     decisions = run_book.decisions(context)
     write_chunks(context, decisions.book, decisions.finder, shard)
+    staging.empty(documents)
     return context
 
 
@@ -418,7 +423,7 @@ def close(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
     if is_closed(run, objects):
         give_back(run, objects)
         return {"done": True}
-    with turn(run, objects, stores.index_writer):
+    with turn(run, objects, stores.index_writer, last=True):
         closing_before = _is_there(objects, run.key("book", CLOSING))
         check_turn(run, stores.search_index, closing_before)
         with closing(RunBook(run, objects)) as run_book:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ _SCHEMA = """
 CREATE TABLE chunk (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, doc_id TEXT, digest TEXT,
     acl TEXT, payload TEXT, embedding BLOB, shard TEXT, part INTEGER, line INTEGER);
 CREATE INDEX chunk_doc ON chunk (doc_id, seq);
+CREATE INDEX chunk_shard ON chunk (shard) WHERE shard <> '';
 CREATE TABLE name (seq INTEGER PRIMARY KEY, surface TEXT, synonym TEXT, type TEXT,
     UNIQUE (surface, synonym, type));
 CREATE TABLE entity (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, payload TEXT, embedding BLOB);
@@ -32,6 +34,9 @@ CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload T
 CREATE TABLE document (doc_id TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID;
 CREATE TABLE origin (doc_id TEXT PRIMARY KEY, record TEXT) WITHOUT ROWID;
 """
+
+_FIRSTS = "SELECT doc_id, min(seq) AS first, shard FROM chunk{} GROUP BY doc_id ORDER BY first"
+_OF_SHARD = " WHERE doc_id IN (SELECT doc_id FROM chunk WHERE shard = ? AND shard <> '')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,11 @@ class Staging:
 
     def __init__(self, path: Path | None = None) -> None:
         """`path`: a file to work in, which may hold what `slim` left there."""
-        self._db = sqlite3.connect("" if path is None else path, isolation_level=None)
+        # One thread at a time has it, not always the one that made it.
+        self._db = sqlite3.connect(
+            "" if path is None else path, isolation_level=None, check_same_thread=False
+        )
+        weakref.finalize(self, self._db.close)  # a process may end with one that it kept
         self._db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
         if not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             self._db.executescript(_SCHEMA)
@@ -219,11 +228,10 @@ class Staging:
     def documents_beginning(self, shard: str | None) -> list[str]:
         """List the documents by their first chunks; `shard`: those whose first is of it."""
         # Of a bare column beside min(), SQLite gives the value of the row that has it.
-        firsts = self._db.execute(
-            "SELECT doc_id, min(seq) AS first, shard FROM chunk WHERE ?1 IS NULL OR doc_id IN"
-            " (SELECT doc_id FROM chunk WHERE shard = ?1) GROUP BY doc_id ORDER BY first",
-            (shard,),
-        ).fetchall()
+        if shard is None:
+            firsts = self._db.execute(_FIRSTS.format("")).fetchall()
+        else:
+            firsts = self._db.execute(_FIRSTS.format(_OF_SHARD), (shard,)).fetchall()
         return [doc_id for doc_id, _, own in firsts if shard is None or own == shard]
 
     def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
@@ -247,6 +255,14 @@ class Staging:
                 chunk.doc_id,
                 *self.place,
             ),
+        )
+
+    def empty(self, doc_ids: Iterable[str]) -> None:
+        """Forget the texts and vectors of these documents, as `slim` does of all."""
+        self._db.execute(
+            "UPDATE chunk SET payload = json_set(payload, '$.text', ''), embedding = NULL"
+            " WHERE doc_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(doc_ids)),),
         )
 
     def slim(self) -> None:
