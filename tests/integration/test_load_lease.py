@@ -85,3 +85,41 @@ def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch) 
     with pytest.raises(Unavailable, match="run it again"):
         first.check()
     second.check()
+
+
+def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) -> None:
+    first, second = leases
+    stranger = LoadLease(Server(url=place[0]), place[1])
+    try:
+        first.acquire(0, run="one")
+        second.acquire(0, run="one")
+        for other in ("", "two"):
+            with pytest.raises(Timeout, match="another load"):
+                stranger.acquire(0, run=other)
+        first._renew()
+        second._renew()
+        first.check()
+        second.check()
+        first.release(more=True)
+        second.check()
+        with pytest.raises(Timeout):
+            stranger.acquire(0)
+        second.release()  # of the run's last task
+        stranger.acquire(0)
+        with pytest.raises(Timeout):
+            second.acquire(0, run="one")
+    finally:
+        stranger.release()
+        stranger._server.close()
+
+
+def test_a_task_of_a_run_that_was_passed_over_writes_no_more(leases, monkeypatch) -> None:
+    first, second = leases
+    monkeypatch.setattr(opensearch_lease, "RENEW_S", 600.0)
+    monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
+    first.acquire(0, run="one")
+    second.acquire(30)
+    monkeypatch.setattr(opensearch_lease, "CALL_S", 5.0)
+    with pytest.raises(Unavailable, match="run it again"):
+        first.check()
+    second.check()

@@ -52,7 +52,7 @@ def run_machine(
         return IngestMachine(functions, wiring.object_store(), say, at_once=2).run(
             {
                 **{"run_id": run_id, "namespace": NS, "bucket": "folder", "sync": True},
-                **{"prefix": f"sources/{NS}/", "max_removed": 0, "remove": []},
+                **{"prefix": f"sources/{NS}/", "max_removed": 0, "remove": [], "writers": 2},
             }
         )
     finally:
