@@ -154,6 +154,8 @@ def on_servers(
             for which in Which
         }
         return run(peer, task_of(name, folder, triples, given, options), options.folder)
+    except services.ServiceError as broken:
+        return [{"set": name, "peer": f"{peer}: not run, {str(broken).splitlines()[0]}"}]
     finally:
         for which in Which:
             services.stop(which, home / which, kill=True)
