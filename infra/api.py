@@ -376,7 +376,7 @@ class Api(Construct):
         self, resource: apigateway.IResource, status: int, code: str, allow: str
     ) -> None:
         detail = f"Allowed here: {allow}." if allow else "There is nothing at this path."
-        headers = {"method.response.header.Allow": f"'{allow}'"} if allow else {}
+        headers = {"method.response.header.Allow": f"'{allow}'"} if allow else None
         method = resource.add_method(
             "ANY",
             apigateway.MockIntegration(
@@ -396,7 +396,8 @@ class Api(Construct):
             authorization_type=apigateway.AuthorizationType.NONE,
             method_responses=[
                 apigateway.MethodResponse(
-                    status_code=str(status), response_parameters=dict.fromkeys(headers, True)
+                    status_code=str(status),
+                    response_parameters=dict.fromkeys(headers, True) if headers else None,
                 )
             ],
         )

@@ -136,7 +136,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
     deployable = frozenset().union(EVERY, *BY_USE.values(), *BY_FUNCTION.values())
     if foreign := sorted(explicit.keys() - deployable):
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
-    variables = own | explicit
+    variables = dict(DEPLOYED) | own | explicit
     texts = {variable(name): text(value) for name, value in variables.items()}
     read = Settings.from_environment(texts)
     if changed := [name for name, value in variables.items() if getattr(read, name) != value]:

@@ -1,7 +1,5 @@
 """What is loaded, as far as a caller may read it."""
 
-import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -18,6 +16,7 @@ from docstokg.contracts.documents import (
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.records import DocumentRecord
 from docstokg.contracts.response import FieldProblem
+from docstokg.domain import opaque
 from docstokg.errors import InvalidCursor
 from docstokg.ports import DocumentRegister
 from docstokg.usecases.intake import invalid, parse_body
@@ -111,13 +110,13 @@ def _reply(body: DocumentPage | NamespaceList) -> Reply:
 
 def _cursor(doc_id: str, namespace: str, key: bytes) -> str:
     packed = json.dumps(doc_id).encode()
-    return base64.urlsafe_b64encode(_tag(packed, namespace, key) + packed).decode().rstrip("=")
+    return opaque.written(_tag(packed, namespace, key) + packed)
 
 
 def _position(cursor: str, namespace: str, key: bytes) -> str:
     try:
-        sealed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError) as broken:
+        sealed = opaque.read(cursor)
+    except ValueError as broken:
         raise InvalidCursor("this is no cursor of this service") from broken
     tag, packed = sealed[:TAG_BYTES], sealed[TAG_BYTES:]
     if not hmac.compare_digest(tag, _tag(packed, namespace, key)):

@@ -15,7 +15,6 @@ from docstokg.domain.budget import (
 )
 from docstokg.usecases.run import Run
 
-SNIPPET_STEPS = (400, 200, 100)
 BLOCK_STEPS = (2000, 1000, 500)
 
 
@@ -55,7 +54,7 @@ def _trimmed(
     """Shrink and then drop what is in no block, from the lowest rank; what stays and its bytes."""
     citations = list(citations)
     sizes = [_bytes(citation) for citation in citations]
-    for step in SNIPPET_STEPS:
+    for step in snippets.STEPS:
         for place in range(len(citations) - 1, -1, -1):
             if sum(sizes) <= limit:
                 return citations, sum(sizes)

@@ -1,7 +1,5 @@
 """What a cursor remembers, so that the next page can be made by a server that remembers nothing."""
 
-import base64
-import binascii
 import hashlib
 import hmac
 import struct
@@ -10,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from docstokg.contracts.envelope import Caller
+from docstokg.domain import opaque
 from docstokg.errors import InvalidCursor
 from functions.mcp.paging import Position, dump, leaves
 
@@ -37,7 +36,7 @@ class Cursor:
         at = self.position
         packed = _PACKED.pack(_FORMAT, self.facts, self.run, at.leaf, at.character)
         sealed = packed + _tag(packed, request, key)
-        return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+        return opaque.written(sealed)
 
 
 def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
@@ -46,10 +45,10 @@ def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
     A single changed letter is refused: facts, run, position and request are all under the seal.
     """
     try:
-        sealed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        sealed = opaque.read(text)
         packed, tag = sealed[:-_TAG_BYTES], sealed[-_TAG_BYTES:]
         version, facts, run, leaf, character = _PACKED.unpack(packed)
-    except (binascii.Error, ValueError, struct.error) as exc:
+    except (ValueError, struct.error) as exc:
         raise InvalidCursor("this is no cursor of this service") from exc
     if version != _FORMAT or not hmac.compare_digest(tag, _tag(packed, request, key)):
         raise InvalidCursor("the cursor is not this service's, or belongs to another request")

@@ -4,9 +4,9 @@ import json
 
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
+from docstokg.domain import snippets
 from docstokg.domain.budget import nested_json_bytes
 
-SNIPPET_STEPS = (400, 200, 100)
 MEDIA_TYPE = {"Content-Type": "application/json"}
 
 
@@ -55,7 +55,7 @@ def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRe
             update={"graph": None, "warnings": (*response.warnings, "The graph did not fit.")}
         )
         over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
-    for step in SNIPPET_STEPS:
+    for step in snippets.STEPS:
         for position in range(len(citations) - 1, -1, -1):
             if over <= 0:
                 break

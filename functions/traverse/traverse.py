@@ -1,7 +1,5 @@
 """`POST /v1/traverse`, and the neighbourhood of an answer's citations (verbosity graph)."""
 
-import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -25,7 +23,7 @@ from docstokg.contracts.traverse import (
     TraverseRequest,
     TraverseResponse,
 )
-from docstokg.domain import time_budget
+from docstokg.domain import opaque, time_budget
 from docstokg.domain.budget import (
     GRAPH_VIEW_LIMIT_BYTES,
     STATE_LIMIT_BYTES,
@@ -256,7 +254,7 @@ def _request_hash(request: TraverseRequest) -> str:
 def _cursor(request: TraverseRequest, offset: int) -> str:
     """Make the opaque cursor of a page: (request hash, offset); the walk is recomputed."""
     text = json.dumps([_request_hash(request), offset])
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return opaque.written(text.encode())
 
 
 def _offset(request: TraverseRequest) -> tuple[int, list[FieldProblem]]:
@@ -266,9 +264,8 @@ def _offset(request: TraverseRequest) -> tuple[int, list[FieldProblem]]:
     message = "must be the cursor of a response to this same request"
     foreign = 0, [FieldProblem(path="$.cursor", code="invalid_cursor", message=message)]
     try:
-        padded = request.cursor + "=" * (-len(request.cursor) % 4)
-        stored = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError):
+        stored = json.loads(opaque.read(request.cursor))
+    except ValueError:
         return foreign
     match stored:
         case [str(digest), int(offset)] if digest == _request_hash(request) and offset > 0:

@@ -4,16 +4,15 @@ It holds nothing that its holder could not ask for, and sees what its holder may
 secret.
 """
 
-import base64
-import binascii
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.contracts.records import Filters, Scope
 from docstokg.contracts.request import Filter, Name, NodeId, Query
 from docstokg.contracts.traverse import Frontier
+from docstokg.domain import opaque
 from functions.traverse.walk import WalkRequest
 
 PREFIX = "view."
@@ -63,15 +62,12 @@ def write_cursor(request: WalkRequest, scope: Scope) -> str:
         filter=scope.filter,
     )
     text = cursor.model_dump_json(exclude_none=True).encode()
-    return PREFIX + base64.urlsafe_b64encode(text).decode().rstrip("=")
+    return PREFIX + opaque.written(text)
 
 
 def read_cursor(text: str) -> ViewCursor | None:
     """Read it; None when it is not one."""
-    coded = text.removeprefix(PREFIX)
     try:
-        padded = coded + "=" * (-len(coded) % 4)
-        raw = base64.b64decode(padded, altchars=b"-_", validate=True)
-        return ViewCursor.model_validate_json(raw)
-    except (binascii.Error, ValueError, ValidationError):
+        return ViewCursor.model_validate_json(opaque.read(text.removeprefix(PREFIX)))
+    except ValueError:
         return None

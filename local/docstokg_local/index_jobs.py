@@ -8,7 +8,7 @@ indices of its own beside those in use and swaps the aliases in one step, as a r
 from __future__ import annotations
 
 import argparse
-import json
+import functools
 import os
 import re
 import time
@@ -36,6 +36,7 @@ class Snapshots:
         """`name`: alias of the chunk index."""
         self._server, self._aliases = server, (name, facts_alias(name))
         self._name = name
+        self._call = functools.partial(server.call, timeout_s=LIMIT_S)
 
     def register(self, repository: Mapping[str, object]) -> None:
         """Tell the server where snapshots lie: `type` and `settings` of its repository API."""
@@ -88,7 +89,7 @@ class Snapshots:
                 "include_global_state": False,
             }
             path = f"/_snapshot/{REPOSITORY}/{snapshot}/_restore"
-            self._call("POST", path, body, {"wait_for_completion": "true"}, JOB_S)
+            self._call("POST", path, body, {"wait_for_completion": "true"}, timeout_s=JOB_S)
             fresh.append(new)
             swap.append({"add": {"index": new, "alias": alias}})
             swap += [{"remove_index": {"index": old}} for old in self._behind(alias)]
@@ -107,17 +108,6 @@ class Snapshots:
             "GET", f"/{alias}/_mapping", timeout_s=LIMIT_S, absent_is_none=True
         )
         return sorted(answer)
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        params: Mapping[str, str] | None = None,
-        timeout_s: float = LIMIT_S,
-    ) -> Json:
-        text = None if body is None else json.dumps(body)
-        return self._server.call(method, path, timeout_s=timeout_s, body=text, params=params)
 
 
 def bucket(name: str, role_arn: str, region: str) -> Json:

@@ -59,7 +59,7 @@ def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
         fill(writer)
         at = server(Which.NEO4J)
         store = Neo4jTraces(url=at.url, user=at.user, password=at.password)
-        reader = Server(at.url, at.user, at.password, "neo4j")
+        reader = Server(url=at.url, user=at.user, password=at.password)
 
         def held() -> dict[str, Rows]:
             names = {

@@ -152,6 +152,7 @@ def test_who_reads_a_setting_gets_it_and_nobody_else(chosen: Template) -> None:
     assert values(chosen, "validate")["DOCSTOKG_RERANK_PROVIDER"] == "cohere"
     assert values(chosen, "validate")["DOCSTOKG_KG_BOOST_VALUE".removeprefix("DOCSTOKG_")] == "0.2"
     assert values(chosen, "ground")["DOCSTOKG_RERANK_BASE_URL"] == "https://rerank.internal/v2"
+    assert values(chosen, "health")["DOCSTOKG_HEALTH_KEEP_S"] == "10.0"
     synthesize = values(chosen, "synthesize")
     assert synthesize["DOCSTOKG_LLM_BASE_URL"] == "https://gateway.internal/v1"
     assert synthesize["DOCSTOKG_MODEL_TABLE"] == "house-model=32768/0.5/1.5"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from operator import attrgetter
-from typing import Any
+from typing import Any, Unpack
 
 from neo4j import (
     READ_ACCESS,
@@ -18,7 +18,7 @@ from neo4j import exceptions as vendor
 from docstokg.adapters import cypher
 from docstokg.adapters.breaker import Breaker, SharedCircuit
 from docstokg.adapters.cypher import STORE, Template
-from docstokg.adapters.neo4j_server import Server
+from docstokg.adapters.neo4j_server import Connection, Server
 from docstokg.adapters.plan_guard import PlanVerdict, judge, refused
 from docstokg.contracts.graph import (
     DOCUMENT,
@@ -66,17 +66,14 @@ class Neo4jGraph:
     def __init__(
         self,
         *,
-        url: str,
-        user: str,
-        password: str | None,
-        database: str = "neo4j",
         telemetry: Telemetry | None = None,
         timeout_ms: int = CYPHER_TIMEOUT_MS,
         circuit: Circuit | None = None,
         shared: SharedCircuit | None = None,
+        **connection: Unpack[Connection],
     ) -> None:
         self._telemetry = telemetry or Telemetry()
-        self._server = Server(url, user, password, database)
+        self._server = Server(**connection)
         self._cap_s = timeout_ms / 1000
         self._shared = shared
         self._breaker = Breaker(

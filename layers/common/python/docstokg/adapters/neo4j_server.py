@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from neo4j import (
     READ_ACCESS,
@@ -48,6 +48,15 @@ _BY_CODE: tuple[tuple[str, type[DocsToKGError], str], ...] = (
 )
 
 
+class Connection(TypedDict):
+    """Where a database is and who asks; reader, writer and traces take the same."""
+
+    url: str
+    user: str
+    password: str | None
+    database: NotRequired[str]
+
+
 class Server:
     """One Neo4j address: the async driver on one background loop.
 
@@ -55,9 +64,9 @@ class Server:
     accepted a query; the query's own limit makes the server stop as well.
     """
 
-    def __init__(self, url: str, user: str, password: str | None, database: str) -> None:
-        self._address = (url, user, password or "")
-        self._database = database
+    def __init__(self, **at: Unpack[Connection]) -> None:
+        self._address = (at["url"], at["user"], at["password"] or "")
+        self._database = at.get("database", "neo4j")
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

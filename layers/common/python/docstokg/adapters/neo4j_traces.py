@@ -3,12 +3,13 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 from neo4j import Record
 
 from docstokg.adapters import cypher_traces as cypher
 from docstokg.adapters.cypher import Template
-from docstokg.adapters.neo4j_server import Server
+from docstokg.adapters.neo4j_server import Connection, Server
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain.identity import namespaced
 from docstokg.errors import Timeout
@@ -19,16 +20,10 @@ class Neo4jTraces:
     """The TraceStore port on Neo4j."""
 
     def __init__(
-        self,
-        *,
-        url: str,
-        user: str,
-        password: str | None,
-        database: str = "neo4j",
-        telemetry: Telemetry | None = None,
+        self, *, telemetry: Telemetry | None = None, **connection: Unpack[Connection]
     ) -> None:
         self._telemetry = telemetry or Telemetry()
-        self._server = Server(url, user, password, database)
+        self._server = Server(**connection)
         self._lock = threading.Lock()
         self._ready = False
 

@@ -5,13 +5,13 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, Unpack
 
 from neo4j import Record
 
 from docstokg.adapters import cypher_loading as cypher
 from docstokg.adapters.cypher import INFO, SCHEMA_VERSION, STORE, Template
-from docstokg.adapters.neo4j_server import Server, is_deadlock
+from docstokg.adapters.neo4j_server import Connection, Server, is_deadlock
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
 from docstokg.domain.folding import alias_keys
@@ -39,16 +39,10 @@ class Neo4jGraphWriter:
     """The loading side; every batch is one transaction, and repeating it changes nothing."""
 
     def __init__(
-        self,
-        *,
-        url: str,
-        user: str,
-        password: str | None,
-        database: str = "neo4j",
-        telemetry: Telemetry | None = None,
+        self, *, telemetry: Telemetry | None = None, **connection: Unpack[Connection]
     ) -> None:
         self._telemetry = telemetry or Telemetry()
-        self._server = Server(url, user, password, database)
+        self._server = Server(**connection)
         self._ready = False
         self.deadlocks = 0
 

@@ -141,9 +141,8 @@ class OpenSearchRegister:
         body: Json | None = None,
         params: Mapping[str, str] | None = None,
     ) -> Json | None:
-        text = None if body is None else json.dumps(body)
-        answer: Json | None = self._server.call(
-            method, path, timeout_s=TIMEOUT_S, body=text, params=params, absent_is_none=True
+        answer = self._server.call(
+            method, path, body, params, timeout_s=TIMEOUT_S, absent_is_none=True
         )
         return answer or None
 

@@ -1,6 +1,5 @@
 """One load at a time into an OpenSearch index: a lease in the store, for loaders of any machine."""
 
-import json
 import os
 import threading
 import time
@@ -169,12 +168,11 @@ class LoadLease:
     def _call(
         self, method: str, path: str, params: dict[str, str], body: Json | None = None
     ) -> Json:
-        text = None if body is None else json.dumps(body)
         return self._server.call(
             method,
             f"/{self._index}/{path}",
             timeout_s=CALL_S,
-            body=text,
+            body=body,
             params=params,
             answered=CONFLICT,
         )

@@ -1,6 +1,7 @@
 """One OpenSearch address: credentials, total limits, and the vendor's errors in our words."""
 
 import contextlib
+import json
 import logging
 import socket
 import threading
@@ -77,16 +78,17 @@ class Server:
         self,
         method: str,
         path: str,
+        body: str | Json | None = None,
+        params: Mapping[str, str] | None = None,
         *,
         timeout_s: float,
-        body: str | None = None,
-        params: Mapping[str, str] | None = None,
         absent_is_none: bool = False,
         answered: int | None = None,
     ) -> Json:
         """Make one request and give the JSON object; `{}` for a 404 when that is an answer.
 
-        `answered`: another status that is an answer and no error.
+        `body`: an object, or text of several, a line each. `answered`: another status that is an
+        answer and no error.
         """
         if timeout_s <= 0:
             raise Timeout("no time left to ask OpenSearch")
@@ -94,8 +96,9 @@ class Server:
         asked_for: Json = dict(params or {})
         if absent_is_none or answered is not None:
             asked_for["ignore"] = 404 if answered is None else answered
+        text = json.dumps(body) if isinstance(body, dict) else body
         future: Future[Any] = self._workers.submit(
-            self._perform, sockets, method, path, body, asked_for, timeout_s
+            self._perform, sockets, method, path, text, asked_for, timeout_s
         )
         try:
             answer = future.result(timeout_s)
@@ -225,16 +228,8 @@ class _PlainConnection(urllib3.connection.HTTPConnection):
         super().request(*arguments, **named)
 
 
-class _TlsConnection(urllib3.connection.HTTPSConnection):
+class _TlsConnection(_PlainConnection, urllib3.connection.HTTPSConnection):
     """The same over TLS."""
-
-    def connect(self) -> None:
-        super().connect()
-        _announce(self.sock)
-
-    def request(self, *arguments: Any, **named: Any) -> None:
-        _announce(self.sock)
-        super().request(*arguments, **named)
 
 
 class _AbortableConnection(Urllib3HttpConnection):  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import json
 import secrets
 import time
@@ -61,6 +62,7 @@ class OpenSearchWriter:
         self._name = name
         self._telemetry = telemetry or Telemetry()
         self._server = Server(**connection)
+        self._call = functools.partial(self._server.call, timeout_s=LOAD_TIMEOUT_S)
         self._lease = LoadLease(self._server, name)
         self._stale = True  # what was put may not be searchable yet
 
@@ -280,16 +282,6 @@ class OpenSearchWriter:
     def _aliases(self) -> tuple[tuple[str, str], tuple[str, str]]:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        params: Mapping[str, str] | None = None,
-    ) -> Json:
-        text = None if body is None else json.dumps(body)
-        return self._server.call(method, path, timeout_s=LOAD_TIMEOUT_S, body=text, params=params)
-
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
         """Give an index's notes; make it with `first` where it is absent.
 
@@ -343,7 +335,7 @@ class OpenSearchWriter:
             "PUT",
             f"/{index}",
             timeout_s=LOAD_TIMEOUT_S,
-            body=json.dumps(body),
+            body=body,
             answered=400 if alias else None,
         )
 

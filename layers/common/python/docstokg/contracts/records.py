@@ -23,19 +23,16 @@ class Scope(Contract):
     doc_ids: tuple[str, ...] | None = None
 
 
-class ChunkRecord(Contract):
-    """A chunk as the search index keeps it.
+class ChunkText(Contract):
+    """What a chunk says, and where; `run_id`: of the load that wrote it.
 
-    `vector`: unit vector, float32 little-endian bytes, or None. `sparse`: token -> weight > 0.
-    `sentences`: code-point spans of `text` that do not overlap, in order. `sentence_vectors`: a
-    unit vector of each, in order, packed by `domain.vectors.packed`; empty without an embedder.
-    `char_start`: place in the source document, or None when unknown. `headings`: those it stands
-    under, searched with the title.
+    `sentences`: code-point spans of `text` that do not overlap, in order. `char_start`: place in
+    the source document, or None when unknown. `headings`: those it stands under, searched with the
+    title.
     """
 
     uuid: str
     chunk_id: str
-    namespace: str
     doc_id: str
     text: str
     text_sha256: str
@@ -47,14 +44,25 @@ class ChunkRecord(Contract):
     uri: str | None = None
     anchor: str | None = None
     char_start: int | None = None
-    metadata: dict[str, Any] = {}
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
     sentences: tuple[tuple[int, int], ...] = ()
+    run_id: str
+
+
+class ChunkRecord(ChunkText):
+    """A chunk as the search index keeps it.
+
+    `vector`: unit vector, float32 little-endian bytes, or None. `sparse`: token -> weight > 0.
+    `sentence_vectors`: a unit vector of each sentence, in order, packed by
+    `domain.vectors.packed`; empty without an embedder.
+    """
+
+    namespace: str
+    metadata: dict[str, Any] = {}
     sentence_vectors: bytes = b""
     sparse: dict[str, float] = {}
     vector: bytes | None = None
-    run_id: str
 
 
 class DocumentChange(NamedTuple):
@@ -112,31 +120,14 @@ class FactRecord(Contract):
     acl: tuple[str, ...] = ()
 
 
-class StoredChunk(Contract):
+class StoredChunk(ChunkText):
     """A hydrated chunk; `vector` is int8-quantised (x127), or None without an embedding.
 
     `generation`: of the load that last changed its document, where a store needs it to tell old
     from new; see `domain.generations`.
     """
 
-    uuid: str
-    chunk_id: str
-    doc_id: str
-    text: str
-    text_sha256: str
-    title: str = ""
-    headings: tuple[str, ...] = ()
-    document_name: str | None = None
-    page: int | str | None = None
-    section: str | None = None
-    uri: str | None = None
-    anchor: str | None = None
-    char_start: int | None = None
-    topics: tuple[str, ...] = ()
-    acl: tuple[str, ...] = ()
-    sentences: tuple[tuple[int, int], ...] = ()
     vector: bytes | None = None
-    run_id: str
     generation: str = ""
 
 

@@ -31,12 +31,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """A definition `long form (SF)` in a text; both spans in code points."""
+    """A definition `long form (SF)` in a text."""
 
     long: str
     short: str
-    long_span: tuple[int, int]
-    short_span: tuple[int, int]
 
 
 class _Node:
@@ -206,19 +204,16 @@ def abbreviations(text: str) -> list[Abbreviation]:
         if not 2 <= len(short) <= 10 or not _is_short_form(short):
             continue
         before = text[max(0, match.start() - 200) : match.start()]
-        offset = match.start() - len(before)
         letters = sum(character.isalnum() for character in short)
         tokens = list(_TOKEN.finditer(before))[-min(letters + 5, letters * 2) :]
         if not tokens:
             continue
-        window_start = offset + tokens[0].start()
-        window = text[window_start : match.start()].rstrip()
+        window = before[tokens[0].start() :].rstrip()
         place = _long_form(short, window)
         if place is not None:
             long = window[place:]
-            span = (window_start + place, window_start + len(window))
             if len(long) > len(short) and fold(short) not in fold(long).split():
-                pairs.append(Abbreviation(long, short, span, match.span(1)))
+                pairs.append(Abbreviation(long, short))
     return pairs
 
 

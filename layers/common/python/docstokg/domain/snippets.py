@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from docstokg.domain.wording import content_stems
 
 Spans = Sequence[tuple[int, int]]
+STEPS = (400, 200, 100)
+"""Lengths a snippet is cut to, one after the other, until all fits."""
 
 
 def question_stems(question: str) -> frozenset[str]:
