@@ -326,7 +326,7 @@ class Api(Construct):
         document = json.loads(OPENAPI.read_text(encoding="utf-8"))
         here = {(route.path, route.method.lower()) for route in ROUTES}
         paths = {
-            path: {name: told for name, told in methods.items() if (path, name) in here}
+            path: {name: operation for name, operation in methods.items() if (path, name) in here}
             for path, methods in document["paths"].items()
         }
         paths[CONTRACT] = document["paths"][CONTRACT]

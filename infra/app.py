@@ -67,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     for name in options.environments or ["dev"]:
         ours = environment(name)
-        for told in missing(ours, sources=options.sources) + cautions(ours):
-            sys.stderr.write(f"warning: {name}: {told}\n")
+        for problem in missing(ours, sources=options.sources) + cautions(ours):
+            sys.stderr.write(f"warning: {name}: {problem}\n")
         bundles = None if options.sources or unbuilt("aarch64") else BUNDLES
         out = (options.out or ROOT / "cdk.out") / name
         build(ours, out=out, bundles=bundles).synth()
@@ -85,10 +85,10 @@ def _deployable() -> None:
         raise SystemExit("say which environment: -c env=dev, -c env=staging or -c env=prod")
     ours = environment(str(name))
     if problems := missing(ours):
-        lines = "".join(f"\n  - {told}" for told in problems)
+        lines = "".join(f"\n  - {problem}" for problem in problems)
         raise SystemExit(f"{name} cannot be deployed from here:{lines}")
-    for told in cautions(ours):
-        sys.stderr.write(f"warning: {name}: {told}\n")
+    for caution in cautions(ours):
+        sys.stderr.write(f"warning: {name}: {caution}\n")
     build(ours, bundles=BUNDLES).synth()
 
 

@@ -106,8 +106,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("environment")
     parser.add_argument("percent", type=int)
-    told = "minutes to watch the alarms for, and go back when one fires"
-    parser.add_argument("--watch", type=float, default=WATCH_MINUTES, help=told)
+    about = "minutes to watch the alarms for, and go back when one fires"
+    parser.add_argument("--watch", type=float, default=WATCH_MINUTES, help=about)
     options = parser.parse_args(arguments)
     name, percent = options.environment, options.percent
     session = boto3.session.Session(region_name=environment(name).region)

@@ -143,9 +143,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.write(f"{arn}\n")
     if not options.dry_run:
         prune(rest, states, functions)
-    told = "would go" if options.dry_run else "removed"
+    done = "would go" if options.dry_run else "removed"
     sys.stdout.write(
-        f"{len(rest.machines)} state machine and {len(rest.functions)} function versions {told}\n"
+        f"{len(rest.machines)} state machine and {len(rest.functions)} function versions {done}\n"
     )
 
 

@@ -116,8 +116,8 @@ def refuses(service: Service) -> None:
         ("GET", "/v1/nothing-here", None, 404),
     ):
         answer = service.ask(method, path, body)
-        told = f"{method} {path} with {len(body or b'')} bytes must be {status}"
-        expect(answer.status == status and answer.body.get("status") == status, answer, told)
+        rule = f"{method} {path} with {len(body or b'')} bytes must be {status}"
+        expect(answer.status == status and answer.body.get("status") == status, answer, rule)
 
 
 def answers(service: Service, namespace: str) -> None:
@@ -192,10 +192,10 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any, wait_s: float = WA
         history = cloudwatch.describe_alarm_history(
             AlarmName=name, HistoryItemType="Action", StartDate=started, MaxRecords=10
         )["AlarmHistoryItems"]
-        told = [item["HistorySummary"] for item in history]
-        if any(text.startswith("Successfully executed action") for text in told):
+        summaries = [item["HistorySummary"] for item in history]
+        if any(text.startswith("Successfully executed action") for text in summaries):
             return
-        if failed := [text for text in told if text.startswith("Failed")]:
+        if failed := [text for text in summaries if text.startswith("Failed")]:
             raise Wrong(f"alarm {name} could not tell anybody: {failed[0]}")
         if time.monotonic() > until:
             raise Wrong(f"alarm {name} told nobody within {wait_s:.0f} s")

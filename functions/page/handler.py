@@ -14,8 +14,8 @@ from functions.page.page import SignIn, reply
 
 @cache
 def _sign_in() -> SignIn | None:
-    told = os.environ.get("SIGN_IN", "")
-    return SignIn(**json.loads(told)) if told else None
+    text = os.environ.get("SIGN_IN", "")
+    return SignIn(**json.loads(text)) if text else None
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -74,8 +74,8 @@ class StaticFile:
 def static_file(path: str, sign_in: SignIn | None = None) -> StaticFile:
     """Give the file of a known path; `KeyError` for any other, or where no viewer is installed."""
     if path == SIGN_IN:
-        told = asdict(sign_in) if sign_in else {}
-        return StaticFile(json.dumps(told).encode(), _headers(path))
+        addresses = asdict(sign_in) if sign_in else {}
+        return StaticFile(json.dumps(addresses).encode(), _headers(path))
     if path in VIEWER:
         return StaticFile(_viewer(VIEWER[path]), _headers(path, docs=True) | {"Cache-Control": AGE})
     name = FILES[path]

@@ -99,9 +99,10 @@ def _with_doubts(
         [verdict.verdict for verdict in judged],
         invalid=bool(report.invalid_citations),
     )
-    told = [f"The answer disagrees with the graph: {one.message}." for one in issues[:_MOST_TOLD]]
+    shown = issues[:_MOST_TOLD]
+    warnings = [f"The answer disagrees with the graph: {issue.message}." for issue in shown]
     if any(verdict.verdict == "unsupported" for verdict in judged):
-        told.insert(0, notices.UNSUPPORTED)
+        warnings.insert(0, notices.UNSUPPORTED)
     return checked.model_copy(
         update={
             "grounding": report.model_copy(
@@ -109,6 +110,6 @@ def _with_doubts(
             ),
             "confidence": value if checked.cited else checked.confidence,
             "confidence_level": level(value if checked.cited else checked.confidence),
-            "warnings": tuple(dict.fromkeys((*checked.warnings, *told))),
+            "warnings": tuple(dict.fromkeys((*checked.warnings, *warnings))),
         }
     )

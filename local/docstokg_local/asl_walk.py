@@ -82,8 +82,8 @@ class Walk:
         if state.kind == "Choice":
             taken = _chosen(state, values)
         elif state.kind == "Fail":
-            told = state.special(values)
-            raise Failure(str(told.get("Error", "")), str(told.get("Cause", "")))
+            failure = state.special(values)
+            raise Failure(str(failure.get("Error", "")), str(failure.get("Cause", "")))
         elif state.kind == "Wait":
             self._host.pause(_waiting_s(state.special(values)))
         return (*taken.apply(values, state_input), taken.next_state)

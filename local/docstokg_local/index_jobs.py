@@ -46,8 +46,8 @@ class Snapshots:
         """Write both indices into a new snapshot and wait until it is whole."""
         if not TAKEN.fullmatch(snapshot):
             raise Misconfigured(f"{snapshot!r} is no name: small letters, digits, - and _")
-        noted = index_notes(self._server, self._name, LIMIT_S)
-        if noted is None or noted.get("unfinished_load") is not None:
+        notes = index_notes(self._server, self._name, LIMIT_S)
+        if notes is None or notes.get("unfinished_load") is not None:
             raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
         body = {"indices": ",".join(self._physical()), "include_global_state": False}
         self._call("PUT", f"/_snapshot/{REPOSITORY}/{snapshot}", body)
@@ -126,10 +126,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--role", default="")
     options = parser.parse_args(arguments)
     try:
-        told = _done(options, Settings.from_environment(os.environ))
+        lines = _done(options, Settings.from_environment(os.environ))
     except DocsToKGError as exc:
         raise SystemExit(str(exc)) from exc
-    say("\n".join(told))
+    say("\n".join(lines))
 
 
 def _done(options: argparse.Namespace, settings: Settings) -> Sequence[str]:

@@ -10,7 +10,7 @@ from docstokg.ports import ObjectStore
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.asl_engine import Execution, Standard, StateMachine
 from docstokg_local.asl_journal import Journal
-from docstokg_local.workflow import DEFINITION, told
+from docstokg_local.workflow import DEFINITION, logging_crashes
 
 STAGES = ("read", "encode", "names", "book", "write", "close")
 TOLD_EACH_S = 2.0
@@ -27,7 +27,7 @@ def stage_functions(wiring: Wiring) -> dict[str, Handler]:
     for stage in STAGES:
         module = importlib.import_module(f"functions.ingest.{stage}.handler")
         name = f"Ingest{stage.title()}Function"
-        functions[name] = told(name, module.build(wiring), wiring.telemetry)
+        functions[name] = logging_crashes(name, module.build(wiring), wiring.telemetry)
     return functions
 
 

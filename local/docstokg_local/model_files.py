@@ -72,8 +72,8 @@ def fetch() -> None:
             capture_output=True, text=True, timeout=FETCH_S, check=False, cwd=folder,
         )  # fmt: skip
         if done.returncode:
-            told = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise Unavailable(f"{PACKAGE} could not be fetched: {told}")
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise Unavailable(f"{PACKAGE} could not be fetched: {reason}")
         for archive in (folder / "got").glob("*.whl"):
             with zipfile.ZipFile(archive) as opened:
                 opened.extractall(folder / "got")

@@ -161,8 +161,8 @@ def neo4j_launch(setup: Setup) -> Launch:
             check=False,
         )
         if done.returncode != 0:
-            told = (done.stderr or done.stdout).replace(password, "***")[-500:]
-            raise ServiceError(f"neo4j: the password could not be set: {told}")
+            reason = (done.stderr or done.stdout).replace(password, "***")[-500:]
+            raise ServiceError(f"neo4j: the password could not be set: {reason}")
     command = [
         str(java),
         f"-Xms{setup.heap_mb}m",

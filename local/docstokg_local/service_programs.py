@@ -141,13 +141,13 @@ def _maven(pom: str, goal: str, work: Path, report: Report) -> None:
             errors="replace",
         )
         assert running.stdout is not None
-        files, told = 0, time.monotonic()
+        files, reported_at = 0, time.monotonic()
         with running.stdout as lines:
             for line in lines:
                 sink.write(line)
                 files += "Downloaded from" in line and ".jar" in line
-                if time.monotonic() - told > 5:
-                    told = time.monotonic()
+                if time.monotonic() - reported_at > 5:
+                    reported_at = time.monotonic()
                     report(f"  {files} archives so far")
         code = running.wait()
     if code != 0:

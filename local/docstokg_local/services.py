@@ -206,15 +206,15 @@ def _spawn(launch: Launch, home: Path) -> int:
 
 
 def _wait_until_ready(which: Which, home: Path, record: Mapping[str, Any], report: Report) -> None:
-    begun = told = time.monotonic()
+    begun = reported_at = time.monotonic()
     while not ready(which, int(record["port"])):
         now = time.monotonic()
         if not alive(record):
             raise ServiceError(f"{which} ended while starting:\n{_tail(home)}")
         if now - begun > START_SECONDS:
             raise ServiceError(f"{which} is not up after {now - begun:.0f} s:\n{_tail(home)}")
-        if now - told > 3:
-            told = now
+        if now - reported_at > 3:
+            reported_at = now
             report(f"{which}: waiting for it to answer, {now - begun:.0f} s")
         time.sleep(0.1)
     waited = time.monotonic() - begun

@@ -46,7 +46,7 @@ def _always() -> bool:
     return True
 
 
-def told(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
+def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
     """Log a crash as the Lambda runtime would: the machine's Catch leaves no line of its own.
 
     Where it happened is told, never the message, which may quote what was asked.
@@ -76,7 +76,7 @@ class LocalWorkflow:
             queue = LocalTraceQueue(record.build(wiring), wiring.telemetry, is_the_one=alone)
             wiring.override("trace_sink", queue)
         handlers: dict[str, Handler] = {
-            name: told(name, module.build(wiring), wiring.telemetry)
+            name: logging_crashes(name, module.build(wiring), wiring.telemetry)
             for name, module in STEPS.items()
         }
         timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2

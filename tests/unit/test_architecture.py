@@ -189,7 +189,7 @@ def test_only_synthesize_may_load_litellm(step: str) -> None:
     assert "litellm" not in loaded
 
 
-PARTICIPLES = {"found", "asked", "kept", "given", "wanted"}
+PARTICIPLES = {"found", "asked", "kept", "given", "wanted", "told", "noted"}
 
 
 @pytest.mark.parametrize("folder", ["layers", "functions", "local", "infra"])

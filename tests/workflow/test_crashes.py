@@ -5,7 +5,7 @@ import json
 import pytest
 
 from docstokg.observability import Telemetry
-from docstokg_local.workflow import told
+from docstokg_local.workflow import logging_crashes
 
 
 def test_a_crash_is_told_with_its_place_and_without_its_message(capsys) -> None:
@@ -13,7 +13,9 @@ def test_a_crash_is_told_with_its_place_and_without_its_message(capsys) -> None:
         raise ValueError(f"cannot read {event['query']}")
 
     with pytest.raises(ValueError):
-        told("GroundFunction", broken, Telemetry())({"query": "a private question"}, None)
+        logging_crashes("GroundFunction", broken, Telemetry())(
+            {"query": "a private question"}, None
+        )
     printed = capsys.readouterr()
     (line,) = (printed.out + printed.err).splitlines()
     read = json.loads(line)

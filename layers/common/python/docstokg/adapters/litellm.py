@@ -213,8 +213,8 @@ def _translated(error: Exception, model: str) -> DocsToKGError:
     if isinstance(status, int) and 400 <= status < 500:
         kind = Refused if status == 401 else Misconfigured
         return kind(f"model {model} refused the call ({_REFUSALS.get(status, status)})")
-    told = status if isinstance(status, int) else type(error).__name__
-    return Unavailable(f"model {model} failed ({told})")
+    reason = status if isinstance(status, int) else type(error).__name__
+    return Unavailable(f"model {model} failed ({reason})")
 
 
 _REFUSALS = {

@@ -333,8 +333,8 @@ class Neo4jGraphWriter:
             ranked = cypher.RANK_MENTIONS.checked({"batch": PAGE})
             while self._server.write(cypher.RANK_MENTIONS.text, ranked, LOAD_TIMEOUT_S)[0]["done"]:
                 pass
-            noted = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
-            self._server.write(cypher.NOTE_SCHEMA.text, noted, LOAD_TIMEOUT_S)
+            notes = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
+            self._server.write(cypher.NOTE_SCHEMA.text, notes, LOAD_TIMEOUT_S)
         self._ready = True
 
     def _adopt_sections(self) -> None:

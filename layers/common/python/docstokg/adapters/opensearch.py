@@ -177,10 +177,10 @@ class OpenSearchIndex:
         if not anew and entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
             return entry[1]
         self._info = None
-        noted = self._breaker.call(
+        notes = self._breaker.call(
             lambda: index_notes(self._server, self._name, timeout_s), timeout_s
         )
-        if noted is None:
+        if notes is None:
             raise NotLoaded(
                 f"there is no index {self._name!r}: run `docstokg load SOURCE` first, or set "
                 "DOCSTOKG_INDEX_NAME"
@@ -202,27 +202,27 @@ class OpenSearchIndex:
             buckets = of_chunks["aggregations"]["spaces"]["buckets"]
             namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
         info = IndexInfo(
-            embedding_model=noted.get("embedding_model"),
-            dimension=noted.get("dimension"),
-            sparse_model=noted.get("sparse_model"),
+            embedding_model=notes.get("embedding_model"),
+            dimension=notes.get("dimension"),
+            sparse_model=notes.get("sparse_model"),
             chunks=chunks,
             facts=facts,
-            unfinished_load=noted.get("unfinished_load") is not None,
-            open_run=noted.get("unfinished_load") or "",
+            unfinished_load=notes.get("unfinished_load") is not None,
+            open_run=notes.get("unfinished_load") or "",
             namespaces=namespaces,
         )
         if not info.unfinished_load:
-            self._count_tokens(noted.get("finished"), chunks, until - time.monotonic())
+            self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
             if info.embedding_model is not None:
                 self._info = (time.monotonic(), info)
         return info
 
     def generation(self, timeout_s: float) -> str | None:
         """Read what `close_load` noted; see the port."""
-        noted = index_notes(self._server, self._name, timeout_s)
-        if noted is None or noted.get("unfinished_load") is not None:
+        notes = index_notes(self._server, self._name, timeout_s)
+        if notes is None or notes.get("unfinished_load") is not None:
             return None
-        finished = noted.get("finished")
+        finished = notes.get("finished")
         return None if finished is None else str(finished)
 
     def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:

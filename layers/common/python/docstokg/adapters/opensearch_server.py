@@ -150,10 +150,10 @@ def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
     if not answer:
         return None
     with schema_checked("_mapping"):
-        noted: Json = answer[index_behind(answer)]["mappings"].get("_meta", {})
-    if noted.get("docstokg") is None:
+        notes: Json = answer[index_behind(answer)]["mappings"].get("_meta", {})
+    if notes.get("docstokg") is None:
         raise Misconfigured(f"index {name!r} was not made by DocsToKG; choose another name")
-    return noted
+    return notes
 
 
 def documents_there(answer: Json) -> list[Json]:
@@ -264,17 +264,17 @@ def error_text(error: Json) -> str:
 
 def _reason(exc: vendor.TransportError) -> str:
     error = exc.info.get("error") if isinstance(exc.info, dict) else None
-    told = error.get("reason") if isinstance(error, dict) else error
-    return str(told or exc.error)[:200]
+    reason = error.get("reason") if isinstance(error, dict) else error
+    return str(reason or exc.error)[:200]
 
 
 def _translated(exc: Exception) -> DocsToKGError:
-    for theirs, ours, told in TRANSLATION:
+    for theirs, ours, message in TRANSLATION:
         if isinstance(exc, theirs):
-            return ours(f"OpenSearch {told}")
+            return ours(f"OpenSearch {message}")
     if isinstance(exc, vendor.TransportError) and isinstance(exc.status_code, int):
-        told = f"OpenSearch answered {exc.status_code}: {_reason(exc)}"
+        message = f"OpenSearch answered {exc.status_code}: {_reason(exc)}"
         if exc.status_code == 429:
-            return QuotaExceeded(told)
-        return Unavailable(told) if exc.status_code >= 500 else WrongAnswer(told)
+            return QuotaExceeded(message)
+        return Unavailable(message) if exc.status_code >= 500 else WrongAnswer(message)
     return WrongAnswer(f"OpenSearch client failed: {type(exc).__name__}")

@@ -96,24 +96,24 @@ class OpenSearchWriter:
         first["sparse_model"] = sparse_model
         # Facts before chunks: who finds the chunks' notes finds both, whenever a load was killed.
         for kind, alias in reversed(self._aliases()):
-            noted = self._ensured(kind, alias, first)
-            self._check_layout(noted)
-        if noted == first:
+            notes = self._ensured(kind, alias, first)
+            self._check_layout(notes)
+        if notes == first:
             return
-        stored = noted.get("embedding_model")
-        space = (stored, noted.get("dimension"))
+        stored = notes.get("embedding_model")
+        space = (stored, notes.get("dimension"))
         if embedding_model and stored and (embedding_model, dimension) != space:
             raise Misconfigured(
-                f"index {self._name!r} holds vectors of {stored!r} with {noted.get('dimension')} "
+                f"index {self._name!r} holds vectors of {stored!r} with {notes.get('dimension')} "
                 f"components, not of {embedding_model!r} with {dimension}; load with that model, "
                 f"or into another DOCSTOKG_INDEX_NAME"
             )
         if embedding_model and dimension and not stored:
             field = {"properties": {"vector": {**template()["vector"], "dimension": dimension}}}
             self._call("PUT", f"/{self._name}/_mapping", field)
-            noted |= {"embedding_model": embedding_model, "dimension": dimension}
-        noted["sparse_model"] = sparse_model or noted.get("sparse_model")
-        self._note(noted | {"unfinished_load": run_id})
+            notes |= {"embedding_model": embedding_model, "dimension": dimension}
+        notes["sparse_model"] = sparse_model or notes.get("sparse_model")
+        self._note(notes | {"unfinished_load": run_id})
 
     def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Read fingerprints by id; see the port."""
@@ -218,9 +218,9 @@ class OpenSearchWriter:
     def close_load(self) -> None:
         """Refresh, so that all is searchable; every bulk was already made durable."""
         self._refresh()
-        noted = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
-        if noted is not None:
-            self._note(noted | {"unfinished_load": None, "finished": secrets.token_hex(8)})
+        notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+        if notes is not None:
+            self._note(notes | {"unfinished_load": None, "finished": secrets.token_hex(8)})
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""
@@ -247,10 +247,10 @@ class OpenSearchWriter:
         Readers notice nothing: the alias moves in one step. Nothing may be loading meanwhile.
         Returns the names of the new indices.
         """
-        noted = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
-        if noted is not None:
-            self._check_layout(noted)
-        if noted is None or noted.get("unfinished_load") is not None:
+        notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+        if notes is not None:
+            self._check_layout(notes)
+        if notes is None or notes.get("unfinished_load") is not None:
             raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
         self._refresh()
         swap: list[Json] = []
@@ -260,7 +260,7 @@ class OpenSearchWriter:
             number = int(old.rpartition("-")[2]) + 1
             new = index_name(self._name, kind, number)
             self._call("DELETE", f"/{new}", params={"ignore_unavailable": "true"})
-            self._create(new, kind, noted | {"docstokg": TEMPLATE_VERSION}, None)
+            self._create(new, kind, notes | {"docstokg": TEMPLATE_VERSION}, None)
             self._copy(old, new)
             fresh.append(new)
             swap += [{"add": {"index": new, "alias": alias}}, {"remove_index": {"index": old}}]
@@ -272,10 +272,10 @@ class OpenSearchWriter:
         self._lease.release()
         self._server.close()
 
-    def _check_layout(self, noted: Json) -> None:
-        if noted["docstokg"] != TEMPLATE_VERSION:
+    def _check_layout(self, notes: Json) -> None:
+        if notes["docstokg"] != TEMPLATE_VERSION:
             raise Misconfigured(
-                f"index {self._name!r} has layout {noted['docstokg']}, this version writes layout "
+                f"index {self._name!r} has layout {notes['docstokg']}, this version writes layout "
                 f"{TEMPLATE_VERSION}: load into another DOCSTOKG_INDEX_NAME"
             )
 
@@ -287,15 +287,15 @@ class OpenSearchWriter:
 
         The server may still be making what a load asked for that was killed since.
         """
-        noted = index_notes(self._server, alias, LOAD_TIMEOUT_S)
-        if noted is not None:
-            return noted
+        notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        if notes is not None:
+            return notes
         answer = self._create(index_name(self._name, kind, 1), kind, first, alias)
-        noted = index_notes(self._server, alias, LOAD_TIMEOUT_S)
-        if noted is None:
+        notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        if notes is None:
             error: Json = answer.get("error", {})
             raise WrongAnswer(f"the index {alias!r} could not be made ({error_text(error)})")
-        return noted
+        return notes
 
     def _await_shards(self) -> None:
         """Wait until what exists can be read: the server may just be making or moving it."""
@@ -321,11 +321,11 @@ class OpenSearchWriter:
             return False
         return True
 
-    def _create(self, index: str, kind: str, noted: Json, alias: str | None) -> Json:
+    def _create(self, index: str, kind: str, notes: Json, alias: str | None) -> Json:
         """Make an index; with an alias, that it is there already is an answer with `error`."""
         chosen = template()[kind]
-        mappings = {**chosen["mappings"], "_meta": noted}
-        if kind == "chunks" and (dimension := noted.get("dimension")):
+        mappings = {**chosen["mappings"], "_meta": notes}
+        if kind == "chunks" and (dimension := notes.get("dimension")):
             vector = {**template()["vector"], "dimension": dimension}
             mappings["properties"] = {**mappings["properties"], "vector": vector}
         body = {"settings": chosen["settings"], "mappings": mappings}
@@ -339,8 +339,8 @@ class OpenSearchWriter:
             answered=400 if alias else None,
         )
 
-    def _note(self, noted: Json) -> None:
-        self._call("PUT", f"/{self._name}/_mapping", {"_meta": noted})
+    def _note(self, notes: Json) -> None:
+        self._call("PUT", f"/{self._name}/_mapping", {"_meta": notes})
 
     def _copy(self, old: str, new: str) -> None:
         task = self._call(
@@ -563,7 +563,7 @@ def _blocked(outcome: Json) -> bool:
 
 
 def _refusal(alias: str, name: str, status: int, error: Json) -> DocsToKGError:
-    told = error_text(error)
+    reason = error_text(error)
     if error.get("type") == "cluster_block_exception":
-        return Unavailable(f"index {alias!r} takes no writes now ({told})")
-    return WrongAnswer(f"index {alias!r} refused {name!r} with {status}, {told}")
+        return Unavailable(f"index {alias!r} takes no writes now ({reason})")
+    return WrongAnswer(f"index {alias!r} refused {name!r} with {status}, {reason}")

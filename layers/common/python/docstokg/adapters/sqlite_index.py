@@ -105,7 +105,7 @@ class SqliteIndex:
 
         def read() -> str | None:
             with self._sessions.use(deadline) as db:
-                return None if _noted(db, "unfinished") else _noted(db, "finished")
+                return None if _notes(db, "unfinished") else _notes(db, "finished")
 
         return self._wait(self._submit(read), deadline)
 
@@ -115,7 +115,7 @@ class SqliteIndex:
 
         def open_all() -> None:
             with self._sessions.use(deadline) as db:
-                generation = _noted(db, "generation")
+                generation = _notes(db, "generation")
             for name in ("dense", "sparse"):
                 if generation is not None:
                     self._sidecars.section(name, generation, deadline - time.monotonic())
@@ -165,8 +165,8 @@ class SqliteIndex:
                         "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)", (row[0],)
                     ).fetchone()[0]
                 ),
-                generation=_noted(db, "generation"),
-                embedded=_noted(db, "embedding_model") is not None,
+                generation=_notes(db, "generation"),
+                embedded=_notes(db, "embedding_model") is not None,
             )
 
     def _channel(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
@@ -413,28 +413,28 @@ class SqliteIndex:
 
     def _describe(self, deadline: float) -> IndexInfo:
         with self._sessions.use(deadline) as db:
-            noted: Mapping[str, str] = dict(
+            notes: Mapping[str, str] = dict(
                 db.execute("SELECT key, value FROM index_meta").fetchall()
             )
             names = db.execute(
                 "SELECT n.name FROM index_namespaces n "
                 "WHERE EXISTS (SELECT 1 FROM index_rows WHERE ns = n.id) ORDER BY n.name"
             ).fetchall()
-            chunks, facts = noted.get("chunks"), noted.get("facts")
-            if chunks is None or facts is None or "dirty" in noted:
+            chunks, facts = notes.get("chunks"), notes.get("facts")
+            if chunks is None or facts is None or "dirty" in notes:
                 # Counting takes milliseconds, and every question asks: finished loads note it.
                 chunks, facts = db.execute(
                     "SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM index_facts)"
                 ).fetchone()
-        dimension = noted.get("dimension")
+        dimension = notes.get("dimension")
         return IndexInfo(
-            embedding_model=noted.get("embedding_model"),
+            embedding_model=notes.get("embedding_model"),
             dimension=None if dimension is None else int(dimension),
-            sparse_model=noted.get("sparse_model"),
+            sparse_model=notes.get("sparse_model"),
             chunks=int(chunks),
             facts=int(facts),
-            unfinished_load="unfinished" in noted,
-            open_run=noted.get("unfinished", ""),
+            unfinished_load="unfinished" in notes,
+            open_run=notes.get("unfinished", ""),
             namespaces=tuple(row[0] for row in names),
         )
 
@@ -460,7 +460,7 @@ class _SearchContext:
         return scope.groups is None and not scope.filter and scope.doc_ids is None
 
 
-def _noted(db: sqlite3.Connection, key: str) -> str | None:
+def _notes(db: sqlite3.Connection, key: str) -> str | None:
     row = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 

@@ -56,8 +56,8 @@ class LoadLock:
         """
         if self._file is not None:
             return
-        told = time.monotonic()
-        until = told + timeout_s
+        reported_at = time.monotonic()
+        until = reported_at + timeout_s
         folder = sidecar_folder(self._path)
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "load.lock").open("ab")
@@ -69,8 +69,8 @@ class LoadLock:
                     file.close()
                     raise Timeout(f"another load into {self._path} does not end") from taken
                 time.sleep(LOCK_POLL_S)
-                if waiting is not None and time.monotonic() - told >= 1:
-                    told += 1
+                if waiting is not None and time.monotonic() - reported_at >= 1:
+                    reported_at += 1
                     waiting(1)
             else:
                 self._file = file
@@ -149,13 +149,13 @@ class Sidecars:
     def _opened(self, name: str, generation: str) -> Section:
         folder = self._folder / generation
         try:
-            noted = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sections"][name]
-            seen = {file: _signature(folder / file) for file in noted["files"]}
+            notes = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["sections"][name]
+            seen = {file: _signature(folder / file) for file in notes["files"]}
             broken = self._broken.get(name)
             if broken is not None and broken[:2] == (generation, seen):
                 raise Unavailable(broken[2])
             arrays: dict[str, NDArray[Any]] = {}
-            for file, about in noted["files"].items():
+            for file, about in notes["files"].items():
                 if seen[file][0] != about["bytes"] or _checksum(folder / file) != about["crc"]:
                     message = f"{folder / file} is damaged: load again to rebuild it"
                     self._broken[name] = (generation, seen, message)
@@ -167,8 +167,8 @@ class Sidecars:
             ) from exc
         return Section(
             arrays=arrays,
-            namespaces={ns: (start, stop) for ns, (start, stop) in noted["namespaces"].items()},
-            acls=tuple(tuple(acl) for acl in noted["acls"]),
+            namespaces={ns: (start, stop) for ns, (start, stop) in notes["namespaces"].items()},
+            acls=tuple(tuple(acl) for acl in notes["acls"]),
             seen=seen,
             folder=folder,
         )

@@ -179,10 +179,10 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> int:
     tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
     if not connection.execute(tables).fetchone()[0]:
         raise NotLoaded(f"{path} holds no index: {HOW}")
-    noted = dict(connection.execute("SELECT key, value FROM index_meta").fetchall())
-    if noted.get("schema") != SCHEMA_VERSION:
+    notes = dict(connection.execute("SELECT key, value FROM index_meta").fetchall())
+    if notes.get("schema") != SCHEMA_VERSION:
         raise Misconfigured(
-            f"{path} was written by another version (schema {noted.get('schema')}, this one "
+            f"{path} was written by another version (schema {notes.get('schema')}, this one "
             f"reads {SCHEMA_VERSION}): load it again into a new file"
         )
-    return int(noted.get("bytes", 0))
+    return int(notes.get("bytes", 0))

@@ -89,7 +89,7 @@ class SqliteIndexWriter:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch()
         with self._transaction() as db:
-            noted = _noted(db)
+            notes = _notes(db)
             empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
             spaces = {
                 "embedding_model": embedding_model,
@@ -97,7 +97,7 @@ class SqliteIndexWriter:
                 "sparse_model": sparse_model,
             }
             for key, value in spaces.items():
-                known = None if empty else noted.get(key)
+                known = None if empty else notes.get(key)
                 if value is not None and known is not None and value != known:
                     raise Misconfigured(
                         f"{self._path} was built with {key.replace('_', ' ')} {known!r}, not "
@@ -127,7 +127,7 @@ class SqliteIndexWriter:
         if not chunks:
             return
         with self._transaction() as db:
-            dimension = int(_noted(db).get("dimension") or 0)
+            dimension = int(_notes(db).get("dimension") or 0)
             for chunk, fingerprint in chunks:
                 _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
                 self._remove_chunks(db, [chunk.uuid])
@@ -137,7 +137,7 @@ class SqliteIndexWriter:
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction."""
         with self._transaction() as db:
-            dimension = int(_noted(db).get("dimension") or 0)
+            dimension = int(_notes(db).get("dimension") or 0)
             ns = _known_namespace(db, change.namespace)
             if ns is not None and (silent := [*change.fallen, *change.gone]):
                 _remove_facts(
@@ -203,16 +203,16 @@ class SqliteIndexWriter:
         The write lock is held meanwhile: no chunk can change between arrays and rows.
         """
         with self._transaction() as db:
-            noted = _noted(db)
-            keep = {noted.get("generation", "")}
+            notes = _notes(db)
+            keep = {notes.get("generation", "")}
             for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
                 counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 _note(db, kind, str(counted))
-            if noted.get("dirty") or not self._generation_is_there(noted.get("generation")):
+            if notes.get("dirty") or not self._generation_is_there(notes.get("generation")):
                 _merge_words(db)
                 files = GenerationWriter(self._path)
                 try:
-                    write_dense(db, files, int(noted.get("dimension") or 0))
+                    write_dense(db, files, int(notes.get("dimension") or 0))
                     write_sparse(db, files)
                     _note(db, "generation", files.finish())
                 except BaseException:
@@ -320,7 +320,7 @@ class SqliteIndexWriter:
                     (SCHEMA_VERSION,),
                 )
                 connection.execute("COMMIT")
-                schema = _noted(connection)["schema"]
+                schema = _notes(connection)["schema"]
                 if schema != SCHEMA_VERSION:
                     raise Misconfigured(
                         f"{self._path} was written by another version (schema {schema}): "
@@ -545,7 +545,7 @@ def _known_namespace(db: sqlite3.Connection, name: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def _noted(db: sqlite3.Connection) -> dict[str, str]:
+def _notes(db: sqlite3.Connection) -> dict[str, str]:
     return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
 
 
@@ -558,14 +558,14 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
 
 def _note_change(db: sqlite3.Connection, rows: int) -> None:
     _note(db, "dirty", "1")
-    _note(db, "unmerged", str(rows + int(_noted(db).get("unmerged", 0))))
+    _note(db, "unmerged", str(rows + int(_notes(db).get("unmerged", 0))))
 
 
 def _merge_words(db: sqlite3.Connection) -> None:
     """Merge the word indexes once enough has changed: it rewrites them whole."""
-    noted = _noted(db)
-    total = int(noted["chunks"]) + int(noted["facts"])
-    if int(noted.get("unmerged", 0)) * MERGE_SHARE < total:
+    notes = _notes(db)
+    total = int(notes["chunks"]) + int(notes["facts"])
+    if int(notes.get("unmerged", 0)) * MERGE_SHARE < total:
         return
     for row in db.execute("SELECT id FROM index_namespaces ORDER BY id").fetchall():
         for table in (words_table(row[0]), fact_words_table(row[0])):

@@ -293,11 +293,13 @@ class _BookMaker:
 
     def _without_rows(self, stores: Stores) -> Stores:
         """Keep the store's recogniser where nothing was read: another would name all anew."""
-        noted = stores.graph_writer.recogniser(self._run.namespace) if self._before.chunks else None
-        if noted == RULE:
+        recogniser = (
+            stores.graph_writer.recogniser(self._run.namespace) if self._before.chunks else None
+        )
+        if recogniser == RULE:
             return replace(stores, names=None)
-        if noted:
-            recalled = RecalledNames(noted, self._ledger)
+        if recogniser:
+            recalled = RecalledNames(recogniser, self._ledger)
             recalled.inner = stores.names
             return replace(stores, names=recalled)
         return stores
