@@ -403,7 +403,7 @@ class Api(Construct):
         )
         acknowledge(method, {"AwsSolutions-APIG4": OPEN})
 
-    def _told(self) -> tuple[tuple[str, int, str, str, str], ...]:
+    def _gateway_answers(self) -> tuple[tuple[str, int, str, str, str], ...]:
         """The gateway's own answers; where tokens are checked, a denial is a bad token: 401.
 
         The authoriser denies instead of failing, so that a forged token is no error of ours.
@@ -417,7 +417,7 @@ class Api(Construct):
         )
 
     def _problems(self) -> None:
-        for kind, status, code, detail, retry in self._told():
+        for kind, status, code, detail, retry in self._gateway_answers():
             headers = {"Content-Type": "'application/problem+json'"}
             if self._environment.cors_origin:
                 headers[ORIGIN] = f"'{self._environment.cors_origin}'"

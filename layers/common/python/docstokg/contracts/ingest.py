@@ -9,13 +9,13 @@ from docstokg.contracts.model import Contract
 Stage = Literal["read", "compute", "encode", "names", "book", "write", "close"]
 
 
-class Told(Contract):
+class IngestMessage(Contract):
     """A message of the machine, which may say more than a stage needs to know."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class IngestRun(Told):
+class IngestRun(IngestMessage):
     """What a run loads: the objects below `prefix`, into `namespace`.
 
     `sync` also removes documents that are gone from the prefix; where a person would be asked,
@@ -53,7 +53,7 @@ class IngestRun(Told):
         return f"runs/{self.run_id}/{kind}/{name}"
 
 
-class IngestObject(Told):
+class IngestObject(IngestMessage):
     """An object of the bucket as the machine's list names it."""
 
     key: str = Field(alias="Key")
@@ -61,7 +61,7 @@ class IngestObject(Told):
     etag: str = Field("", alias="ETag")
 
 
-class IngestTask(Told):
+class IngestTask(IngestMessage):
     """One task. `crashed`: how the reading of its only object ended, which is not tried again.
 
     `failed` with `error`: the run is given up.
