@@ -3,7 +3,7 @@
 import pytest
 
 from docstokg.contracts.state import Block
-from docstokg.domain import extractive, tables
+from docstokg.domain import extractive, relevance, tables
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.sentences import sentence_spans
 from docstokg.usecases.check_answer import check_answer
@@ -45,7 +45,7 @@ def block(text: str, cosine: float = 0.3, rank: int = 1, name: str = "notes.md")
         uuid=f"u{rank}",
         text=text,
         document_name=name,
-        relevance=1,
+        relevance=round(10 * relevance.from_cosine(cosine)),
         sentences=spans,
         cosines=(cosine,) * len(spans),
     )
@@ -139,3 +139,68 @@ def test_a_short_question_with_a_word_that_stands_nowhere_is_not_answered() -> N
     assert answer("How is epilepsy treated?", block(signs, 0.47)) == ABSTENTION
     treated = "Epilepsy is treated with medicine that prevents seizures."
     assert answer("How is epilepsy treated?", block(treated, 0.47)) != ABSTENTION
+
+
+GZIP = """       --rsyncable
+              When you synchronize a large compressed file between two computers, this option
+              allows rsync to transfer only files that were changed in the archive.
+"""
+RULES = """## Ownership rules
+
+First, let's take a look at the rules of ownership. Keep them in mind:
+
+- Each value has an owner.
+- There is one owner at a time.
+"""
+PATTERN = """       -f, --full
+              The pattern is matched against the name. When -f is set, the full command line
+              is used.
+
+       -v, --inverse
+              Negates the matching.
+"""
+
+
+def test_a_passage_about_something_else_is_not_quoted() -> None:
+    near = "Server support is required, otherwise several of the workers cannot start."
+    assert answer("How do I start the server with several workers?", block(near, 0.2)) == ABSTENTION
+    assert answer("How do I start the server with several workers?", block(near, 0.6)) != ABSTENTION
+
+
+@pytest.mark.parametrize(
+    "query", ["What does rsync --delete do?", "What does gzip --delete do?", "What is cp -r for?"]
+)
+def test_an_option_is_answered_from_what_names_it_or_not_at_all(query: str) -> None:
+    assert answer(query, block(GZIP, 0.6, name="gzip.txt")) == ABSTENTION
+    known = block(GZIP, 0.6, name="gzip.txt")
+    assert answer("What does gzip --rsyncable do?", known).startswith("--rsyncable When you")
+
+
+def test_letters_behind_one_dash_are_options_each() -> None:
+    assert answer("What does pgrep -fv do?", block(PATTERN, 0.6, name="pgrep.txt")) != ABSTENTION
+
+
+def test_what_the_question_names_and_no_passage_names_speaks_against_an_answer() -> None:
+    text = "The president of the Irish Chess Union was elected in Dublin by its members."
+    asked = "Who was president of the Irish Chess Union when the Belfast Harbour opened?"
+    assert answer(asked, block(text, 0.5)) == ABSTENTION
+    assert answer("Who was president of the Irish Chess Union?", block(text, 0.5)) != ABSTENTION
+
+
+def test_a_list_answers_what_asks_for_several_and_an_announcement_nothing() -> None:
+    said = answer("What are the rules of ownership?", block(RULES, 0.6))
+    assert said.startswith("Keep them in mind: Each value has an owner; There is one owner")
+    assert "take a look" not in said
+
+
+def test_what_an_option_does_includes_the_sentence_that_names_it() -> None:
+    said = answer("What does pgrep -f match against?", block(PATTERN, 0.6, name="pgrep.txt"))
+    assert said == (
+        "-f, --full The pattern is matched against the name [1]. "
+        "When -f is set, the full command line is used [1]."
+    )
+
+
+def test_the_running_title_of_a_manual_is_no_statement() -> None:
+    text = "FOLD(1)      User Commands about lines that fold makes      FOLD(1)"
+    assert answer("How wide are the lines that fold makes?", block(text, 0.7)) == ABSTENTION

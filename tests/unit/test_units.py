@@ -74,3 +74,19 @@ def test_units_are_stretches_of_the_text(text: str) -> None:
         assert unit.parts
         assert all(0 <= part < len(spans) for part in unit.parts)
         assert unit.kind == "prose" or unit.end - unit.start <= LONGEST
+
+
+def test_an_option_is_one_with_what_stands_below_a_blank_line() -> None:
+    text = "**--soft**\n\n   Leaves the files alone. It is quick.\n\n`-m, --mixed`\n\nResets it.\n"
+    rows = found(text)
+    assert [(one.split()[0], one.split()[-1], unit.option) for one, unit in rows] == [
+        ("**--soft**", "alone.", "--soft"),
+        ("It", "quick.", "--soft"),
+        ("`-m,", "it.", "-m, --mixed"),
+    ]
+    assert [one for one, _ in found("-x\n\n-y\n")] == ["-x", "-y"], "nothing says what -x does"
+
+
+def test_units_know_the_title_above_them() -> None:
+    ((_, unit),) = found("## Rules\n\nEach value has an owner.")
+    assert unit.heading == "Rules"

@@ -27,6 +27,12 @@ and none of the questions of another field answered (docs/decisions/answers-extr
 LEAST_SECOND: Final = 0.95
 """The share of the best one's worth that a second quotation must have."""
 
+LEAST_CERTAIN: Final = 1.0
+"""What must speak for the best quotation (`certainty`): fitted on questions to their own corpus
+and on the same with the chunks that answer them taken away; as above for what is refused."""
+
+_TITLED: Final = 0.9
+_UNNAMED: Final = 1.5
 _LEAST_NEW: Final = 0.25
 _LENGTH: Final = 0.01
 _SHORT_WORDS: Final = 10
@@ -40,6 +46,8 @@ _NAMED: Final = 0.3
 _AMOUNT: Final = 0.1
 _CALLED: Final = 0.1
 _KNOWN: Final = 0.5
+_ASKED_FOR: Final = 0.15
+_LISTED: Final = 0.3
 # Such a question is answered by an option or by code.
 _HOW: Final = re.compile(
     r"\b(?:how (?:do|can|to)\b|(?:which|what) (?:[\w-]{1,30} )?(?:option|flag|switch)\b)", re.I
@@ -71,6 +79,31 @@ _WHAT_ASKED: Final = re.compile(
 _LONGEST_TERM: Final = 4
 _LONGEST_COMPARED: Final = 200
 _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
+# "rsync --delete": a command with its option, but not "the -k option", "does --keep".
+_COMMAND_ASKED: Final = re.compile(
+    r"(?<![\w-])(?!(?:the|an?|do|does|is|are|of|with|without|by|and|or|option|flag|switch|use|using"
+    r"|what|which|to|in|give|given|set|mean|my|its|for|when|if|on)\b)([A-Za-z][\w.+-]*) "
+    r"-{1,2}[A-Za-z0-9]",
+    re.I,
+)
+_OPTION_ASKED: Final = re.compile(
+    r"\b(?:which|what) (?:[\w.+-]{1,30} ){0,2}(?:options?|flags?|switch|parameter)\b", re.I
+)
+_SEVERAL_ASKED: Final = re.compile(
+    r"\bwhat are\b|\b(?:which|what) (?:[\w-]{2,30} )?[\w-]{2,30}[^\W_s]s (?:are|do|does|can|have)\b"
+    r"|\b(?:kinds|types|sorts|steps|rules|reasons|phases|stages) (?:of|to|for)\b",
+    re.I,
+)
+# "First, let's take a look at the rules": tells what will come.
+_ANNOUNCES: Final = re.compile(
+    r"\b(?:let['\u2019]s|let us|we['\u2019]ll|we will|we are going to) (?:\w+ ){0,2}"
+    r"(?:look|see|discuss|talk|cover|explore|go|start|learn|walk|examine|turn|dive)\b"
+    r"|\bthis (?:section|chapter|page|document|guide|article|appendix) "
+    r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b",
+    re.I,
+)
+# FOLD(1)      User Commands      FOLD(1)
+_RUNNING_TITLE: Final = re.compile(r"(?:[A-Z][\w.+:-]*\(\d\w{0,4}\).*|.*[A-Z_-]{2,}\(\d\w{0,4}\))")
 # What a question asks for, said in words that no answer repeats.
 _ASKING: Final = frozenset(
     content_stems("another name called term means kind type difference example way list")
@@ -81,6 +114,8 @@ _BRACKETED: Final = re.compile(
     r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
 )
 _ITEM: Final = re.compile(r"\n[^\S\n]*(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]+")
+# What ends one item before the "; " put between two.
+_BEFORE_ITEM: Final = re.compile(r"(?<=:)\s*;|[.;,]\s*(?=; )")
 _TO_THE_READER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|above|previous)"
     r"|\byou (?:are|must|should) (?:now|always|never|only|answer|reply|respond|say)\b"
@@ -108,8 +143,9 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
     """Return one quotation with the marker of its block, or two when the second adds something.
 
     Nothing is better than something beside the point: the abstention sentence is returned when
-    the best quotation is worth less than `LEAST`, when the question names something and no
-    block names any of it, or when a short question asks for what no block speaks of. A second one
+    the best quotation is worth less than `LEAST`, when too little speaks for it (`certainty`), when
+    the question names something and no block names any of it, or when a short question asks for
+    what no block speaks of. A second one
     must be worth nearly as much and hold words of the question that the first lacks; a question
     for a difference gets the best one of each side. Quoted brackets with digits become round, so
     that no source can forge a marker.
@@ -119,10 +155,9 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
     if (
         not candidates
         or candidates[0].value < LEAST
+        or certainty(query, candidates[0], blocks) < LEAST_CERTAIN
         or _is_elsewhere(candidates[0], question, blocks)
     ):
-        return ABSTENTION
-    if _names_nothing_given(query, blocks):
         return ABSTENTION
     return (
         _written(_of_both(candidates, question) or candidates, question, max_tokens) or ABSTENTION
@@ -151,7 +186,9 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
             stems = _stems(f"{unit.lead} {text}")
             if question.subjects and not any(name <= stems | header for name in question.subjects):
                 continue
-            share = question.share(stems | header)
+            if question.options and not _is_of(question.options, unit, text):
+                continue
+            share = question.share(stems | header | _stems(unit.heading))
             value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
             value += question.wish(unit, text) - _LEANING * unit.leaning - _length(unit, text)
             candidates.append(Quotation(value, share, place, block, unit, stems))
@@ -174,6 +211,8 @@ class _Question:
     what: bool
     term: frozenset[str]
     options: frozenset[str]
+    option_asked: bool
+    several: bool
     sides: tuple[frozenset[str], ...]
 
     @classmethod
@@ -197,6 +236,8 @@ class _Question:
             _WHAT_ASKED.search(query) is not None,
             asked_term(query),
             frozenset(_OPTION_NAME.findall(query)),
+            _OPTION_ASKED.search(query) is not None,
+            _SEVERAL_ASKED.search(query) is not None,
             _sides(query),
         )
 
@@ -218,6 +259,12 @@ class _Question:
             more += _NAMED * (min(1.0, 2 * self.share(head)) + (head == self.term))
         named = None if self.what else _WHAT_IT_IS.match(text)
         if named is not None and _stems(named[1]) <= self.weights.keys():
+            more -= _KNOWN
+        if self.option_asked and (unit.option or _OPTION_NAME.search(text)):
+            more += _ASKED_FOR
+        if self.several and len(_ITEM.findall(text)) > 1:
+            more += _LISTED
+        if _ANNOUNCES.search(text):
             more -= _KNOWN
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         return more + _AMOUNT * (self.amount and bool(read(text).quantities))
@@ -329,7 +376,7 @@ def _cited(one: Quotation) -> str:
         return f"{lead} {marker}:\n\n{fence}\n{code}\n{fence}\n"
     if unit.kind == "row":
         return _marked(_plain(visible(unit.shown)), marker)
-    listed = _ITEM.sub("; ", text).replace(":; ", ": ")
+    listed = _BEFORE_ITEM.sub("", _ITEM.sub("; ", text))
     plain = _plain(f"{unit.lead}: {listed}" if unit.lead else listed)
     if unit.opening and unit.end - unit.opening.start <= LONGEST:
         opening = visible(one.block.text[slice(*unit.opening)])
@@ -362,6 +409,13 @@ def _plain(text: str) -> str:
     return "".join(made)
 
 
+def _is_of(options: frozenset[str], unit: Unit, text: str) -> bool:
+    """Tell whether a unit names one of the options, letters joined behind one dash (-xf) too."""
+    names = set(_OPTION_NAME.findall(f"{unit.option} {unit.lead} {text}"))
+    letters = {f"-{c}" for name in options if not name.startswith("--") for c in name[1:]}
+    return bool(options & names) or bool(letters & names and not options & letters)
+
+
 def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block]) -> bool:
     """Tell whether a short question asks for something that no passage given speaks of.
 
@@ -377,19 +431,37 @@ def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block])
     return not question.weights.keys() <= there
 
 
-def _names_nothing_given(query: str, blocks: Sequence[Block]) -> bool:
-    """Tell whether the question names something, and no passage names any of it."""
+def certainty(query: str, best: Quotation, blocks: Sequence[Block]) -> float:
+    """Say how much speaks for the best quotation being an answer and not a near miss.
+
+    Its worth + the best score of the passages given + 0.9 x the part of a passage's title that
+    the question names, the most of any - 1.5 x the part of what the question names that no passage
+    names. When that is all of it, nothing speaks for it. An option that the question names after
+    its command must be of that command. For a row, or a definition, of what the question asks about
+    the score of its passage says nothing: most of it is about other things.
+    """
     names = read(query).names
-    if not names:
-        return False
-    there = " ".join(f"{block.subject} {block.document_name} {block.text}" for block in blocks)
-    folded = normalise(there)
-    return not any(name in folded for name in names)
+    given = [f"{b.subject} {b.document_name} {b.text}" for b in blocks]
+    folded = normalise(" ".join(given))
+    missing = sum(name not in folded for name in names) / len(names) if names else 0.0
+    command = _COMMAND_ASKED.search(query)
+    elsewhere = command is not None and normalise(command[1]) not in folded
+    if missing == 1.0 or elsewhere:
+        return 0.0
+    asked = _stems(query)
+    titles = (frozenset(content_stems(block.subject)) for block in blocks)
+    titled = max((len(title & asked) / len(title) for title in titles if title), default=0.0)
+    head = _stems(best.unit.head)
+    explained = bool(head) and not best.unit.option and head <= asked
+    score = 1.0 if explained else max(block.relevance for block in blocks) / 10
+    return best.value + score + _TITLED * titled - _UNNAMED * missing
 
 
 def _is_statement(text: str, unit: Unit) -> bool:
     plain = text.strip()
     if _TO_THE_READER.search(normalise(plain)) and unit.kind != "code":
+        return False
+    if _RUNNING_TITLE.fullmatch(plain):
         return False
     long_enough = unit.kind != "prose" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
     return bool(long_enough) and len(plain) <= LONGEST and not plain.endswith("?")

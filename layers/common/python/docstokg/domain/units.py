@@ -26,6 +26,9 @@ _HEADING: Final = re.compile(r"#{1,6}[^\S\n]")
 _LIST_ITEM: Final = re.compile(r"(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]")
 # `-x, --extract, --get`, alone on its line or with two spaces before what it does.
 _OPTION: Final = re.compile(r"(-{1,2}[A-Za-z0-9?][^\n]{0,90}?)(?:[^\S\n]*\n|[^\S\n]{2,}(?=\S))")
+# The same alone in its paragraph: what the option does stands below a blank line.
+_OPTION_ALONE: Final = re.compile(r"[*_`]*(-{1,2}[A-Za-z0-9?][^\n]{0,90}?)[*_`]*")
+_OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
 # A title on the line above, as manuals print it: EXIT STATUS, or words above an option.
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9 ,/&'-]{3,70}\n[^\S\n]*")
 _TITLE_LINE: Final = re.compile(
@@ -57,7 +60,7 @@ class Unit:
     about, `opening` where it stands what that option does. `head`: what it explains (a defined
     term, an option, the first cell of a row). `shown`: how it reads where the text as it stands
     does not.
-    `leaning`: it speaks of something the sentence before names.
+    `leaning`: it speaks of something the sentence before names. `heading`: the title above it.
     """
 
     start: int
@@ -70,6 +73,7 @@ class Unit:
     head: str = ""
     shown: str = ""
     leaning: bool = False
+    heading: str = ""
 
 
 def units(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Unit, ...]:
@@ -158,7 +162,8 @@ class _Reader:
                 parts = (*self.lead_part, *(parts or (own[0],)))
                 shown = _even(text[a - self._indent(a) : end])
                 lead = self.lead or self.heading
-                self.made.append(Unit(a, end, "code", parts, lead, shown=shown))
+                unit = Unit(a, end, "code", parts, lead, shown=shown, heading=self.heading)
+                self.made.append(unit)
 
     def _indent(self, at: int) -> int:
         """Count the spaces before a place on its line, 0 when it does not begin it."""
@@ -216,7 +221,8 @@ class _Reader:
             last += 1
         if last > at and self.spans[last][1] - start <= LONGEST:
             parts = tuple(range(at, last + 1))
-            self.made.append(Unit(start, self.spans[last][1], "prose", parts))
+            end_of_list = self.spans[last][1]
+            self.made.append(Unit(start, end_of_list, "prose", parts, heading=self.heading))
         self.lead, self.lead_part = " ".join(self.text[start:end].split()), (at,)
 
     def _sentence(self, at: int, *, fresh: bool) -> int:
@@ -229,8 +235,11 @@ class _Reader:
             start = titled.end()
         body = self.text[start:end]
         last = at
-        named = _OPTION.match(body)
-        if named and self._explained(at, start):
+        alone = self._alone(at, body)
+        named = alone or _OPTION.match(body)
+        if alone:
+            last = at + 1
+        elif named and self._explained(at, start, named[1]):
             # "This option makes ...": what an option does stands with its names.
             last = at + 1
         elif not named and self._qualified(at, start):
@@ -254,6 +263,7 @@ class _Reader:
                 None if named else self.opening,
                 head,
                 leaning=self._leans(body, at, fresh=fresh),
+                heading=self.heading,
             )
         )
         if not _LIST_ITEM.match(body):
@@ -280,8 +290,24 @@ class _Reader:
         width = max(_LINE_WIDTH, *(len(other) for other in lines))
         return depth + len(lines[0]) + 1 + len(lines[1].split()[0]) <= width
 
-    def _explained(self, at: int, start: int) -> bool:
-        return self._goes_on(at, start) and _LEANING.match(self.text, self._next(at)) is not None
+    def _alone(self, at: int, body: str) -> re.Match[str] | None:
+        """Match the names of an option that are a paragraph, with what it does in the next one."""
+        names = _OPTION_ALONE.fullmatch(body.strip())
+        if names is None or at + 1 >= len(self.spans) or not self._parted(at) or body[-1] in ".:":
+            return None
+        start, end = self.spans[at + 1]
+        below = self.text[start:end]
+        if end - self.spans[at][0] > _LONGEST_ITEM or below[0] in "-#|" or below[-1] == ":":
+            return None
+        return names
+
+    def _explained(self, at: int, start: int, names: str) -> bool:
+        """Tell whether the next sentence says what an option does: it leans on it or names it."""
+        if not self._goes_on(at, start):
+            return False
+        follows = self.text[self._next(at) : self.spans[at + 1][1]]
+        own = set(_OPTION_NAME.findall(names))
+        return _LEANING.match(follows) is not None or bool(own & set(_OPTION_NAME.findall(follows)))
 
     def _qualified(self, at: int, start: int) -> bool:
         """Tell whether the next sentence takes back a part of this one."""
