@@ -262,6 +262,9 @@ class _Question:
             more -= _KNOWN
         if self.option_asked and (unit.option or _OPTION_NAME.search(text)):
             more += _ASKED_FOR
+        if (self.option_asked or self.how) and not unit.lead:
+            # `--decode` where the question says "decode".
+            more += _NAMED * self.share(_stems(unit.option))
         if self.several and len(_ITEM.findall(text)) > 1:
             more += _LISTED
         if _ANNOUNCES.search(text):
@@ -448,11 +451,11 @@ def certainty(query: str, best: Quotation, blocks: Sequence[Block]) -> float:
     elsewhere = command is not None and normalise(command[1]) not in folded
     if missing == 1.0 or elsewhere:
         return 0.0
-    asked = _stems(query)
+    query_stems = _stems(query)
     titles = (frozenset(content_stems(block.subject)) for block in blocks)
-    titled = max((len(title & asked) / len(title) for title in titles if title), default=0.0)
+    titled = max((len(title & query_stems) / len(title) for title in titles if title), default=0.0)
     head = _stems(best.unit.head)
-    explained = bool(head) and not best.unit.option and head <= asked
+    explained = bool(head) and not best.unit.option and head <= query_stems
     score = 1.0 if explained else max(block.relevance for block in blocks) / 10
     return best.value + score + _TITLED * titled - _UNNAMED * missing
 
