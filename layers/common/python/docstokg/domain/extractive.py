@@ -444,8 +444,8 @@ def certainty(query: str, best: Quotation, blocks: Sequence[Block]) -> float:
     the score of its passage says nothing: most of it is about other things.
     """
     names = read(query).names
-    given = [f"{b.subject} {b.document_name} {b.text}" for b in blocks]
-    folded = normalise(" ".join(given))
+    texts = [f"{b.subject} {b.document_name} {b.text}" for b in blocks]
+    folded = normalise(" ".join(texts))
     missing = sum(name not in folded for name in names) / len(names) if names else 0.0
     command = _COMMAND_ASKED.search(query)
     elsewhere = command is not None and normalise(command[1]) not in folded
