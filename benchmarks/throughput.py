@@ -1,7 +1,8 @@
 """How many questions a second eight clients are answered, beside an earlier commit: in turns.
 
     python -m benchmarks.throughput BASE FOLDER [--real] [--rounds 3] [--seconds 20] [--clients 8]
-                                    [--workers 2] [--namespace N] [--out docs/load/throughput.md]
+                                    [--workers 2] [--namespace N] [--kept FOLDER]
+                                    [--out docs/load/throughput.md]
 
 FOLDER holds passages and questions.jsonl. BASE is checked out under build/ with an environment from
 its own lock, and loads FOLDER through its own command line into stores of its own: files, or with
@@ -57,12 +58,18 @@ def side(
     if options.real:
         stores = stack.enter_context(real_stores(None, options.namespace)).environment()
     else:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="docstokg-turns-"))
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="docstokg-turns-"))
+        folder = (options.kept or Path(temporary)).resolve() / ("this" if tree == ROOT else "base")
         url = f"sqlite:///{folder}/store.sqlite"
         stores = {"DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
+        if (folder / "loaded").exists():
+            return Side(name, tree, workers, stores)
+        folder.mkdir(parents=True, exist_ok=True)
     command = [str(python(tree)), "-m", "docstokg_local.cli", "load", str(options.folder)]
     command += ["--namespace", options.namespace]
     subprocess.run(command, check=True, cwd=tree, env=os.environ | stores, stdout=sys.stderr)
+    if not options.real:
+        (folder / "loaded").touch()
     return Side(name, tree, workers, stores)
 
 
@@ -135,6 +142,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=3.0)
     parser.add_argument("--namespace", default="turns")
+    parser.add_argument("--kept", type=Path, help="folder whose embedded stores are used again")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     options.folder = options.folder.resolve()
