@@ -102,9 +102,8 @@ _ANNOUNCES: Final = re.compile(
     r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b",
     re.I,
 )
-# FOLD(1)      User Commands      FOLD(1)
-_RUNNING_TITLE: Final = re.compile(r"(?:[A-Z][\w.+:-]*\(\d\w{0,4}\).*|.*[A-Z_-]{2,}\(\d\w{0,4}\))")
-# What a question asks for, said in words that no answer repeats.
+# FOLD(1)      User Commands      FOLD(1): the name stands at one end, or at both.
+_PAGE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_.+:-]{0,40}+\(\d[a-z]{0,4}\)")
 _ASKING: Final = frozenset(
     content_stems("another name called term means kind type difference example way list")
 )
@@ -464,7 +463,8 @@ def _is_statement(text: str, unit: Unit) -> bool:
     plain = text.strip()
     if _TO_THE_READER.search(normalise(plain)) and unit.kind != "code":
         return False
-    if _RUNNING_TITLE.fullmatch(plain):
+    ends = (plain.split(None, 1)[:1], plain.rsplit(None, 1)[-1:])
+    if plain[-1:] != "." and any(_PAGE_NAME.fullmatch(word) for words in ends for word in words):
         return False
     long_enough = unit.kind != "prose" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
     return bool(long_enough) and len(plain) <= LONGEST and not plain.endswith("?")
