@@ -5,6 +5,7 @@ things nobody named before and three that many name, and runs `book` over them i
 own, into an empty embedded store. No model is asked.
 """
 
+import hashlib
 import json
 import resource
 import subprocess
@@ -29,7 +30,8 @@ NEW, SHARED = 2, 3
 """Names of a chunk: those that nobody else names, and those of everybody."""
 
 WORDS = ("Amber", "Birch", "Cobalt", "Dahlia", "Ember", "Fjord", "Garnet", "Hazel", "Indigo")
-LIMIT_S, LIMIT_MB, STORAGE_MB = 900, 3008, 2048
+ETAG = hashlib.md5(b"x", usedforsecurity=False).hexdigest()
+LIMIT_S, LIMIT_MB = 900, 3008
 
 
 class Said:
@@ -78,7 +80,7 @@ def prepare(folder: Path, names: int, run: IngestRun) -> int:
                 made, chunks = made + NEW, chunks + 1
             key = run.sources + inner
             objects.put(key, b"x")
-            items.append((inner, objects.list(key)[0].etag, rows))
+            items.append((inner, ETAG, rows))
         for inner, etag, some in items:
             writer.add(inner, etag, some)
         writer.flush()

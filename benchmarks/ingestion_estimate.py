@@ -12,9 +12,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.cloud_costs import CALL, COMPUTE, EXPRESS, EXPRESS_TIME, Price
+from benchmarks.cloud_costs import CALL, COMPUTE, Price
 
 LAMBDA_S = 900
+BOOK_MB = 3008
+TRANSITIONS = 9
+"""Of a batch: two where it is read, five where encoders and names run, two where it is written."""
 CORE_MB = 1769
 HOUR = 3600
 MILLION = 1_000_000
@@ -30,21 +33,22 @@ class Load:
     """A load, and what its parts were measured to take.
 
     CPU seconds of one core: `read` a document, `encode` and `names` a chunk. Rates a second:
-    `book` names merged by one task, `write` chunks of one writer into both stores. `batch`:
-    documents of one child of the map.
+    `book` chunks that one task stages and whose names it decides, `write` chunks of one writer
+    into both stores. `name_kb`: what a name that nobody named before takes of the book's memory.
+    `batch`: documents of one child of the map.
     """
 
     documents: int = 1_000_000
     chunks_each: int = 5
-    names_each: float = 1.5
     mentions_each: float = 11.8
     read: float = 0.05
     encode: float = 0.12
     names: float = 0.011
-    book: float = 60_000.0
+    book: float = 3_800.0
+    name_kb: float = 2.4
     write: float = 192.0
     writers: int = 1
-    parallel: int = 200
+    parallel: int = 50
     batch: int = 40
 
     @property
@@ -75,8 +79,8 @@ def stages(load: Load) -> list[Stage]:
         _mapped(load, "read", load.documents * load.read),
         _mapped(load, "encode", load.chunks * load.encode),
         _mapped(load, "names", load.chunks * load.names),
-        _alone("book", load.chunks * load.names_each / load.book, 1),
-        _alone("write", load.chunks / load.write / load.writers, load.writers),
+        _alone("book", load.chunks / load.book, 1, 1),
+        _alone("write", load.chunks / load.write / load.writers, load.writers, load.batches),
     ]
 
 
@@ -85,10 +89,9 @@ def _mapped(load: Load, name: str, core_s: float) -> Stage:
     return Stage(name, load.batches, core_s, core_s / load.parallel, _compute(load.batches, core_s))
 
 
-def _alone(name: str, wall_s: float, writers: int) -> Stage:
-    """A stage of few tasks one after another, each as long as a function may run."""
+def _alone(name: str, wall_s: float, writers: int, tasks: int) -> Stage:
+    """A stage whose tasks run one after another, or a few beside each other."""
     core_s = wall_s * writers
-    tasks = max(1, math.ceil(core_s / (LAMBDA_S * 0.8)))
     return Stage(name, tasks, core_s, wall_s, _compute(tasks, core_s))
 
 
@@ -97,18 +100,23 @@ def _compute(tasks: int, core_s: float) -> float:
 
 
 def book_limit(load: Load) -> int:
-    """How many names one task of the book merges before its function has to end."""
+    """How many chunks one task of the book stages before its function has to end."""
     return int(load.book * LAMBDA_S * 0.8)
+
+
+def name_limit(load: Load) -> int:
+    """How many names nobody named before fit the memory of one task of the book."""
+    return int(BOOK_MB * 0.8 * 1000 / load.name_kb)
 
 
 def moving(load: Load) -> dict[str, float]:
     """USD of what is not computing: the machine, its children, what lies between the stages."""
     tasks = sum(stage.tasks for stage in stages(load))
-    child_s = load.batch * (load.read + load.chunks_each * (load.encode + load.names))
     return {
-        "children of the map, Express": load.batches
-        * (EXPRESS.usd / MILLION + child_s * 64 / 1024 * EXPRESS_TIME.usd),
-        "the machine's own transitions": 4 * tasks / load.batch * STANDARD.usd / MILLION,
+        "transitions of the maps' children, Standard": load.batches
+        * TRANSITIONS
+        * STANDARD.usd
+        / MILLION,
         "objects between the stages": tasks * (2 * PUT.usd + 2 * GET.usd) / MILLION,
     }
 
@@ -136,8 +144,9 @@ def report(load: Load) -> str:
             f"({slowest.wall_s / HOUR:.1f} h).",
             f"Peak load, {load.writers} writer(s): {chunks_s:,.0f} chunks a second on the index, "
             f"{chunks_s * load.mentions_each:,.0f} mentions a second on the graph.",
-            f"One task of the book ends at {book_limit(load):,} names; this load has "
-            f"{load.chunks * load.names_each:,.0f}.",
+            f"One task of the book ends at {book_limit(load):,} chunks or {name_limit(load):,} new "
+            f"names; this load has {load.chunks:,} chunks: "
+            f"{math.ceil(load.chunks / book_limit(load))} runs, one after another.",
         ]
     )
 

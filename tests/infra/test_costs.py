@@ -110,7 +110,7 @@ def test_the_note_on_ingestion_shows_what_the_estimate_says() -> None:
 
     note = (ROOT / "docs" / "decisions" / "cloud-ingestion.md").read_text("utf-8")
     assert report(Load()) in note
-    usual, wider = stages(Load()), stages(Load(parallel=400))
+    usual, wider = stages(Load()), stages(Load(parallel=100))
     assert [stage.name for stage in usual] == ["read", "encode", "names", "book", "write"]
     assert wider[1].wall_s == usual[1].wall_s / 2
     assert wider[1].usd == usual[1].usd
