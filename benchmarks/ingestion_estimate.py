@@ -146,7 +146,7 @@ def report(load: Load) -> str:
             f"{chunks_s * load.mentions_each:,.0f} mentions a second on the graph.",
             f"One task of the book ends at {book_limit(load):,} chunks or {name_limit(load):,} new "
             f"names; this load has {load.chunks:,} chunks: "
-            f"{math.ceil(load.chunks / book_limit(load))} runs, one after another.",
+            f"{math.ceil(load.chunks / book_limit(load))} namespaces.",
         ]
     )
 
