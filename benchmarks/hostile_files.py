@@ -160,13 +160,12 @@ def measure(case: Case) -> dict[str, str]:
             said.seek(0)
             text = said.read().decode("utf-8", "replace")
         rows = [json.loads(line) for line in rejects.read_text("utf-8").splitlines()]
-        loaded = re.search(r"^([\d,]+) chunks", text, re.M)
+        loaded = re.search(r"^([\d,]+) chunks?", text, re.M)
         reasons = "; ".join(dict.fromkeys(row["reason"] for row in rows))
         return {
             "file": f"`{case.name}` {size / 1e6:.2f} MB",
             "what": case.what,
-            "said": reasons
-            or f"loaded: {loaded[1] if loaded else '?'} chunks with the good file's",
+            "said": reasons or f"loaded: {loaded[0] if loaded else '?'} with the good file's",
             "exit": str(process.returncode),
             "seconds": f"{usage.ru_utime + usage.ru_stime:.1f}",
             "peak": f"{usage.ru_maxrss / 1024:.0f}",

@@ -179,7 +179,7 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
     if len(report.types) > 1 or any(count.rejected for count in report.types.values()):
         for type_, count in sorted(report.types.items()):
             line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
-            line += f" {count.rejected:>6,} files with rejects" if count.rejected else ""
+            line += f" {count.rejected:>6,} with rejects" if count.rejected else ""
             out.print(escape(line), style="dim", highlight=False)
     err = notes()
     for note in rejects.notes[:NOTES]:

@@ -203,12 +203,24 @@ def test_json_documents_and_other_json(child, tmp_path):
     assert text == "menu.items: tea, milk\n\nmenu.open: true\n\n"
 
 
+def word_file(document: bytes) -> bytes:
+    """Make a DOCX package whose main part is this."""
+    good, made = io.BytesIO(), io.BytesIO()
+    docx.Document().save(good)
+    with zipfile.ZipFile(good) as parts, zipfile.ZipFile(made, "w") as out:
+        for name in parts.namelist():
+            out.writestr(name, document if name == "word/document.xml" else parts.read(name))
+    return made.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "raw", "reason"),
     [
         ("a.pdf", b"%PDF-1.7 nothing", "no PDF"),
         ("a.pdf", pdf([""]), "no text layer"),
         ("a.docx", b"PK\x03\x04 broken", "no DOCX"),
+        ("a.docx", word_file(b"<w:document"), "no DOCX"),
+        ("a.rst", b".. |a| replace:: |b| |b|\n.. |b| replace:: |a| |a|\n\n|a|\n", "docutils reads"),
         ("a.ipynb", b"[]", "no cells"),
         ("a.json", b"{", "no JSON"),
         ("a.json", b"[" * 100_000, "no JSON"),

@@ -27,7 +27,14 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         if size > LARGEST:
             raise LoadError(f"it unpacks to {size:,} bytes, more than {LARGEST:,}")
         document = docx.Document(io.BytesIO(raw))
-    except (zipfile.BadZipFile, PackageNotFoundError, KeyError, ValueError) as broken:
+    # lxml's error for XML that is broken or multiplies entities is a SyntaxError.
+    except (
+        zipfile.BadZipFile,
+        PackageNotFoundError,
+        KeyError,
+        ValueError,
+        SyntaxError,
+    ) as broken:
         raise LoadError("it is no DOCX document") from broken
     maker = TextMaker()
     items: list[str] = []

@@ -38,6 +38,8 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         )
     except RecursionError as broken:
         raise LoadError("it is nested too deep") from broken
+    except SystemExit as broken:  # what docutils does of a text it has no tree for
+        raise LoadError("it is no reStructuredText that docutils reads") from broken
     except Exception as broken:
         raise LoadError(f"it cannot be parsed ({type(broken).__name__})") from broken
     lines = text.splitlines(keepends=True)
