@@ -25,7 +25,7 @@ ASK = "How many days of leave are there?"
 SHELL: tuple[tuple[str, list[str], dict[str, str]], ...] = (
     ("a question before anything is loaded", ["ask", ASK, "--index", "sqlite:///new.sqlite"], {}),
     ("a command misspelt", ["aks", ASK], {}),
-    ("a question without quotes", ["ask", "How", "many", "days?"], {}),
+    ("an option misspelt", ["ask", ASK, "--topk", "3"], {}),
     ("a question too short", ["ask", "hi"], {}),
     ("no question at all", ["ask"], {}),
     ("a namespace misspelt", ["ask", ASK, "--namespace", "hanbook"], {}),
@@ -137,7 +137,7 @@ def tidy(said: str, folder: Path) -> str:
     said = said.replace(str(folder), "FOLDER")
     said = re.sub(r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "ID", said)
     said = re.sub(r"sha256 [0-9a-f]{12}", "sha256 ...", said)
-    said = re.sub(r"ms: .*", "ms: ...", said)
+    said = re.sub(r"in ms: .*", "in ms: ...", said)
     lines = [line.strip(" \u2502\u2500\u256d\u256e\u2570\u256f") for line in said.splitlines()]
     kept = [line.replace("|", "\\|").replace("`", "'") for line in lines if line]
     return "<br>".join(f"`{line}`" for line in kept if not line.startswith("store "))

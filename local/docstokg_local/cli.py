@@ -282,7 +282,7 @@ def delete(
 
 @app.command()
 def ask(
-    question: Annotated[str | None, typer.Argument(metavar="QUESTION")] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="QUESTION")] = None,
     namespace: Annotated[
         str | None,
         typer.Option(
@@ -348,6 +348,8 @@ def ask(
     if namespace is not None and not as_json:
         _check_namespace(namespace)
     fields = _json_file(request) if request is not None else {}
+    # Without quotes a shell makes words of a question; who reads it means the same.
+    question = " ".join(words) if words else None
     options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
     body = request_of(options, fields)
     wiring = _wiring(index, graph, aloud=not as_json and not answer_only, log=False)

@@ -38,6 +38,21 @@ STEPS = (
     ("llm_synthesis", "synthesize"),
     ("total", "total"),
 )
+CHANNELS = {
+    "bm25": "words",
+    "splade": "related words",
+    "dense": "meaning",
+    "facts": "stated facts",
+}
+"""Ways of searching, as a person says them; the page has the same words."""
+OPTIONS = {
+    "$.query": "the question",
+    "$.namespace": "--namespace",
+    "$.synthesis.model": "--synthesize",
+    "$.top_k": "--top-k",
+    "$.filter": "--filter",
+}
+"""What `ask` calls the fields of a request."""
 SHARED = "shares a name with a passage that was found"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
@@ -220,8 +235,12 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
         _show_written(out, response)
     for warning in response["warnings"]:
         out.print(f"[yellow]warning:[/] {escape(warning)}")
-    if response.get("diagnostics"):
-        _show_diagnostics(out, response["diagnostics"])
+    if diagnostics := response.get("diagnostics"):
+        if citations:
+            _show_diagnostics(out, diagnostics, citations)
+        if diagnostics["degraded"]:
+            reasons = in_words(diagnostics["degraded_reasons"])
+            out.print(f"[yellow]degraded:[/] {escape(reasons)}")
 
 
 def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict[str, Any]]:
@@ -238,11 +257,11 @@ def _show_written(out: Console, response: dict[str, Any]) -> None:
     answer.highlight_regex(r"\[\d+\]", "bold cyan")
     out.print(answer)
     grounding = response.get("grounding")
-    line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
     if grounding:
+        line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
         line += f", coverage {grounding['coverage']:.2f}"
         line += ", grounded" if grounding["grounded"] else ", not grounded"
-    out.print(line, style="dim")
+        out.print(line, style="dim")
 
 
 def _show_citation(out: Console, citation: dict[str, Any]) -> None:
@@ -338,7 +357,10 @@ def path_drawing(citation: dict[str, Any]) -> list[str]:
     ]
 
 
-def _show_diagnostics(out: Console, diagnostics: dict[str, Any]) -> None:
+def _show_diagnostics(
+    out: Console, diagnostics: dict[str, Any], citations: Sequence[dict[str, Any]]
+) -> None:
+    """Say how long each step took, and which way of searching found how many citations."""
     timings = diagnostics["timings_ms"]
     out.print()
     if out.is_terminal:
@@ -348,25 +370,28 @@ def _show_diagnostics(out: Console, diagnostics: dict[str, Any]) -> None:
         table.add_row(*(f"{timings[key]:.1f}" for key, _ in STEPS))
         out.print(table)
     else:
-        out.print("ms: " + ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS))
-    channels = ", ".join(
-        f"{name} {use['candidates']}/{use['selected']}"
+        steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)
+        out.print(f"times in ms: {steps}")
+    found = [
+        f"{CHANNELS.get(name, name)} ({use['selected']})"
         for name, use in diagnostics["channels"].items()
-    )
-    stats = diagnostics["kg_stats"]
-    out.print(
-        f"candidates/cited by channel: {channels or 'none'}; graph: "
-        f"{stats['concepts_expanded']} entities, {stats['chunks_added']} chunks added",
-        style="dim",
-    )
-    if diagnostics["degraded"]:
-        reasons = in_words(diagnostics["degraded_reasons"])
-        out.print(f"[yellow]degraded:[/] {escape(reasons)}")
+        if use["selected"]
+    ]
+    graph = sum(citation["source"] == "kg_expansion" for citation in citations)
+    found += [f"the graph ({graph})"] if graph else []
+    out.print(f"{counted(len(citations), 'citation')}, found by {', '.join(found)}", style="dim")
 
 
 def show_problem(problem: dict[str, Any]) -> None:
-    """Print a problem+json body on standard error."""
+    """Print a problem+json body on standard error; wrong input is named as its option is."""
     err = notes()
+    if problem.get("status") == 400 and problem.get("errors"):
+        for error in problem["errors"]:
+            path = str(error["path"])
+            head = next((p for p in OPTIONS if path == p or path.startswith(f"{p}.")), None)
+            name = OPTIONS[head] + path[len(head) :] if head else path
+            err.print(f"docstokg: {name}: {error['message']}", markup=False)
+        return
     err.print(
         f"[red]{problem.get('status')} {escape(str(problem.get('title')))}[/] "
         f"({escape(str(problem.get('code')))}): {escape(str(problem.get('detail')))}"

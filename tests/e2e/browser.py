@@ -79,7 +79,7 @@ def upload(page: Page, file: Path) -> None:
     page.get_by_role("tab", name="Documents").click()
     page.locator("#upload").wait_for(timeout=PATIENCE_MS)
     page.locator("#files").set_input_files(file)
-    page.get_by_role("button", name="Load into the namespace").click()
+    page.get_by_role("button", name="Load these files").click()
     page.locator("#upload-status", has_text="done").wait_for(timeout=PATIENCE_MS)
     page.locator("#documents td", has_text=file.name).wait_for(timeout=PATIENCE_MS)
 
@@ -128,7 +128,7 @@ def pictures(target: Path) -> None:
             taken(page, "degraded", "h1")
             page = opened(good)
             page.locator("#settings summary").click()
-            page.get_by_label("Namespace").fill(f"handbook-{look}")
+            page.get_by_label("Namespace", exact=True).fill(f"handbook-{look}")
             upload(page, note)
             taken(page, "upload", "h1")
             page = opened(good)

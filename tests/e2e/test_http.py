@@ -170,7 +170,9 @@ def test_errors_have_one_shape(small_store, client_for) -> None:
     problem(client.post("/v1/answer", content=b"{}"), 415)
     headers = {"Content-Type": "application/json; charset=utf-8"}
     found = problem(client.post("/v1/answer", content=b"{}", headers=headers), 400)
-    assert found["errors"] == [{"path": "$.query", "code": "missing", "message": "Field required"}]
+    assert found["errors"] == [
+        {"path": "$.query", "code": "missing", "message": "this field is required"}
+    ]
     problem(client.post("/v1/answer", content=b"x" * 70_000, headers=headers), 413)
 
 

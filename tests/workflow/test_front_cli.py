@@ -45,6 +45,18 @@ def test_a_printed_question_is_answered_below_five_citations(shell: Shell) -> No
     assert shell("ask", QUESTION, "--citations", 2).stdout.count("sha256") == 2
 
 
+def test_what_is_printed_is_in_a_readers_words(shell: Shell) -> None:
+    """Without quotes, too; what found nothing says why and no figures."""
+    done = shell("ask", *QUESTION.split())
+    assert done.stdout.startswith(f"question: {QUESTION}\n")
+    last = done.stdout.splitlines()[-1]
+    assert "citations, found by words (" in last and ", meaning (" in last
+    assert "bm25" not in done.stdout and "splade" not in done.stdout
+    nothing = shell("ask", QUESTION, "--filter", "doc_id=none")
+    assert "nothing fits the filter" in nothing.stderr
+    assert "times in ms" not in nothing.stdout and "confidence" not in nothing.stdout
+
+
 def test_what_a_program_asks_is_not_added_to(shell: Shell, tmp_path: Path) -> None:
     body = json.loads(shell("ask", QUESTION, "--json").stdout)
     assert (body["answer"], body["metadata"]["synthesis_enabled"]) == ("", False)

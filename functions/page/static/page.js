@@ -99,9 +99,11 @@ function showProblem(problem) {
   const box = $("problem");
   box.replaceChildren(element("strong", {}, problem.title ?? "Something went wrong"), " ", problem.detail ?? "");
   const errors = problem.errors ?? [];
+  // Who typed something wrong reads what to change, not what a request is.
+  if (problem.status === 400 && errors.length) box.replaceChildren(element("strong", {}, "This cannot be asked yet:"));
   if (errors.length) box.append(element("ul", {}, ...errors.map((one) => element("li", {}, `${FIELDS[one.path] ?? one.path}: ${one.message}`))));
   if (problem.status === 401 || problem.status === 403) askForSecret(problem.status);
-  if (problem.request_id) box.append(element("p", { class: "hint" }, `request ${problem.request_id}`));
+  if (problem.request_id && problem.status !== 400) box.append(element("p", { class: "hint" }, `request ${problem.request_id}`));
   box.hidden = false;
 }
 
@@ -380,9 +382,11 @@ async function showNamespaces() {
   }
 }
 
+const localTime = (text) => (text ? new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "");
+
 async function showDocuments(cursor = null) {
   const namespace = $("namespace").value.trim() || "default";
-  $("documents-note").textContent = `Namespace ${namespace}`;
+  $("documents-note").textContent = "";
   const body = document.querySelector("#documents tbody");
   if (!cursor) body.replaceChildren();
   $("next").hidden = true;
@@ -393,7 +397,7 @@ async function showDocuments(cursor = null) {
     $("upload").hidden = !mayLoad;
     body.append(...page.documents.map((one) => element("tr", {},
       element("td", {}, one.doc_id), element("td", {}, one.title ?? ""), element("td", {}, String(one.chunks)),
-      element("td", {}, (one.loaded_at ?? "").slice(0, 16).replace("T", " ")),
+      element("td", {}, localTime(one.loaded_at)),
       element("td", {}, mayLoad ? element("button", { type: "button", class: "quiet", onclick: (event) => removeDocument(event.target, namespace, one.doc_id) }, "Remove") : ""))));
     if (!page.documents.length && !cursor) $("documents-note").textContent = `Nothing is loaded in namespace ${namespace} that you may read.`;
     state.cursor = page.cursor ?? null;
@@ -475,6 +479,10 @@ $("copy").addEventListener("click", async () => { await navigator.clipboard.writ
 $("tab-ask").addEventListener("click", () => open("ask"));
 $("tab-documents").addEventListener("click", () => open("documents"));
 $("upload").addEventListener("submit", upload);
+// Two fields, one namespace: what is loaded is what is asked.
+$("namespace").addEventListener("input", () => { $("place").value = $("namespace").value; });
+$("place").addEventListener("input", () => { $("namespace").value = $("place").value; });
+$("place").addEventListener("change", () => showDocuments());
 $("next").addEventListener("click", () => showDocuments(state.cursor));
 $("sign-in").addEventListener("click", signInOrOut);
 for (const secret of ["key", "token"]) $(secret).addEventListener("change", showNamespaces);

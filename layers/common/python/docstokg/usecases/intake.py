@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -27,6 +28,10 @@ def decode_body(
     return body
 
 
+WORDS: Final = {"extra_forbidden": "there is no such field", "missing": "this field is required"}
+"""What the library says in words of its own trade."""
+
+
 def parse[Message: BaseModel](
     body: bytes, model: type[Message]
 ) -> tuple[Message | None, list[FieldProblem]]:
@@ -35,7 +40,11 @@ def parse[Message: BaseModel](
         return model.model_validate_json(body), []
     except ValidationError as exc:
         return None, [
-            FieldProblem(path=json_path(error["loc"]), code=error["type"], message=error["msg"])
+            FieldProblem(
+                path=json_path(error["loc"]),
+                code=error["type"],
+                message=WORDS.get(error["type"], error["msg"].removeprefix("String should have ")),
+            )
             for error in exc.errors(include_url=False, include_input=False, include_context=False)
         ]
 
