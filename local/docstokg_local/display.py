@@ -372,14 +372,14 @@ def _show_diagnostics(
     else:
         steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)
         out.print(f"times in ms: {steps}")
-    found = [
+    counts = [
         f"{CHANNELS.get(name, name)} ({use['selected']})"
         for name, use in diagnostics["channels"].items()
         if use["selected"]
     ]
     graph = sum(citation["source"] == "kg_expansion" for citation in citations)
-    found += [f"the graph ({graph})"] if graph else []
-    out.print(f"{counted(len(citations), 'citation')}, found by {', '.join(found)}", style="dim")
+    counts += [f"the graph ({graph})"] if graph else []
+    out.print(f"{counted(len(citations), 'citation')}, found by {', '.join(counts)}", style="dim")
 
 
 def show_problem(problem: dict[str, Any]) -> None:

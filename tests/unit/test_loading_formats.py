@@ -132,6 +132,18 @@ def test_rst_of_other_tools_is_read(child, tmp_path):
     assert "int a;" in chunks[0].text
 
 
+def test_rst_with_any_directive_is_read(child, tmp_path):
+    source = (
+        "Yq\n==\n\n.. image:: a.png\n\n.. figure:: b.png\n   :figwidth: image\n\n.. contents::\n"
+        "\n.. topic:: c\n\n   d\n\n.. target-notes::\n\n.. list-table::\n\n   * - e\n"
+        "\n.. math:: f\n"
+        "\n.. header:: g\n\n.. include:: /etc/hostname\n\nIt reads YAML.\n"
+    )
+    _, chunks = read(child, tmp_path / "a.rst", source.encode())
+    assert {c.section for c in chunks} == {"Yq"}
+    assert "It reads YAML." in chunks[-1].text
+
+
 def test_docx_headings_lists_and_tables(child, tmp_path):
     text, chunks = read(child, tmp_path / "a.docx", docx_file())
     assert [c.section for c in chunks] == ["Handbook", "Leave"]

@@ -4,6 +4,15 @@ import io
 
 from docutils import nodes
 from docutils.core import publish_doctree
+from docutils.parsers.rst.directives import (  # noqa: F401  (docutils opens them when first named)
+    admonitions,
+    body,
+    images,
+    misc,
+    parts,
+    references,
+    tables,
+)
 
 from docstokg.adapters.convert_encoding import decode
 from docstokg.contracts.outline import Block, Outline
