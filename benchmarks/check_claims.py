@@ -10,7 +10,8 @@ of which stands word for word in it. A folder without such files lends its own s
 are quotations, so only what is made of them says anything. False: made from the true ones by
 the rules of benchmarks.false_claims, the same number by each. Nothing of these sets was used in
 fitting (benchmarks.train_verdicts), but rules were written while looking at the first 600
-statements of medical_guidelines: `--skip 600` takes what nobody has looked at. The
+statements of medical_guidelines, and thresholds chosen on the first 900: `--skip 900` takes what
+nobody has looked at. The
 second form takes ready statements, each with its kind: some on the manuals that
 benchmarks.plain_questions gathers (half of them, "seen", were looked at when rules were written).
 """

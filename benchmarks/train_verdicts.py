@@ -208,6 +208,14 @@ class Similarity:
             for text, vector in zip(batch, self._embedder.embed(batch, None), strict=True):
                 self._known[text] = np.frombuffer(vector, dtype="<f4")
 
+    def closeness(
+        self, claim: str, sides: tuple[str, str], texts: Sequence[str]
+    ) -> verdicts.Closeness:
+        """Return all cosines of a claim with the sentences nearest to it, the nearest first."""
+        subject, both = self.cosines(sides[0], [texts[0], sides[1]])
+        (predicate,) = self.cosines(sides[1], texts[:1])
+        return verdicts.Closeness(self.cosines(claim, texts), subject, predicate, both)
+
     def cosines(self, claim: str, texts: Sequence[str]) -> list[float]:
         """Return the cosine of the claim with each text."""
         return [float(self._known[claim] @ self._known[text]) for text in texts]
@@ -224,8 +232,11 @@ class Study:
         self.rows: list[dict[str, float]] = []
         self.fatal: list[bool] = []
         evidence: list[list[str]] = []
+        sides: list[tuple[str, str]] = []
         for pair in pairs:
-            alignment = align(read_claim(pair.claim, judge.weigh), pair.sentences)
+            claim = read_claim(pair.claim, judge.weigh)
+            sides.append(claim.sides)
+            alignment = align(claim, pair.sentences)
             self.rows.append(features(alignment))
             best = alignment.order[: verdicts.MOST_EVIDENCE]
             evidence.append([pair.sentences[place] for place in best])
@@ -234,11 +245,11 @@ class Study:
             self.fatal.append(bool(examination.reasons))
         similar.fetch(
             text
-            for pair, texts in zip(pairs, evidence, strict=True)
-            for text in (pair.claim, *texts)
+            for pair, own, texts in zip(pairs, sides, evidence, strict=True)
+            for text in (pair.claim, *own, *texts)
         )
-        for pair, row, texts in zip(pairs, self.rows, evidence, strict=True):
-            row.update(verdicts.dense_features(similar.cosines(pair.claim, texts)))
+        for pair, own, row, texts in zip(pairs, sides, self.rows, evidence, strict=True):
+            row.update(verdicts.dense_features(similar.closeness(pair.claim, own, texts)))
         self.supported = np.array([pair.supported for pair in pairs], dtype=float)
         self.data = np.array([pair.data for pair in pairs])
         self.folds = np.array([pair.fold for pair in pairs])

@@ -30,7 +30,7 @@ VERDICTS: Final = {
     "id_not_in_source": "an identifier the source does not have",
     "id_label_mismatch": "identifier and label do not belong together",
     "negation_mismatch": "one denies what the other states",
-    "contradiction_suspected": "the source seems to say the opposite",
+    "contradiction_suspected": "the source does not say it plainly",
     "contradicted": "the source says otherwise",
     "subject_mismatch": "the source speaks of something else",
     "restriction_mismatch": "only, never or all is not in the source",

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from docstokg.domain.claims import read_claim
 from docstokg.domain.verdicts import (
+    Closeness,
     Passage,
     Weights,
     decide,
@@ -83,8 +85,8 @@ def test_two_passages_may_support_together() -> None:
 
 def test_vectors_may_lift_a_paraphrase() -> None:
     found = examine("The drug made fits rarer", (PASSAGE,), judge())
-    near = decide(found, judge(), [0.95] * len(found.evidence))
-    far = decide(found, judge(), [0.0] * len(found.evidence))
+    near = decide(found, judge(), Closeness([0.95] * len(found.evidence), 0.5, 0.5, 0.5))
+    far = decide(found, judge(), Closeness([0.0] * len(found.evidence), 0.0, 0.0, 0.0))
     assert near.support > far.support
 
 
@@ -195,3 +197,26 @@ def test_a_name_put_together_by_signs_may_stand_in_parts() -> None:
     text = "Tumours that are positive for p16 are found in the throat."
     result = judged("p16-positive tumours are found in the throat", Passage("u", text))
     assert "name_not_in_source" not in result.reasons
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "verdict"),
+    [
+        ("rm removes directories by default.", "rm removes each file. By default, it does not "
+         "remove directories.", "unsupported"),
+        ("mv -n overwrites an existing file without asking.", "mv renames files. -n: mv does not "
+         "overwrite an existing file.", "unsupported"),
+        ("Diagnosis of glioma involves biopsy.", "Biopsy is how a glioma is found: the diagnosis "
+         "of glioma follows from it.", "supported"),
+    ],
+)  # fmt: skip
+def test_a_denied_verb_contradicts_and_a_plan_has_its_means(
+    claim: str, text: str, verdict: str
+) -> None:
+    assert judged(claim, Passage("u", text)).verdict == verdict
+
+
+def test_a_participle_behind_a_noun_is_not_the_verb() -> None:
+    claim = read_claim("Organs affected by the disease include the lung", judge().weigh)
+    assert claim.verb == ("includ",)
+    assert claim.sides == ("Organs affected by the disease", "include the lung")

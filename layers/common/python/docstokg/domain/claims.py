@@ -59,6 +59,19 @@ VERBS: Final = frozenset(
 """Frequent full verbs: with the auxiliaries they tell where a claim's subject ends. A verb that is
 missing costs little: the claim is then cut at a past participle or in its middle."""
 
+# "Organs affected by it include the lung": what follows says that the participle is not the verb.
+_AFTER_PARTICIPLE: Final = frozenset(
+    {"by", "in", "with", "for", "from", "on", "at", "during", "as"}
+)
+_NOUNS_TOO_TEXT: Final = (
+    "use uses cause causes help helps change changes need needs form forms start starts play plays "
+    "work works run runs set sets print prints return returns stop stops support supports increase "
+    "increases spread call calls show shows treat treats wins win"
+)
+_FINITE: Final = frozenset(
+    verb for verb in VERBS - frozenset(_NOUNS_TOO_TEXT.split()) if not verb.endswith("ed")
+)
+
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][a-z]+)?", re.IGNORECASE)
 _BESIDE: Final = 0.85
 _LONG_WORD: Final = 5
@@ -68,11 +81,13 @@ _LONG_WORD: Final = 5
 class Claim:
     """One sentence to be checked, cut at its verb into subject, verb and the rest.
 
-    `words` are folded and in order; the stems are of content words only. `rarities` gives each
-    content stem of the claim its inverse document frequency.
+    `words` are folded and in order; the stems are of content words only. `sides`: the text before
+    the verb and the text from the verb on. `rarities` gives each content stem of the claim its
+    inverse document frequency.
     """
 
     text: str
+    sides: tuple[str, str]
     wording: Wording
     words: tuple[str, ...]
     subject: tuple[str, ...]
@@ -124,13 +139,16 @@ def read_claim(text: str, rarity: Callable[[str], float]) -> Claim:
     """Cut a claim at its first auxiliary, else at its first known verb, participle or middle."""
     words = words_of(text)
     at, width = _verb_at(words)
+    starts = [match.start() for match in _WORD.finditer(text)]
+    cut = starts[at] if at < len(starts) else len(text)
+    sides = text[:cut].strip(), text[cut:].strip()
     wording = read(text)
     subject, verb, rest = (
         _stems(part) for part in (words[:at], words[at : at + width], words[at + width :])
     )
     names = dict.fromkeys((*wording.stems, *subject, *verb, *rest))
     rarities = {name: rarity(name) for name in names}
-    return Claim(text, wording, words, subject, verb, rest, rarities)
+    return Claim(text, sides, wording, words, subject, verb, rest, rarities)
 
 
 def _verb_at(words: Sequence[str]) -> tuple[int, int]:
@@ -139,8 +157,20 @@ def _verb_at(words: Sequence[str]) -> tuple[int, int]:
             return place, 1
     for place, word in enumerate(words[1:], start=1):
         if word in VERBS or (len(word) > _LONG_WORD and word.endswith("ed")):
+            if _only_qualifies(words, place):
+                continue
             return place, 1
     return max(1, len(words) // 2), 0
+
+
+def _only_qualifies(words: Sequence[str], place: int) -> bool:
+    """Tell whether a participle qualifies the word before it, since another verb follows."""
+    behind = words[place + 1 : place + 2]
+    return (
+        words[place].endswith("ed")
+        and bool(_AFTER_PARTICIPLE.intersection(behind))
+        and bool(_FINITE.intersection(words[place + 2 :]))
+    )
 
 
 def _stems(words: Sequence[str]) -> tuple[str, ...]:
@@ -203,7 +233,18 @@ def features(alignment: Alignment) -> dict[str, float]:
     one, two = _covered_by(claim.rarities, stems)
     absent = [value for name, value in claim.rarities.items() if name not in beside]
     window = alignment.window()
+    said_near = [
+        min(
+            share(claim.subject_rarities, around | alignment.heading),
+            share(claim.predicate_rarities, around | alignment.heading),
+        )
+        for around in alignment.near
+    ]
     return {
+        "together_near": max(said_near),
+        "together_all": min(
+            share(claim.subject_rarities, held), share(claim.predicate_rarities, held)
+        ),
         "together": min(alignment.subject[best], alignment.predicate[best]),
         "subject": alignment.subject[best],
         "predicate": alignment.predicate[best],

@@ -28,9 +28,34 @@ _UNDIRECTED_TEXT: Final = "include includes included show shows remain contain f
 _UNDIRECTED: Final = frozenset(map(stem, _UNDIRECTED_TEXT.split()))
 # A list says that something occurs without a verb.
 _UNSAID: Final = frozenset(map(stem, ("occur", "happen", "appear")))
+# Which side of a verb a thing stands on by its nature: a plan involves its means, a sign supports
+# a diagnosis, a cause increases a risk, a test detects what it is for.
+_MEANS_TEXT: Final = "involve require consist use depend need"
+_PLANS_TEXT: Final = (
+    "diagnosis treatment management workup evaluation assessment staging screening prevention care "
+    "installation configuration setup deployment recovery planning stage"
+)
+_SIGNS_TEXT: Final = "support confirm suggest indicate establish imply"
+_FINDINGS_TEXT: Final = "diagnosis need presence suspicion likelihood possibility existence"
+_MEASURES_TEXT: Final = "increase raise reduce lower decrease"
+_MEASURED_TEXT: Final = "risk chance likelihood odds probability rate incidence"
+_TESTS_TEXT: Final = "assess evaluate identify detect determine measure check"
+_TOOLS_TEXT: Final = "test testing exam examination scan system tool method analysis assay biopsy"
+
+
+def _by_verb(verbs: str, things: str) -> dict[str, frozenset[str]]:
+    return dict.fromkeys(map(stem, verbs.split()), frozenset(map(stem, things.split())))
+
+
+_BEFORE_VERB: Final = _by_verb(_MEANS_TEXT, _PLANS_TEXT) | _by_verb(_TESTS_TEXT, _TOOLS_TEXT)
+_BEHIND_VERB: Final = _by_verb(_SIGNS_TEXT, _FINDINGS_TEXT) | _by_verb(
+    _MEASURES_TEXT, _MEASURED_TEXT
+)
 _MOST_OF_IT: Final = 0.7
 _NO_SUBJECT: Final = 0.2
 _NO_PREDICATE: Final = 0.2
+_LITTLE_OF_BOTH: Final = 1.1
+"""Shares of a claim's subject and predicate, added up, below which a text speaks of another one."""
 _CLAUSE: Final = re.compile(
     r"[,;:()]|\b(?:and|but|while|whereas|although|though|which|who|because|however)\b",
     re.IGNORECASE,
@@ -85,8 +110,7 @@ def differences(
     elif _is_turned(alignment, source) or (close and _is_opposed(claim, alignment)):
         doubts.append("contradiction_suspected")
     said = [name for name in claim.predicate_rarities if not name[0].isdigit()]
-    if len(said) > 1 and alignment.predicate[best] < _NO_PREDICATE and not sure and not doubts:
-        # What is said of the subject stands nowhere near it.
+    if not sure and not doubts and _hardly_said(alignment, said):
         doubts.append("contradiction_suspected")
     named = _names_option(claim.text, alignment.order[0], sentences)
     if named is False or (
@@ -98,6 +122,16 @@ def differences(
     if is_restricted(claim, source):
         sure.append("restriction_mismatch")
     return tuple(sure), tuple(doubts)
+
+
+def _hardly_said(alignment: Alignment, said: Sequence[str]) -> bool:
+    """Tell whether what is said of the subject stands nowhere near it, or the text lacks both."""
+    claim, best = alignment.claim, alignment.order[0]
+    held = alignment.heading.union(*(reading.stems for reading in alignment.readings))
+    both = share(claim.subject_rarities, held) + share(claim.predicate_rarities, held)
+    return (bool(said) and both < _LITTLE_OF_BOTH) or (
+        len(said) > 1 and alignment.predicate[best] < _NO_PREDICATE
+    )
 
 
 def _names_option(claim: str, best: int, sentences: Sequence[str]) -> bool | None:
@@ -130,7 +164,10 @@ def _denial_differs(claim: Claim, source: str) -> bool:
     A sentence may deny something else in another clause. A claim that denies is also held by a
     denial anywhere in the sentence when no clause says most of it.
     """
-    if _denied(claim.words) & _denied(words_of(source)):
+    denied_there, denied_here = _denied(words_of(source)), _denied(claim.words)
+    if _verb_of(claim) & denied_there - denied_here:
+        return True
+    if denied_here & denied_there:
         return False
     source = _NOT_ALL.sub("", source)
     clause = closest_clause(claim.rarities, source)
@@ -139,6 +176,11 @@ def _denial_differs(claim: Claim, source: str) -> bool:
     if not denials(claim.words):
         return denied
     return not denied and (part >= _MOST_OF_IT * whole or denials(words_of(source)) == 0)
+
+
+def _verb_of(claim: Claim) -> frozenset[str]:
+    """Return the stem of the full verb: behind an auxiliary where there is one."""
+    return _main_verb(claim) or frozenset(claim.verb)
 
 
 def _denied(words: Sequence[str]) -> frozenset[str]:
@@ -240,12 +282,23 @@ def _is_turned(alignment: Alignment, source: str) -> bool:
     claim = alignment.claim
     if not claim.verb or claim.verb[0] in _UNDIRECTED or AUXILIARIES & set(claim.words):
         return False
+    if _goes_by_nature(claim):
+        return False
     first, second = _sides(claim, words_of(source))
     pairs = [left < right for left in first for right in second]
     if pairs and sum(pairs) / len(pairs) <= _HARDLY:
         return True
     held = frozenset(alignment.readings[alignment.order[0]].stems)
     return not all(held & ALIKE.get(verb, {verb}) for verb in set(claim.verb) - _UNSAID)
+
+
+def _goes_by_nature(claim: Claim) -> bool:
+    """Tell whether things of this kind stand in a claim where they belong, and nowhere else."""
+    verb, subject, rest = claim.verb[0], frozenset(claim.subject), frozenset(claim.rest)
+    before, behind = _BEFORE_VERB.get(verb, frozenset()), _BEHIND_VERB.get(verb, frozenset())
+    return bool(before & subject and not before & rest) or bool(
+        behind & rest and not behind & subject
+    )
 
 
 def _main_verb(claim: Claim) -> frozenset[str]:

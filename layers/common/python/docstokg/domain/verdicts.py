@@ -119,14 +119,29 @@ class Evidence:
 class Examination:
     """A claim compared by words with what it cites; `evidence` best first, at most three.
 
-    Compare the claim with the evidence by vectors, when there is an embedder, and `decide`.
+    `sides`: the claim before its verb, and from its verb on. Compare claim and sides with the
+    evidence by vectors, when there is an embedder, and `decide`.
     """
 
     claim: str
+    sides: tuple[str, str]
     evidence: tuple[Evidence, ...]
     features: Mapping[str, float]
     reasons: tuple[Reason, ...]
     quoted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """Cosines of an examination: its claim with each evidence, best evidence first.
+
+    `subject`, `predicate`: of the claim's sides with the best evidence; `sides`: of both.
+    """
+
+    evidence: Sequence[float]
+    subject: float
+    predicate: float
+    sides: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +175,10 @@ def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examinati
     ]
     texts = [passages[number].text[span.start : span.end] for number, span in spans]
     if not texts:
-        return Examination(claim, (), {}, (), quoted=False)
+        return Examination(claim, (claim, claim), (), {}, (), quoted=False)
     heading = " ".join(passage.header for passage in passages)
-    alignment = align(
-        read_claim(claim, fitted.weigh), texts, heading, [number for number, _ in spans]
-    )
+    read_as = read_claim(claim, fitted.weigh)
+    alignment = align(read_as, texts, heading, [number for number, _ in spans])
     best = alignment.order[:MOST_EVIDENCE]
     evidence = tuple(
         _evidence(passages[number], span, _score(alignment, place))
@@ -173,6 +187,7 @@ def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examinati
     )
     return Examination(
         claim=claim,
+        sides=read_as.sides,
         evidence=evidence,
         features=features(alignment),
         reasons=_reasons(alignment, passages, texts),
@@ -181,15 +196,14 @@ def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examinati
 
 
 def decide(
-    examination: Examination, fitted: Judge, cosines: Sequence[float] | None = None
+    examination: Examination, fitted: Judge, closeness: Closeness | None = None
 ) -> Judgement:
     """Turn an examination into a verdict.
 
-    `cosines`: of the claim with each sentence of `examination.evidence`, in its order; None
-    without an embedder. A claim quoted word for word is supported with 1.0. A number, id or
-    id/label pair that no cited passage holds makes it unsupported whatever its score, and so does
-    a sentence that says otherwise (contradicted, subject_mismatch, restriction_mismatch); a
-    foreign name or a doubt makes it weak at best.
+    `closeness`: None without an embedder. A claim quoted word for word is supported with 1.0. A
+    number, id or id/label pair that no cited passage holds makes it unsupported whatever its
+    score, and so does a sentence that says otherwise (contradicted, subject_mismatch,
+    restriction_mismatch); a foreign name or a doubt makes it weak at best.
     """
     if not examination.evidence:
         return Judgement("unsupported", 0.0, None, ())
@@ -198,8 +212,8 @@ def decide(
         return Judgement("supported", 1.0, best, ())
     values = dict(examination.features)
     scorer = fitted.weights.lexical
-    if cosines is not None and len(cosines) == len(examination.evidence):
-        values |= dense_features(cosines)
+    if closeness is not None and len(closeness.evidence) == len(examination.evidence):
+        values |= dense_features(closeness)
         scorer = fitted.weights.dense
     support = scorer.support(values)
     if support < scorer.weak_from or _FATAL.intersection(examination.reasons):
@@ -220,16 +234,27 @@ def is_settled(examination: Examination) -> bool:
     )
 
 
-def dense_features(cosines: Sequence[float]) -> dict[str, float]:
-    """Return the features of the claim's cosines with its evidence, best evidence first."""
+def dense_features(closeness: Closeness) -> dict[str, float]:
+    """Return the features by meaning.
+
+    What a side adds to the other tells a claim whose subject was exchanged: with the right one
+    the whole claim is closer to the evidence than what is said of the subject alone.
+    """
+    cosines = closeness.evidence
     return {
         "cosine_first": cosines[0],
         "cosine_best": max(cosines),
         "cosine_mean": sum(cosines) / len(cosines),
+        "cosine_subject": closeness.subject,
+        "cosine_predicate": closeness.predicate,
+        "subject_adds": cosines[0] - closeness.predicate,
+        "predicate_adds": cosines[0] - closeness.subject,
+        "cosine_lower": min(closeness.subject, closeness.predicate),
+        "cosine_sides": closeness.sides,
     }
 
 
-DENSE_NAMES: Final = tuple(dense_features([0.0]))
+DENSE_NAMES: Final = tuple(dense_features(Closeness([0.0], 0.0, 0.0, 0.0)))
 
 
 def _reasons(

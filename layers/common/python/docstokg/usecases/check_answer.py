@@ -252,7 +252,7 @@ def _judged_statements(
         one
         for one in _unsettled(chosen)[:_MOST_COMPARED]
         if compare is not None
-        and compare.fetch([one.claim, *(evidence.text for evidence in one.evidence)])
+        and compare.fetch([one.claim, *one.sides, *(item.text for item in one.evidence)])
     ]
     judged: list[SentenceVerdict] = []
     for statement, own_blocks in zip(factual, chosen, strict=True):
@@ -321,10 +321,10 @@ def _passage(block: Block) -> verdicts.Passage:
 def _judgement(
     one: verdicts.Examination, judge: verdicts.Judge, compare: Comparison | None
 ) -> verdicts.Judgement:
-    cosines = None
-    if compare is not None and not one.quoted:
-        cosines = compare.cosines(one.claim, [evidence.text for evidence in one.evidence])
-    return verdicts.decide(one, judge, cosines)
+    closeness = None
+    if compare is not None and not one.quoted and one.evidence:
+        closeness = compare.closeness(one)
+    return verdicts.decide(one, judge, closeness)
 
 
 def _verdict(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from docstokg.domain import citations as markers
 from docstokg.domain.vectors import unpack
+from docstokg.domain.verdicts import Closeness, Examination
 from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder
 from docstokg.usecases.run import Call
@@ -52,6 +53,17 @@ class Comparison:
             return None
         one = unpack(self._known[text])
         return [float(one @ unpack(self._known[other])) for other in others]
+
+    def closeness(self, one: Examination) -> Closeness | None:
+        """Compare a claim and its sides with its evidence, all fetched before; else None."""
+        subject, predicate = one.sides
+        first = one.evidence[0].text
+        whole = self.cosines(one.claim, [evidence.text for evidence in one.evidence])
+        own = self.cosines(subject, [first, predicate])
+        said = self.cosines(predicate, [first])
+        if whole is None or own is None or said is None:
+            return None
+        return Closeness(whole, own[0], said[0], own[1])
 
     def know(self, text: str, vector: str | None) -> None:
         """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""
