@@ -44,7 +44,7 @@ class Load:
     read: float = 0.05
     encode: float = 0.12
     names: float = 0.011
-    book: float = 3_800.0
+    book: float = 2_950.0
     name_kb: float = 2.4
     write: float = 192.0
     writers: int = 1
