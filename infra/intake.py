@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -136,18 +139,30 @@ def _acknowledge(construct: Construct, bucket: str, prefixes: set[str]) -> None:
     )
 
 
+class Below(NamedTuple):
+    """Prefixes below which a stage reads objects and lists them; each writes below RUNS."""
+
+    reads: tuple[str, ...]
+    lists: tuple[str, ...]
+
+
+STAGE_OBJECTS: Mapping[str, Below] = {
+    "ingest_read": Below((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
+    "ingest_encode": Below((RUNS,), (RUNS,)),
+    "ingest_names": Below((RUNS,), (RUNS,)),
+    "ingest_book": Below((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
+    "ingest_write": Below((RUNS,), (RUNS,)),
+    "ingest_close": Below((RUNS,), (RUNS,)),
+}
+"""As loading/stages.py does. What may be absent is listed too: S3 answers 403 otherwise."""
+
+
 def grant_stage(name: str, role: iam.Role, intake: Intake, region: str) -> None:
     """Give a stage the objects it works on, and no others."""
-    reads: tuple[str, ...] = (RUNS,)
-    lists: tuple[str, ...] = (RUNS,)
-    writes = name in ("ingest_book", "ingest_write", "ingest_close")
-    if name == "ingest_read":
-        reads = lists = (SOURCES, INBOX, POSTED, RUNS)
-    elif writes:
-        lists = (SOURCES, INBOX, RUNS)
+    reads, lists = STAGE_OBJECTS[name]
     for statement in intake.rights(region, reads=reads, writes=(RUNS,), lists=lists):
         role.add_to_policy(statement)
-    if writes:
+    if name == "ingest_close":
         role.add_to_policy(intake.giving_back())
     intake.acknowledge(role, {*reads, RUNS})
 

@@ -155,14 +155,20 @@ def _any_machine(deployed: Deployed, name: str) -> Iterator[Right]:
 
 
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "read": (("sources/d/a.md", "inbox/d/1/a.md", "posted/d/1.json"), ()),
+    "read": (
+        ("sources/d/a.md", "inbox/d/1/a.md", "posted/d/1.json"),
+        ("sources/d/a.md", "inbox/d/1/a.md", "posted/d/1.json"),
+    ),
     "encode": (("runs/1/rows/a",), ()),
     "names": (("runs/1/rows/a",), ()),
-    "book": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/rows/", "sources/d/", "inbox/d/1/")),
-    "write": (("runs/1/rows/a", "runs/lease.json"), ("runs/lease.json",)),
-    "close": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/rows/", "sources/d/", "inbox/d/1/")),
+    "book": (
+        ("posted/d/1.json", "runs/1/rows/a", "runs/lease.json"),
+        ("sources/d/", "inbox/d/1/", "posted/d/1.json", "runs/1/rows/", "runs/1/report.json"),
+    ),
+    "write": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/book/", "runs/1/report.json")),
+    "close": (("runs/1/book/a", "runs/lease.json"), ("runs/1/book/", "runs/1/report.json")),
 }
-"""What each stage reads, and the prefixes it lists, as loading/stages.py does."""
+"""What each stage reads, and what it lists: beginnings of keys, and keys that may be absent."""
 
 
 def _stages(deployed: Deployed) -> Iterator[Right]:
@@ -176,8 +182,9 @@ def _stages(deployed: Deployed) -> Iterator[Right]:
         for prefix in lists:
             yield _one(page, role, "s3:ListBucket", bucket, {"s3:prefix": prefix})
         yield _one(page, role, "s3:PutObject", f"{bucket}/runs/1/rows/a")
-        if stage in ("book", "write", "close"):
+        if stage == "close":
             yield _one(page, role, "s3:DeleteObject", f"{bucket}/runs/lease.json")
+        if stage in ("book", "write", "close"):
             variables = deployed.variables(f"ingest_{stage}")
             (secret,) = (
                 deployed.ref(name)
