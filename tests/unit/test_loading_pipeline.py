@@ -397,7 +397,7 @@ def test_names_in_plain_documents_become_entities_and_labels_of_many_do_not(
     assert entity_id("Tool3x") in names
     assert entity_id("Handy stuff") not in names  # it heads a section in six documents
     assert {name for _, name in store.abouts()} == {entity_id(f"Tool{n}x") for n in range(6)}
-    assert report.names_by == "capitals-3"
+    assert report.names_by == "capitals-4"
     parts = another(), another()
     for part, order in zip(parts, (sorted(MANUALS), sorted(MANUALS, reverse=True)), strict=True):
         for number, page in enumerate(order):

@@ -5,6 +5,7 @@ from itertools import permutations
 import pytest
 
 from docstokg.domain.linking import Linker
+from docstokg.domain.manual_pages import other_names, page_name, references
 from docstokg.domain.names import (
     better_kind,
     better_surface,
@@ -29,6 +30,7 @@ from docstokg.loading.mentions import linked
         ("Node.js", ("Node.js",)),
         ("notes-2024.md", ()),
         ("readme", ()),
+        ("switch_root(8)", ("switch_root(8)", "switch_root")),
         ("fs.readFile(path[, options], callback)", ()),
         ("x" * 201, ()),
         ("  ", ()),
@@ -36,6 +38,45 @@ from docstokg.loading.mentions import linked
 )
 def test_a_title_names_its_document_unless_it_is_a_file_or_code(title: str, names: tuple) -> None:
     assert title_names(title, "notes.md", "guide/readme.md") == names
+
+
+def test_a_command_s_page_may_be_called_like_its_file() -> None:
+    assert title_names("npm-access", "npm-access.md") == ("npm-access",)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("NAME\n       bzgrep,  bzegrep - search files\n", ["bzgrep", "bzegrep"]),
+        ("NAME\n       git-mv - Move a file\n", ["git-mv"]),
+        ("NAME\n       A value, and what it means\n", []),
+        ("The NAME\n  x - y", []),
+    ],
+)
+def test_a_manual_s_page_says_what_else_it_is_called(text: str, names: list[str]) -> None:
+    assert other_names(text) == names
+
+
+def test_a_manual_s_page_points_to_others_by_name_and_section() -> None:
+    text = (
+        "See fstab(5) and mke2fs(8). Not write(2)-like, pCO(2), k(1), f(x), call(12),"
+        " a/path(1), or system\u2010\n      journald.service(8)."
+    )
+    assert list(references(text)) == [("fstab(5)", "fstab"), ("mke2fs(8)", "mke2fs")]
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("tar(1)", "tar"),
+        ("[(1)", None),
+        ("gzip(1) - Linux manual page", "gzip"),
+        ("The Chase (1946 film)", None),
+        ("fs.readFile(path)", None),
+    ],
+)
+def test_a_manual_s_title_tells_the_page(title: str, name: str | None) -> None:
+    assert page_name(title) == name
 
 
 @pytest.mark.parametrize(
@@ -55,6 +96,7 @@ def test_a_title_names_its_document_unless_it_is_a_file_or_code(title: str, name
         ("new Buffer(size)", None),
         ("fs.readFile(path[, options], callback)", None),
         ("What is new?", None),
+        ("WINDOWS AND PANES", None),
         ("This heading is a whole sentence that goes on and on about nothing", None),
     ],
 )

@@ -27,7 +27,7 @@ KINDS = {
 """Labels that name something; numbers, amounts, times and dates name nothing."""
 
 
-RULES = 3
+RULES = 4
 """Changes with what `domain.names` keeps of what is found, so that texts are read anew."""
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from docstokg.domain.everyday import is_everyday
+from docstokg.domain.manual_pages import page_name
 from docstokg.domain.words import NAME_STOP_WORDS, fold
 
 LONGEST_NAME = 60
@@ -40,13 +41,14 @@ _NUMBERING = re.compile(
     r"^(?:(?:chapter|section|part|appendix|step)\s+)?\d+(?:\.\d+)*[.):]?\s+", re.I
 )
 _CODE = re.compile(
-    r"[`{}\[\]<>=|\\$@*^~%]|\w\(|\(\)|::|->|://|__|^[-/.#]|\s--?\w|[a-z0-9]_[a-z0-9]|\.{3}|…|/.*/"
+    r"[`{}\[\]<>=|\\$@*^~%]|\w\(|\(\)|::|->|://|__|^[-/.#]|\s--?\w|[a-z0-9]_[a-z0-9]|[a-z]_[A-Z]|\.{3}|…|/.*/"
 )
 _FILE = re.compile(
     r"\.(?:adoc|bak|cfg|conf|csv|docx?|gz|html?|ini|ipynb|jsonl?|log|md|odt|pdf|pptx?|py|rst|sh|"
     r"toml|tsv|txt|xlsx?|xml|ya?ml|zip)$",
     re.IGNORECASE,
 )
+_COMMAND = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+")
 _SENTENCE_END = re.compile(r"[?!;]|[.:,]$")
 _NUMERAL = re.compile(r"[IVXLCDM]+")
 _ASKING = frozenset({"how", "what", "why", "when", "where", "who", "which", "whose"})
@@ -69,6 +71,7 @@ GENERIC_HEADINGS = frozenset(_HEADINGS.split()) | {
     "return values",
     "see also",
     "table of contents",
+    "user commands",
 }
 _CODE_SPANS = re.compile(
     r"^(?: {0,3})(```|~~~).*?(?:^(?: {0,3})\1|\Z)|`[^`\n]*`|\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+"
@@ -81,7 +84,10 @@ _ADDRESSES = re.compile(
 )
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:['’.&-][^\W_]+)*\.?")
 _BREAK = re.compile(r"\n\s*\n|(?<!\bSt)(?<!\b[DMS]r)(?<!\bMrs)(?<=[.!?:;])\s+|[,;:()\[\]\"“”|]")
-_KINDS = " Place Person Organization Group Work Product Event Facility Law Language Title Heading "
+_KINDS = (
+    " Place Person Organization Group Work Product Event Facility Law Language"
+    " Title Heading Manual "
+)
 _INSIDE = frozenset(
     {
         "of",
@@ -156,10 +162,11 @@ def title_names(title: str, *files: str | None) -> tuple[str, ...]:
         return ()
     for file in files:
         stem = (file or "").rsplit("/", 1)[-1]
-        if stem and folded in (fold(stem), fold(stem.rsplit(".", 1)[0])) and whole == whole.lower():
+        same = stem and folded in (fold(stem), fold(stem.rsplit(".", 1)[0]))
+        if same and whole == whole.lower() and not _COMMAND.fullmatch(whole):
             return ()
     short = " ".join(_PARENTHESIS.sub(" ", whole).split()).strip(" ,;:")
-    if _CODE.search(short) or _is_call(whole):
+    if page_name(whole) is None and (_CODE.search(short) or _is_call(whole)):
         return ()
     plain = short[len(_article(short)) :]
     return tuple(dict.fromkeys(form for form in (whole, short, plain) if fold(form)))
@@ -177,6 +184,8 @@ def heading_name(heading: str) -> str | None:
     if not is_name(name) or is_generic(" ".join(words)) or words[0] in _ASKING:
         return None
     if words[0] in NAME_STOP_WORDS or (len(words) == 1 and is_everyday(words[0])):
+        return None
+    if name.isupper() and len(words) > 1:  # WINDOWS AND PANES is the label of a part
         return None
     return None if words[0].endswith("ing") and is_everyday(words[0]) else name
 

@@ -6,6 +6,7 @@ from itertools import batched
 from docstokg.contracts.records import FoundName, StoredChunk
 from docstokg.domain.identity import chunk_uuid, is_id
 from docstokg.domain.linking import abbreviations
+from docstokg.domain.manual_pages import other_names, page_name, references
 from docstokg.domain.names import (
     MANY_DOCUMENTS,
     capitalised_names,
@@ -20,11 +21,12 @@ from docstokg.loading.given import GivenChunk
 from docstokg.loading.records import is_linked_here
 from docstokg.ports import NameFinder
 
-RULE = "capitals-3"
+RULE = "capitals-4"
 """What finds names where no pipeline is installed; the number changes when its rules do."""
 
 TITLE = "Title"
 HEADING = "Heading"
+MANUAL = "Manual"
 FIND_BATCH = 128
 
 Label = tuple[str, str, str, str]
@@ -130,6 +132,8 @@ def _keep(context: Context, labels: Labels, batch: Sequence[GivenChunk]) -> None
             staging.add_name(names[0], TITLE)
             for other in names[1:]:
                 staging.add_name(names[0], TITLE, other)
+            if page_name(chunk.title):
+                _keep_pages(context, names[0], chunk.text)
         if heading := labels.heading(chunk.section):
             staging.add_name(heading, HEADING)
         for mention in chunk.mentions or ():
@@ -145,6 +149,17 @@ def _keep(context: Context, labels: Labels, batch: Sequence[GivenChunk]) -> None
         for found_name in names_found:
             if not labels.is_part(fold(found_name.text)):
                 staging.add_name(found_name.text, found_name.kind or "")
+
+
+def _keep_pages(context: Context, title: str, text: str) -> None:
+    """Keep what a manual's page is also called, and the pages it points to.
+
+    Each chunk tells by itself, so that the order of loads is no matter.
+    """
+    for name in other_names(text):
+        context.staging.add_name(title, TITLE, name)
+    for page, name in references(text):
+        context.staging.add_name(page, MANUAL, name)
 
 
 def find(context: Context, texts: Sequence[str]) -> Sequence[Sequence[FoundName]]:
