@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from docstokg.domain.linking import Linker
-from docstokg.domain.manual_pages import other_names, page_name, references
+from docstokg.domain.manual_pages import is_reference, other_names, page_name, references
 from docstokg.domain.names import (
     better_kind,
     better_surface,
@@ -62,7 +62,8 @@ def test_a_manual_s_page_points_to_others_by_name_and_section() -> None:
         "See fstab(5) and mke2fs(8). Not write(2)-like, pCO(2), k(1), f(x), call(12),"
         " a/path(1), or system\u2010\n      journald.service(8)."
     )
-    assert list(references(text)) == [("fstab(5)", "fstab"), ("mke2fs(8)", "mke2fs")]
+    assert list(references(text)) == ["fstab(5)", "mke2fs(8)"]
+    assert is_reference("fstab(5)") and not is_reference("the fstab(5)")
 
 
 @pytest.mark.parametrize(

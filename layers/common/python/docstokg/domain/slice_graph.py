@@ -21,6 +21,7 @@ from docstokg.contracts.graph import (
 from docstokg.domain.everyday import is_everyday
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.linking import Linker, Match, resolve
+from docstokg.domain.manual_pages import is_reference
 from docstokg.domain.pagerank import Vector, personalised
 
 FACTS = 10
@@ -63,6 +64,8 @@ class SliceGraph:
     the entity, `about` / sqrt(chunks it heads) times that, and never less than a mention: of a
     manual's 300 chunks its title tells little. What only the chunks about it mention (a section's
     label, a title nobody quotes) leads nowhere else, and their order is the search's: no edges.
+    Nor has a manual's page that was not loaded, `fstab(5)`: that two pages point to the same one
+    elsewhere tells little of either.
     A relation weighs `relation` times the lesser of its ends.
     """
 
@@ -104,7 +107,8 @@ class SliceGraph:
         within = {
             name
             for name, item in self.entities.items()
-            if item.heads > 1 and item.mentions <= item.heads
+            if (item.heads > 1 and item.mentions <= item.heads)
+            or (not item.heads and is_own_id(name) and is_reference(item.name))
         }
         if within:
             mentions = [mention for mention in mentions if mention[1] not in within]

@@ -154,12 +154,13 @@ def _keep(context: Context, labels: Labels, batch: Sequence[GivenChunk]) -> None
 def _keep_pages(context: Context, title: str, text: str) -> None:
     """Keep what a manual's page is also called, and the pages it points to.
 
-    Each chunk tells by itself, so that the order of loads is no matter.
+    Each chunk tells by itself, so that the order of loads is no matter. A page that is not loaded
+    has no bare word: `id(1)` is named so, and "id" is a word of every manual.
     """
     for name in other_names(text):
         context.staging.add_name(title, TITLE, name)
-    for page, name in references(text):
-        context.staging.add_name(page, MANUAL, name)
+    for page in references(text):
+        context.staging.add_name(page, MANUAL)
 
 
 def find(context: Context, texts: Sequence[str]) -> Sequence[Sequence[FoundName]]:
