@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.gateway import Answer, render_request, render_response
 from tests.infra.iam import Call, Policies
-from tests.infra.loopback_aws import LoopbackAws, Moto
+from tests.infra.loopback_aws import Executions, LoopbackAws, Moto
 from tests.infra.loopback_search import LoopbackSearch
 from tests.integration.test_signed_requests import certificate
 from tests.model_server import ModelServer
@@ -128,6 +129,8 @@ class Start:
 class Cloud:
     """One environment: loopback AWS, its functions, its state machine behind its gateway."""
 
+    executions: Executions | None = None
+
     def __init__(
         self, template: Template, moto: Moto, model: ModelServer, bundles: Path, folder: Path
     ) -> None:
@@ -135,10 +138,11 @@ class Cloud:
         self.deployed = Deployed(template)
         self.policies = Policies(self.deployed)
         self.folder, self.moto, self.bundles, self._model = folder, moto, bundles, model
-        absent = {"record"} if self.ours.auth == "jwt" else {"record", "authorize"}
-        self.names = [s.name for s in FUNCTIONS if s.name not in absent and not s.loads]
+        self.names = self.served()
         self.asked: list[tuple[str, Call]] = []
-        self.aws = LoopbackAws(moto, start=self._start, invoke=self._invoked)
+        self.aws = LoopbackAws(
+            moto, start=self._start, invoke=self._invoked, executions=self.executions
+        )
         signers = {name: SECRET + name for name in (*self.names, LOADER)}
         self.search = LoopbackSearch(signers, certificate(folder), self._heard)
         self.issuer = Issuer(self.ours)
@@ -147,9 +151,18 @@ class Cloud:
         self.fleet = self._processes("logs")
         self.starts: dict[str, Start] = {}
         self._starting = {name: threading.Lock() for name in self.names}
+
+    def served(self) -> list[str]:
+        """Name the functions that answer questions."""
+        absent = {"record"} if self.ours.auth == "jwt" else {"record", "authorize"}
+        return [s.name for s in FUNCTIONS if s.name not in absent and not s.loads]
+
+    @cached_property
+    def machine(self) -> StateMachine:
+        """The machine that answers, over these functions."""
         table = {f"{name.title()}Function": self._step(name) for name in self.names}
         machine = self.deployed.properties(self.deployed.machine)
-        self.machine = StateMachine(json.loads(machine["DefinitionString"]), table)
+        return StateMachine(json.loads(machine["DefinitionString"]), table)
 
     def _processes(self, logs: str) -> Fleet:
         return Fleet(

@@ -43,8 +43,9 @@ def _names(kind: str, name: str) -> Physical | None:
         "AWS::KMS::Key": _arn("kms", f"key/{name}"),
         "AWS::Lambda::Function": _arn("lambda", f"function:{name}"),
         "AWS::Logs::LogGroup": _arn("logs", f"log-group:{name}:*"),
-        "AWS::S3::Bucket": f"arn:aws:s3:::{name}",
     }.get(kind)
+    if kind == "AWS::S3::Bucket":  # a bucket's name has no capitals
+        return Physical(name.lower(), {"Arn": f"arn:aws:s3:::{name.lower()}"})
     return Physical(name, {"Arn": arn}) if arn else None
 
 

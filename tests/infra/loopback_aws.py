@@ -1,7 +1,7 @@
 """AWS on loopback for real functions: every call is recorded with who made it, on what.
 
-DynamoDB, S3, SQS and Secrets Manager are moto's; synchronous executions, which moto has not,
-and invocations are handed to whoever runs the state machine and the functions here. A function
+DynamoDB, S3, SQS and Secrets Manager are moto's; executions and invocations are handed to whoever
+runs the state machines and the functions here. A function
 signs with a key id of its own, so the wire itself says whose role made a call.
 """
 
@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import boto3
@@ -28,6 +28,11 @@ Answer = tuple[int, bytes, dict[str, str]]
 
 JSON = {"content-type": "application/x-amz-json-1.0"}
 KEPT = ("content-type", "etag", "last-modified")
+FORBIDDEN: Answer = (
+    403,
+    b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>",
+    {"content-type": "application/xml"},
+)
 S3_ACTIONS = {"GET": "GetObject", "HEAD": "GetObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
 
@@ -52,6 +57,19 @@ class Moto:
         self._mock.stop()
 
 
+class Executions(Protocol):
+    """Who runs a standard machine here."""
+
+    def begin(self, name: str, given: str) -> None:
+        """Begin an execution of this input."""
+
+    def running(self) -> list[str]:
+        """Name those that run."""
+
+    def find(self, name: str) -> tuple[str, str] | None:
+        """Give status and input, or None for a name nobody began."""
+
+
 class LoopbackAws:
     """One endpoint for every service; `calls` is what was asked of it, in order."""
 
@@ -61,10 +79,15 @@ class LoopbackAws:
         *,
         start: Callable[[str], dict[str, Any]],
         invoke: Callable[[str, bytes], bytes],
+        executions: Executions | None = None,
     ) -> None:
-        """`start`: input of an execution -> outcome; `invoke`: function's name, event -> answer."""
+        """`start`: input of an execution -> outcome; `invoke`: function's name, event -> answer.
+
+        `executions`: of the standard machine, where there is one.
+        """
         self.calls: list[tuple[str, Call]] = []
         self._start, self._invoke, self._moto = start, invoke, moto
+        self._executions = executions
         aws = self
 
         class Requests(BaseHTTPRequestHandler):
@@ -109,15 +132,37 @@ class LoopbackAws:
             context = {"states:StateMachineQualifier": qualifier} if qualifier else {}
             self.calls.append((who, Call("", f"states:{target}", machine, context)))
             return 200, json.dumps(self._start(given["input"])).encode(), JSON
+        if service == "states":
+            return self._executed(who, target, json.loads(body))
         if service == "lambda" and asked.path.endswith("/invocations"):
             arn = unquote(asked.path.split("/functions/")[1].removesuffix("/invocations"))
             self.calls.append((who, Call("", "lambda:InvokeFunction", arn)))
             return 200, self._invoke(_qualified(arn, 7)[0].rpartition(":")[2], body), JSON
         if service == "s3":
             self.calls.append((who, s3_call(asked.command, asked.path)))
-            return self._moto.forward(service, asked, body)
+            answer = self._moto.forward(service, asked, body)
+            # Nobody here may list a whole bucket, and is not told then what is not there.
+            return answer if b"<Code>NoSuchKey</Code>" not in answer[1] else FORBIDDEN
         self.calls.append((who, Call("", f"{service}:{target}", _resource(service, body))))
         return self._moto.forward(service, asked, body)
+
+    def _executed(self, who: str, target: str, given: dict[str, Any]) -> Answer:
+        """What Step Functions says of a standard machine's executions."""
+        arn = given["executionArn"] if target == "DescribeExecution" else given["stateMachineArn"]
+        self.calls.append((who, Call("", f"states:{target}", arn)))
+        assert self._executions is not None, target
+        if target == "StartExecution":
+            self._executions.begin(given["name"], given["input"])
+            begun = arn.replace(":stateMachine:", ":execution:") + f":{given['name']}"
+            return 200, json.dumps({"executionArn": begun, "startDate": 1.0}).encode(), JSON
+        if target == "ListExecutions":
+            names = [{"name": name} for name in self._executions.running()]
+            return 200, json.dumps({"executions": names}).encode(), JSON
+        found = self._executions.find(arn.rpartition(":")[2])
+        if found is None:
+            return 400, b'{"__type": "ExecutionDoesNotExist"}', JSON
+        told = {"executionArn": arn, "status": found[0], "input": found[1]}
+        return 200, json.dumps(told).encode(), JSON
 
 
 def _qualified(arn: str, parts: int) -> tuple[str, str, str]:

@@ -94,7 +94,10 @@ class Documents:
             case "POST", "_bulk":
                 return 200, {"items": self._write(name, body)}
             case "POST", "_mget":
-                return 200, {"docs": [self._one(name, key) for key in given["ids"]]}
+                if name not in self._documents:
+                    return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
+                keys = given.get("ids") or [one["_id"] for one in given["docs"]]
+                return 200, {"docs": [self._one(name, key) for key in keys]}
             case "POST", "_search":
                 return 200, self._search(scope[0], given)
             case "POST", "_refresh":
@@ -139,7 +142,8 @@ class Documents:
         if source is None:
             return {"_id": key, "found": False}
         fields = {"shown": [source["shown"]]} if "shown" in source else {}
-        return {"_id": key, "found": True, "_source": source, "fields": fields}
+        stamp = {"_seq_no": 0, "_primary_term": 1}
+        return {"_id": key, "found": True, "_source": source, "fields": fields, **stamp}
 
     def _search(self, alias: str, body: Json) -> Json:
         name = self._behind.get(alias, alias)
@@ -152,6 +156,7 @@ class Documents:
             for key, source in self._documents.get(name, {}).items()
             if (not spaces or source["namespace"] in spaces)
             and (not doc_facets or set(doc_facets) & set(source.get("facets", ())))
+            and all(_fits(source, name, wanted) for name, wanted in _ids_in(body))
         }
         hits = [_hit(key, source, words) for key, source in visible.items()]
         hits.sort(key=lambda hit: (-hit["_score"], hit["_id"]))
@@ -173,6 +178,22 @@ class Documents:
                 },
             },
         }
+
+
+def _ids_in(body: Json) -> list[tuple[str, list[str]]]:
+    """What a query asks for by id: a field, and its values."""
+    clauses = body.get("query", {}).get("bool", {}).get("filter", [])
+    return [
+        (field, wanted)
+        for clause in clauses
+        for field, wanted in clause.get("terms", {}).items()
+        if field in ("uuid", "evidence_uuid")
+    ]
+
+
+def _fits(source: Json, field: str, wanted: list[str]) -> bool:
+    held = source.get(field)
+    return bool(set(held if isinstance(held, list) else [held]) & set(wanted))
 
 
 def _hit(key: str, source: Json, words: set[str]) -> Json:

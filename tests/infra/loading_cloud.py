@@ -1,0 +1,127 @@
+"""The functions that load an environment, as deployed, under the machine that loads.
+
+The machine is our engine with the deployed definition; what it lists and writes itself is in the
+table of tests/infra/service_calls.py, as AWS does it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from docstokg.adapters.s3_objects import S3Objects
+from docstokg_local.ingest_machine import IngestMachine
+from infra.specs import STAGES
+from tests.infra.cloud import Cloud
+from tests.infra.loopback_aws import Moto
+from tests.infra.service_calls import bucket_of
+
+NAMESPACE = "default"
+SENDER = {"sub": "s", "namespaces": [NAMESPACE], "groups": ["*"], "load": [NAMESPACE]}
+PATIENCE_S = 120.0
+
+
+class Runs:
+    """Executions of the loading machine, a thread each."""
+
+    def __init__(self, cloud: LoadingCloud) -> None:
+        self._cloud = cloud
+        self.began: dict[str, list[str]] = {}
+        self.aborting: set[str] = set()
+
+    def begin(self, name: str, given: str) -> None:
+        self.began[name] = ["RUNNING", given]
+        threading.Thread(target=self._run, args=(name, given), daemon=True).start()
+
+    def running(self) -> list[str]:
+        return [name for name, (status, _) in self.began.items() if status == "RUNNING"]
+
+    def find(self, name: str) -> tuple[str, str] | None:
+        status, given = self.began.get(name, ("", ""))
+        return (status, given) if status else None
+
+    def _run(self, name: str, given: str) -> None:
+        if name in self.aborting:
+            self.began[name][0] = "ABORTED"
+            return
+        status = "FAILED"
+        try:
+            status = self._cloud.run(json.loads(given))
+        finally:
+            self.began[name][0] = status
+
+
+class LoadingCloud(Cloud):
+    """Six stages and the documents function, a bucket, and nothing that answers questions."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.executions = self.runs = Runs(self)
+        self.said: list[str] = []
+        self.jobs: dict[str, dict[str, Any]] = {}
+        super().__init__(*arguments)
+
+    def served(self) -> list[str]:
+        return ["documents", *(spec.name for spec in STAGES)]
+
+    def _make(self, moto: Moto) -> None:
+        super()._make(moto)
+        self.bucket = self.deployed.ref(bucket_of(self.deployed, "Intake"))
+        moto.session.client("s3").create_bucket(
+            Bucket=self.bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        )
+        # Of this process, which is the machine: moto's own, no call of a function.
+        self.objects = S3Objects(self.bucket)
+
+    def run(self, given: Mapping[str, Any]) -> str:
+        """Run the machine once; its status."""
+        functions = {spec.substitution: self._stage(spec.name) for spec in STAGES}
+        machine = IngestMachine(functions, self.objects, self.said.append, at_once=2)
+        ended = machine.run(given)
+        self.said.append(f"{given['run_id']}: {ended.status} {ended.error} {ended.cause}")
+        return ended.status
+
+    def _stage(self, name: str) -> Any:
+        return lambda event, _: self.fleet.invoke(name, event)
+
+    def sources(self, run_id: str, **more: Any) -> dict[str, Any]:
+        """The input of an operator's run over all sources of the namespace."""
+        given = {"run_id": run_id, "namespace": NAMESPACE, "bucket": self.bucket}
+        return {
+            **given,
+            **{"prefix": f"sources/{NAMESPACE}/", "sync": True, "max_removed": 0, "remove": []},
+            **more,
+        }
+
+    def report(self, run_id: str) -> dict[str, Any]:
+        return dict(json.loads(self.objects.get(f"runs/{run_id}/report.json")))
+
+    def ask(self, route: str, body: dict[str, Any], job: str) -> tuple[int, dict[str, Any]]:
+        """Status and body of one request to the documents function."""
+        event = {
+            "route": route,
+            "request_id": job,
+            "caller": SENDER,
+            "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
+        }
+        reply = self.fleet.invoke("documents", event)
+        return reply["statusCode"], json.loads(reply["body"])
+
+    def send(self, route: str, body: dict[str, Any], job: str) -> None:
+        """Begin a job, and keep what is told of it once its run has ended."""
+        status, told = self.ask(route, body, job)
+        assert status == 202, told
+        self.jobs[job] = self._ended(job)
+
+    def _ended(self, job: str) -> dict[str, Any]:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            status, told = self.ask("job", {"id": job}, f"asked-{job}")
+            assert status == 200, told
+            if told["state"] != "running":
+                return told
+            assert time.monotonic() < until, self.said
+            time.sleep(0.1)

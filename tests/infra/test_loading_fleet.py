@@ -1,0 +1,210 @@
+"""The six stages of loading and the documents function as deployed, each call held to its role.
+
+What they really ask of S3, the index, secrets and Step Functions is recorded on the wire. Each of
+those calls must be allowed, and each right to objects must be one that some call needs.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.specs import STAGES
+from tests.infra.conftest import Template
+from tests.infra.iam import Call
+from tests.infra.loading_cloud import NAMESPACE, LoadingCloud
+from tests.infra.loopback_aws import Moto
+from tests.infra.service_calls import via
+from tests.infra.test_permissions import neighbours
+from tests.model_server import ModelServer
+
+pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
+
+LOADERS = [spec.name for spec in STAGES]
+WHOSE = ["documents", *LOADERS]
+BEHIND = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
+"""What S3 does with our key for its caller."""
+
+UNUSED = {
+    ("ingest_encode", "s3:ListBucket", "runs/"),
+    ("ingest_names", "s3:ListBucket", "runs/"),
+}
+"""A shard that somebody removed is told by its key, and not as a refusal of S3's."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A right of a role's to what is below a prefix of the bucket, and where it is said."""
+
+    who: str
+    action: str
+    prefix: str
+    statement: int
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return self.who, self.action, self.prefix
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    dev: Template, bundles: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LoadingCloud]:
+    moto = Moto()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "machine")
+        patch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+        folder = tmp_path_factory.mktemp("loading")
+        found = LoadingCloud(dev, moto, ModelServer(key="k"), bundles, folder)
+        try:
+            found.fill_in()
+            found.start()
+            _load(found)
+            yield found
+        finally:
+            found.close()
+            moto.close()
+
+
+def _load(cloud: LoadingCloud) -> None:
+    """Load, remove, post, delete: the run of everything that is held against the policies."""
+    for name, text in (
+        ("a.md", "# A\n\nDravet syndrome shows seizures."),
+        ("b.md", "# B\n\nFebrile seizures begin early."),
+        ("poisoned.md", "# P\n\nwith a NUL \0 in it"),
+    ):
+        cloud.objects.put(f"sources/{NAMESPACE}/{name}", text.encode())
+    assert cloud.run(cloud.sources("first")) == "SUCCEEDED", cloud.said
+    cloud.objects.delete(f"sources/{NAMESPACE}/b.md")
+    assert cloud.run(cloud.sources("second", max_removed=1)) == "SUCCEEDED", cloud.said
+    _read_what_is_gone(cloud)
+    documents = [
+        {"doc_id": "c.md", "text": "# C\n\nSent over HTTP."},
+        {"doc_id": "bad.md", "text": "# D\n\nwith a NUL \0 in it"},
+    ]
+    cloud.send("load", {"documents": documents}, "job-1")
+    cloud.send("delete", {"doc_id": "c.md"}, "job-2")
+    cloud.runs.aborting.add("job-3")
+    cloud.send("load", {"documents": [{"doc_id": "e.md", "text": "E"}]}, "job-3")
+
+
+def _read_what_is_gone(cloud: LoadingCloud) -> None:
+    """What was listed may be gone when it is read, and what was said of it too."""
+    source, lost, unsaid = (
+        f"sources/{NAMESPACE}/gone.md",
+        f"inbox/{NAMESPACE}/lost/x.md",
+        f"inbox/{NAMESPACE}/unsaid/x.md",
+    )
+    said = {"documents": {"x.md": {"title": None, "acl": None, "metadata": {}, "text": True}}}
+    cloud.objects.put(f"posted/{NAMESPACE}/lost.json", json.dumps(said).encode())
+    cloud.objects.put(unsaid, b"# X")
+    for run_id, key in (("third", source), ("lost", lost), ("unsaid", unsaid)):
+        run = cloud.sources(run_id, sync=False)
+        if key != source:
+            run["prefix"] = key.removesuffix("x.md")
+        items = [{"Key": key, "Size": 1, "ETag": "e"}]
+        told = cloud.fleet.invoke("ingest_read", {"run": run, "stage": "read", "items": items})
+        assert told["chunks"] == 0
+        assert told["rejected"] == (key == unsaid)
+
+
+def test_documents_are_loaded_sent_and_removed(cloud: LoadingCloud) -> None:
+    first = cloud.report("first")
+    assert first["loaded"] == 2
+    assert first["rejected"] == [{"doc_id": "poisoned.md", "reason": "NUL character in line 3"}]
+    assert cloud.report("second")["removed"] == 1
+    sent, removed, aborted = (cloud.jobs[f"job-{number}"] for number in (1, 2, 3))
+    assert (sent["state"], sent["loaded"]) == ("done", 1), cloud.said
+    assert [row["doc_id"] for row in sent["rejected"]] == ["bad.md"]
+    assert (removed["state"], removed["kind"], removed["removed"]) == ("done", "delete", 1)
+    assert aborted["state"] == "failed"
+    assert "without a report" in aborted["reason"]
+    assert cloud.ask("job", {"id": "nobody"}, "asked")[0] == 404
+
+
+def test_every_call_is_allowed_and_its_neighbours_are_not(cloud: LoadingCloud) -> None:
+    calls = list(cloud.calls())
+    assert [call for call in calls if not cloud.policies.allows(call)] == []
+    assert cloud.search.refused == []
+    assert {call.principal for call in calls} == {cloud.deployed.role_of(name) for name in WHOSE}
+    assert {call.action for call in calls} >= {
+        *("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"),
+        *("states:StartExecution", "states:ListExecutions", "states:DescribeExecution"),
+        *("es:ESHttpGet", "es:ESHttpPost", "es:ESHttpPut", "es:ESHttpDelete"),
+        "secretsmanager:GetSecretValue",
+    }
+    key = cloud.deployed.arn(cloud.deployed.only("AWS::KMS::Key"))
+    for call in calls:
+        if call.action in BEHIND:
+            behind = Call(call.principal, BEHIND[call.action], key, via("s3"))
+            assert cloud.policies.allows(behind), call
+        assert [near for near in neighbours(call) if cloud.policies.allows(near)] == []
+
+
+def test_each_right_to_objects_is_needed_by_a_call(cloud: LoadingCloud) -> None:
+    """Taken away alone, each right that is not in UNUSED refuses a call that was made."""
+    calls = [call for call in cloud.calls() if call.action.startswith("s3:")]
+    grants = [grant for who in WHOSE for grant in _grants(cloud, who)]
+    assert len(grants) > 25
+    unused = {grant.name for grant in grants if not _refused_without(cloud, grant, calls)}
+    assert unused == UNUSED
+
+
+def test_no_stage_may_touch_what_another_works_on(cloud: LoadingCloud) -> None:
+    bucket = f"arn:aws:s3:::{cloud.bucket}"
+    granted = {grant.name for who in WHOSE for grant in _grants(cloud, who)}
+    for who in WHOSE:
+        role = cloud.deployed.role_of(who)
+        for prefix in ("sources/", "inbox/", "posted/", "runs/", "snapshots/"):
+            for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
+                allowed = cloud.policies.allows(Call(role, action, f"{bucket}/{prefix}d/x"))
+                assert allowed == ((who, action, prefix) in granted), (who, action, prefix)
+            listed = Call(role, "s3:ListBucket", bucket, {"s3:prefix": f"{prefix}d/"})
+            assert cloud.policies.allows(listed) == ((who, "s3:ListBucket", prefix) in granted)
+        assert not cloud.policies.allows(Call(role, "s3:ListBucket", bucket, {"s3:prefix": ""}))
+
+
+def _grants(cloud: LoadingCloud, who: str) -> Iterator[Grant]:
+    statements = cloud.policies.of_roles[cloud.deployed.role_of(who)]
+    for number, statement in enumerate(statements):
+        for action in _list(statement["Action"]):
+            if not action.startswith("s3:"):
+                continue
+            prefixes = _list(statement["Resource"])
+            if action == "s3:ListBucket":
+                prefixes = _list(statement["Condition"]["StringLike"]["s3:prefix"])
+            for prefix in prefixes:
+                below = prefix.removeprefix(f"arn:aws:s3:::{cloud.bucket}/").removesuffix("*")
+                yield Grant(who, action, below, number)
+
+
+def _refused_without(cloud: LoadingCloud, grant: Grant, calls: list[Call]) -> bool:
+    """Whether a recorded call is refused once this one right is gone."""
+    role = cloud.deployed.role_of(grant.who)
+    policies = copy.copy(cloud.policies)
+    statements = copy.deepcopy(cloud.policies.of_roles[role])
+    policies.of_roles = {**cloud.policies.of_roles, role: statements}
+    statement = statements[grant.statement]
+    if grant.action == "s3:ListBucket":
+        condition = statement["Condition"]["StringLike"]
+        condition["s3:prefix"] = _less(condition["s3:prefix"], f"{grant.prefix}*")
+    else:
+        whole = f"arn:aws:s3:::{cloud.bucket}/{grant.prefix}"
+        left = _less(statement["Resource"], whole)
+        statement["Resource"] = [one for one in left if one != f"{whole}*"]
+    return any(not policies.allows(call) for call in calls if call.principal == role)
+
+
+def _less(values: Any, gone: str) -> list[str]:
+    return [value for value in _list(values) if value != gone]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
