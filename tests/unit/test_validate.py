@@ -157,3 +157,15 @@ def test_a_cache_key_belongs_to_one_caller_with_one_set_of_rights() -> None:
     plan = run({"query": "abc"}).plan
     assert plan is not None
     assert plan.cache is None
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_switched_off_provider_neither_embeds_nor_reranks(on: bool) -> None:
+    """The switch of one provider is no other one's."""
+    chosen = {"embed_provider": "jina", "rerank_provider": "jina", "provider_jina_enabled": on}
+    plan = run({"query": "what is it?"}, **chosen).plan
+    assert plan is not None
+    assert (plan.retrieval.embed, plan.rerank) == (on, "yes" if on else "lost")
+    other = run({"query": "what is it?"}, **chosen | {"embed_provider": "openai"}).plan
+    assert other is not None
+    assert other.retrieval.embed
