@@ -145,3 +145,37 @@ def test_a_passive_needs_no_by() -> None:
 def test_not_every_denies_nothing() -> None:
     source = "Symptoms include urgency and pain, not every person has all symptoms of them."
     assert not differing("Symptoms include urgency and pain.", source)
+
+
+def test_an_aside_in_brackets_does_not_end_the_clause_of_a_number() -> None:
+    source = (
+        "Niceness values range from -20 (most favourable to the process) to 19 (least favourable "
+        "to the process)."
+    )
+    read = align(read_claim("Niceness values range from -20 to 19.", judge().weigh), [source], "")
+    assert not is_misplaced_number(read, [source])
+    wrong = align(read_claim("Niceness values range from 0 to 100.", judge().weigh), [source], "")
+    assert is_misplaced_number(wrong, [source])
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        (
+            "ln makes symbolic links by default.",
+            "Make hard links by default, symbolic links with -s.",
+        ),
+        (
+            "tee reads from a file and writes to standard input.",
+            "tee - read from standard input and write to standard output and files",
+        ),
+    ],
+)
+def test_what_two_like_clauses_say_apart_is_not_said_together(claim: str, source: str) -> None:
+    assert doubted(claim, source)
+
+
+def test_a_claim_of_both_clauses_is_not_doubted() -> None:
+    source = "ln makes hard links by default, symbolic links with -s."
+    assert not doubted("ln makes hard links by default and symbolic links with -s.", source)
+    assert not doubted("ln makes hard links by default.", source)

@@ -65,6 +65,9 @@ _DENYING: Final = frozenset(map(stem, NEGATIONS))
 _BEFORE: Final = 3
 _BEHIND: Final = 3
 _SHORT_ASIDE: Final = re.compile(r"\(((?:[^\s()]+ ?){1,3})\)")
+_WORDY_ASIDE: Final = re.compile(r" ?\([^()\d]*\)")
+_PARALLEL: Final = re.compile(r"[,;]\s|\band\b|\bbut\b|\bwhile\b|\bwhereas\b", re.IGNORECASE)
+_LIKE_WORDS: Final = 16
 _OPTION: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
 _ENTRY: Final = re.compile(r"^[^\S\n]*(-{1,2}[A-Za-z0-9].*)$", re.MULTILINE)
 _COLUMN: Final = re.compile(r"\s{2,}")
@@ -110,7 +113,7 @@ def differences(
     elif _is_turned(alignment, source) or (close and _is_opposed(claim, alignment)):
         doubts.append("contradiction_suspected")
     said = [name for name in claim.predicate_rarities if not name[0].isdigit()]
-    if not sure and not doubts and _hardly_said(alignment, said):
+    if not sure and not doubts and (_hardly_said(alignment, said) or _is_joined(claim, source)):
         doubts.append("contradiction_suspected")
     named = _names_option(claim.text, alignment.order[0], sentences)
     if named is False or (
@@ -122,6 +125,24 @@ def differences(
     if is_restricted(claim, source):
         sure.append("restriction_mismatch")
     return tuple(sure), tuple(doubts)
+
+
+def _is_joined(claim: Claim, source: str) -> bool:
+    """Tell whether a claim joins what two like clauses of one sentence say apart.
+
+    "Makes hard links by default, symbolic links with -s" does not say "symbolic links by default":
+    both clauses speak of links, and each has a word of the claim that the other lacks.
+    """
+    parts = [frozenset(content_stems(part)) for part in _PARALLEL.split(source)]
+    if len(parts) == 1 or len(words_of(source)) > _LIKE_WORDS:
+        return False
+    for text in _PARALLEL.split(claim.text):
+        said = frozenset(content_stems(text)) - frozenset(claim.subject)
+        first = max(parts, key=lambda part: len(part & said))
+        for other in parts:
+            if first & other & said and other & said - first and first & said - other:
+                return True
+    return False
 
 
 def _hardly_said(alignment: Alignment, said: Sequence[str]) -> bool:
@@ -220,7 +241,8 @@ def closest_words(rarities: Mapping[str, float], text: str) -> tuple[str, ...]:
 
 def closest_clause(rarities: Mapping[str, float], source: str) -> str:
     """Return the clause of a sentence that holds most of what is to be found."""
-    whole = _SHORT_ASIDE.sub(r"\1", source)
+    # A longer aside stands inside a clause and does not end it; one with figures is a statement.
+    whole = _WORDY_ASIDE.sub("", _SHORT_ASIDE.sub(r"\1", source))
     clauses = [clause for clause in _CLAUSE.split(whole) if clause.strip()] or [source]
     return max(clauses, key=lambda clause: share(rarities, frozenset(content_stems(clause))))
 
