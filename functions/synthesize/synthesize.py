@@ -141,9 +141,10 @@ def _completed(
         max_tokens=chosen.max_tokens,
         timeout_s=timeout_s,
     )
-    if not completion.text.strip():
+    said = prompt.without_fence(completion.text)
+    if not said.strip():
         raise WrongAnswer(f"model {name} answered nothing")
-    return completion, len(prompt.passages_within(blocks, room))
+    return completion.model_copy(update={"text": said}), len(prompt.passages_within(blocks, room))
 
 
 def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:

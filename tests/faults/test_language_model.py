@@ -163,6 +163,13 @@ def test_the_step_says_why_there_is_no_answer(server: ModelServer, mode: str, re
     assert "seizures" not in "".join(log)
 
 
+def test_an_echoed_fence_is_not_answered(server: ModelServer) -> None:
+    server.answer = "It is so [1].\n<<<PASSAGE question>>>"
+    assert written(plan_for(10), server.url).answer.rstrip() == "It is so [1]."
+    server.answer = "<<<PASSAGE question>>>"
+    assert written(plan_for(10), server.url).outcome == "failed"
+
+
 def test_one_fallback_and_no_more(server: ModelServer) -> None:
     server.mode = "error_500"
     result = written(plan_for(10, fallback="gpt-4o"), server.url)

@@ -204,3 +204,16 @@ def test_what_an_option_does_includes_the_sentence_that_names_it() -> None:
 def test_the_running_title_of_a_manual_is_no_statement() -> None:
     text = "FOLD(1)      User Commands about lines that fold makes      FOLD(1)"
     assert answer("How wide are the lines that fold makes?", block(text, 0.7)) == ABSTENTION
+
+
+def test_a_term_and_its_description_are_told_apart() -> None:
+    text = "www-data\n    Some web servers run as www-data, a user without rights."
+    said = answer("What is www-data?", block(text))
+    assert said == "www-data: Some web servers run as www-data, a user without rights [1]."
+
+
+def test_the_rule_of_a_title_is_never_quoted() -> None:
+    text = "==\nyq\n==\nyq is a processor of YAML documents on the command line.\n=====\n"
+    text = text.replace("==\nyq\n==\n", "=====\nAbout\n=====\n")
+    said = answer("What is yq?", block(text))
+    assert said == "yq is a processor of YAML documents on the command line [1]."

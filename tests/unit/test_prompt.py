@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.prompt import block_text, defused, messages, passages_within
+from docstokg.domain.prompt import block_text, defused, messages, passages_within, without_fence
 from docstokg.usecases.check_answer import check_answer
 
 BLOCK = Block(
@@ -108,3 +108,17 @@ def test_no_text_leaves_its_fence(text: str, name: str) -> None:
 @pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\u2066", "\U000e0041", "\x1b", "\ufeff"])
 def test_what_nobody_sees_is_not_passed_on(hidden: str) -> None:
     assert hidden not in defused(f"plain {hidden}text")
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "\n<<<PASSAGE question>>>",
+        " <<<PASSAGE question\n",
+        "\nPASSAGE 3>>>\n<<<PASSAGE question>>>\n",
+    ],
+)
+def test_a_fence_that_a_model_echoes_is_no_part_of_its_answer(echo: str) -> None:
+    assert without_fence(f"It opens at 4 bar [1].{echo}").rstrip() == "It opens at 4 bar [1]."
+    inside = "The fence <<<PASSAGE 1 begins a source [1]."
+    assert without_fence(inside) == inside

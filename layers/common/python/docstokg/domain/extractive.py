@@ -114,6 +114,14 @@ _BRACKETED: Final = re.compile(
 )
 _ITEM: Final = re.compile(r"\n[^\S\n]*(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]+")
 # What ends one item before the "; " put between two.
+# A rule of one sign below (and above) a line makes it a title.
+_RULED: Final = re.compile(
+    r"(?:^|(?<=\n))(?:[^\S\n]*(?:={3,}|~{3,}|-{3,}|\^{3,})[^\S\n]*\n)?"
+    r"(?:[^\n]*[^\s.!?:;,]\n)?[^\S\n]*(?:={3,}|~{3,}|-{3,}|\^{3,})[^\S\n]*(?:\n|\Z)"
+)
+_DEFINED: Final = re.compile(
+    r"\A(?![-*+\u2022#>|]\s|\d{1,3}[.)]\s)([^\n]{0,60}[^\s.:;,!?])\n {4}(?=\S)"
+)
 _BEFORE_ITEM: Final = re.compile(r"(?<=:)\s*;|[.;,]\s*(?=; )")
 _TO_THE_READER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|above|previous)"
@@ -369,7 +377,7 @@ def _cited(one: Quotation) -> str:
     Code keeps its lines, behind a line that says what it is and carries the marker. "" for what
     would not read as one statement.
     """
-    text, unit = visible(one.block.text[one.unit.start : one.unit.end]), one.unit
+    text, unit = visible(_untitled(one.block.text, one.unit)), one.unit
     marker = f"[{one.block.rank}]"
     if unit.kind == "code":
         code = visible(unit.shown or text)
@@ -388,6 +396,17 @@ def _cited(one: Quotation) -> str:
     if not sentences or not whole:
         return ""
     return " ".join(_marked(sentence, marker) for sentence in sentences)
+
+
+def _untitled(text: str, unit: Unit) -> str:
+    """Return a unit without titles that a rule underlines, and a term apart from its description.
+
+    The term of a list of definitions stands alone at the left, the description four spaces in.
+    """
+    said = _RULED.sub("\n", text[unit.start : unit.end])
+    if unit.start and text[unit.start - 1] != "\n":
+        return said
+    return _DEFINED.sub(r"\1: ", said, count=1)
 
 
 def _marked(sentence: str, marker: str) -> str:

@@ -104,6 +104,13 @@ def defused(text: str) -> str:
     return _BLANK_LINES.sub("\n", plain).strip()
 
 
+def without_fence(answer: str) -> str:
+    """Return a model's words without fences of ours that it echoed at their end."""
+    while (fence := _ECHOED.search(answer)) is not None:
+        answer = answer[: fence.start()]
+    return answer
+
+
 def _field(text: str) -> str:
     return " ".join(defused(text).split())[:_LONGEST_FIELD]
 
@@ -111,4 +118,7 @@ def _field(text: str) -> str:
 # Control, format (bidi, zero width, tags), surrogate, private and unassigned characters.
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _BREAKS: Final = str.maketrans("\n\t", "  ")
+_ECHOED: Final = re.compile(
+    r"(?:<<<PASSAGE (?:\d{1,6}|question)\s{0,9}(?:>>>)?|PASSAGE (?:\d{1,6}|question)>>>)\s*\Z"
+)
 _FENCE_WORD: Final = re.compile(r"PASSAGE(?=\s*\S{0,8}>)|(?<=<)\s*PASSAGE\b", re.IGNORECASE)
