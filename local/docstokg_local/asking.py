@@ -144,10 +144,12 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
 
 def _say_answer(body: dict[str, Any]) -> bool:
     """Print the answer alone; without one, why, and False."""
+    from docstokg_local.display import told
+
     if body["answer"]:
         say(body["answer"])
         return True
-    for warning in body["warnings"]:
+    for warning in told(body["warnings"]):
         say(f"docstokg: {warning}", err=True)
     say("docstokg: there is no answer; without --answer-only the passages are shown", err=True)
     return False

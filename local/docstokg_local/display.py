@@ -24,6 +24,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.rejects import RejectLog
 from docstokg_local.causes import in_words
@@ -233,7 +234,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
         out.print("no citations")
     if response["answer"]:
         _show_written(out, response)
-    for warning in response["warnings"]:
+    for warning in told(response["warnings"]):
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     if diagnostics := response.get("diagnostics"):
         if citations:
@@ -241,6 +242,15 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
         if diagnostics["degraded"]:
             reasons = in_words(diagnostics["degraded_reasons"])
             out.print(f"[yellow]degraded:[/] {escape(reasons)}")
+
+
+def told(warnings: Sequence[str]) -> list[str]:
+    """Leave out the general line on a failed model where its reason follows."""
+    return [
+        one
+        for place, one in enumerate(warnings, 1)
+        if one != SYNTHESIS_UNAVAILABLE or place == len(warnings)
+    ]
 
 
 def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict[str, Any]]:

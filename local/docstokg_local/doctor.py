@@ -108,6 +108,9 @@ def _embedder(wiring: Wiring) -> Diagnosis:
     embedder = wiring.embedder()
     if embedder is None:
         remedy = _remedy("embedder", wiring.settings)
+        if chosen == "local" and (files := _files_missing()):
+            remedy = "docstokg models"
+            return Diagnosis("embedder", "missing", f"local: {files} are not there", remedy)
         return Diagnosis("embedder", "missing", f"{chosen} is not installed", remedy)
     said = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
     try:
@@ -120,6 +123,16 @@ def _embedder(wiring: Wiring) -> Diagnosis:
     if chosen != "local":
         embedder.embed(["reachable?"], REACH_S)
     return Diagnosis("embedder", "good", said)
+
+
+def _files_missing() -> str:
+    """Name the model files that are not there; "" where a package is missing, or nothing is."""
+    from docstokg.adapters.onnx_minilm import PACKAGES
+    from docstokg.adapters.wordpieces import OWN_FILES, has_vocabulary, have
+
+    if not have(*PACKAGES) or has_vocabulary():
+        return ""
+    return f"the model files in {OWN_FILES}"
 
 
 def _sparse(wiring: Wiring) -> Diagnosis:

