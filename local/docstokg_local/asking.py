@@ -144,12 +144,12 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
 
 def _say_answer(body: dict[str, Any]) -> bool:
     """Print the answer alone; without one, why, and False."""
-    from docstokg_local.display import told
+    from docstokg_local.display import without_general
 
     if body["answer"]:
         say(body["answer"])
         return True
-    for warning in told(body["warnings"]):
+    for warning in without_general(body["warnings"]):
         say(f"docstokg: {warning}", err=True)
     say("docstokg: there is no answer; without --answer-only the passages are shown", err=True)
     return False

@@ -234,7 +234,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
         out.print("no citations")
     if response["answer"]:
         _show_written(out, response)
-    for warning in told(response["warnings"]):
+    for warning in without_general(response["warnings"]):
         out.print(f"[yellow]warning:[/] {escape(warning)}")
     if diagnostics := response.get("diagnostics"):
         if citations:
@@ -244,7 +244,7 @@ def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
             out.print(f"[yellow]degraded:[/] {escape(reasons)}")
 
 
-def told(warnings: Sequence[str]) -> list[str]:
+def without_general(warnings: Sequence[str]) -> list[str]:
     """Leave out the general line on a failed model where its reason follows."""
     return [
         one
