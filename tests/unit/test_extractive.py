@@ -6,6 +6,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain import extractive, relevance, tables
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.sentences import sentence_spans
+from docstokg.domain.units import units
 from docstokg.usecases.check_answer import check_answer
 
 LIMITS = """| step | asks for at most, s | keeps back |
@@ -217,3 +218,21 @@ def test_the_rule_of_a_title_is_never_quoted() -> None:
     text = text.replace("==\nyq\n==\n", "=====\nAbout\n=====\n")
     said = answer("What is yq?", block(text))
     assert said == "yq is a processor of YAML documents on the command line [1]."
+
+
+def test_what_stands_in_brackets_behind_a_rows_name_does_not_hide_it() -> None:
+    text = (
+        "| who | may |\n| --- | --- |\n| front gateway (`/v1/answer`, more) | `StartExecution` |\n"
+    )
+    heads = [unit.head for unit in units(text, sentence_spans(text))]
+    assert [head.strip() for head in heads] == ["front gateway"]
+
+
+def test_a_sentence_cut_within_code_is_not_quoted() -> None:
+    cut = "A line of the form `| pool | ...\n\nAll that search has found is the pool of a question."
+    assert answer("What is the pool?", block(cut, 0.6)).startswith("All that search has found")
+
+
+def test_how_often_is_answered_by_an_amount_in_figures_or_words() -> None:
+    text = "The lymphoma may spread to another organ. The lymphoma rarely has spread when found."
+    assert "rarely" in answer("How often does the lymphoma spread?", block(text, 0.6))

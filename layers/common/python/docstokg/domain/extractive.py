@@ -44,6 +44,7 @@ _LEANING: Final = 0.1
 _HANDLE: Final = 0.1
 _NAMED: Final = 0.3
 _AMOUNT: Final = 0.1
+_AMOUNTLESS: Final = 0.2
 _CALLED: Final = 0.1
 _KNOWN: Final = 0.5
 _ASKED_FOR: Final = 0.15
@@ -57,6 +58,13 @@ _WHAT_IT_IS: Final = re.compile(r"\s*(?:NAME\s+)?([\w.+-]{1,40}) +[-\u2013\u2014
 _HOW_MUCH: Final = re.compile(
     r"\bhow (?:long|many|much|old|often|large|big|far|high|common)\b"
     r"|\b(?:which|what) (?:year|age|percentage|proportion|dose|number)\b",
+    re.I,
+)
+_AMOUNT_IN_WORDS: Final = re.compile(
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozens?|hundreds?|thousands?|millions?"
+    r"|half|third|quarter|once|twice|most|few|several|many|rare(?:ly)?|(?:un)?common(?:ly)?|often"
+    r"|seldom|(?:in)?frequent(?:ly)?|usual(?:ly)?|always|never|daily|weekly|monthly|yearly|annual(?:ly)?"
+    r"|lifelong|until)\b",
     re.I,
 )
 _NAME_ASKED: Final = re.compile(
@@ -253,9 +261,9 @@ class _Question:
 
         0.3 for the option that is named, 0.1 for an option or code where the question asks how;
         up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
-        asks what just that is; 0.1 for an amount
-        where it asks how much, and for another name where it asks for one. 0.5 less for the line
-        that says what a command is, where the question names it and asks for something else.
+        asks what just that is; 0.1 for an amount where it asks how much, 0.2 less for what holds
+        none in figures or words, and 0.1 for another name where it asks for one. 0.5 less for the
+        line that says what a command is, where the question names it and asks for something else.
         """
         if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
             return _NAMED
@@ -277,7 +285,12 @@ class _Question:
         if _ANNOUNCES.search(text):
             more -= _KNOWN
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
-        return more + _AMOUNT * (self.amount and bool(read(text).quantities))
+        if self.amount:
+            amount = bool(read(text).quantities)
+            more += _AMOUNT * amount - _AMOUNTLESS * (
+                not amount and not _AMOUNT_IN_WORDS.search(text)
+            )
+        return more
 
     def adds(self, first: "Quotation", other: "Quotation") -> bool:
         """Tell whether a second quotation holds words of the question that the first lacks."""
@@ -485,6 +498,8 @@ def _is_statement(text: str, unit: Unit) -> bool:
     ends = (plain.split(None, 1)[:1], plain.rsplit(None, 1)[-1:])
     if plain[-1:] != "." and any(_PAGE_NAME.fullmatch(word) for words in ends for word in words):
         return False
+    if unit.kind == "prose" and plain.count("`") % 2:
+        return False  # cut within code
     long_enough = unit.kind != "prose" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
     return bool(long_enough) and len(plain) <= LONGEST and not plain.endswith("?")
 

@@ -43,6 +43,7 @@ _LEANING: Final = re.compile(
 )
 _BUT: Final = re.compile(r"(?:however|but|instead|otherwise)\b", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"[$%#>] \S")
+_BRACKETS: Final = re.compile(r"\([^()\n]{0,200}\)")
 # `**Pool**: ...`, `pool: ...`, `Pool (HP:1): ...`, and a term alone on the line above.
 _DEFINED: Final = re.compile(
     r"(?:[-*+\u2022]\s+)?(?P<mark>\*\*|__|`)?(?P<term>[^\n*|`:.;!?()]{2,60}?)"
@@ -210,7 +211,7 @@ class _Reader:
             self.columns = columns
         elif shown := tables.row(body, self.columns):
             lead = " ".join(self.columns)
-            head = tables.cells(body)[0]
+            head = _BRACKETS.sub("", tables.cells(body)[0])
             self.made.append(Unit(start, end, "row", (at,), lead, head=head, shown=shown))
 
     def _leading(self, at: int) -> None:
