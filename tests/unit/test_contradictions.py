@@ -179,3 +179,28 @@ def test_a_claim_of_both_clauses_is_not_doubted() -> None:
     source = "ln makes hard links by default, symbolic links with -s."
     assert not doubted("ln makes hard links by default and symbolic links with -s.", source)
     assert not doubted("ln makes hard links by default.", source)
+
+
+@pytest.mark.parametrize(
+    ("claim", "elsewhere"),
+    [
+        ("Fever (YY:0013) was seen in 26 of 27 patients with Orlow disease (XX:0001).", False),
+        (
+            "Signs are Mild cough (YY:0011) in 27 of 27 and Fever (YY:0013) in 26 of 27 patients.",
+            False,
+        ),
+        (
+            "Hoarse voice (YY:0012) was seen in 26 of 27 patients with Orlow disease (XX:0001).",
+            True,
+        ),
+        ("Fever (YY:0013) was seen in 25 of 27 patients with Orlow disease (XX:0001).", True),
+    ],
+)
+def test_each_figure_of_a_list_belongs_to_its_item(claim: str, *, elsewhere: bool) -> None:
+    source = (
+        "Signs of Orlow disease (XX:0001) are Mild cough (YY:0011) in 27 of 27 patients (ZZ:8),"
+        " Hoarse voice (YY:0012) in 25 of 27 patients (ZZ:8) and Fever (YY:0013) in 26 of 27"
+        " patients (ZZ:8)."
+    )
+    aligned = align(read_claim(claim, judge().weigh), [source], "XX:0001 Orlow disease Fever")
+    assert is_misplaced_number(aligned, [source]) is elsewhere

@@ -60,6 +60,10 @@ _CLAUSE: Final = re.compile(
     r"[,;:()]|\b(?:and|but|while|whereas|although|though|which|who|because|however)\b",
     re.IGNORECASE,
 )
+# Between the items of a list of figures: no sign within a figure or an id (HP:0001250) is one.
+_ITEM: Final = re.compile(
+    r"[;()]|[,:](?!\w)|\b(?:and|but|while|whereas|which|who)\b", re.IGNORECASE
+)
 _FEW_WORDS: Final = 12
 _DENYING: Final = frozenset(map(stem, NEGATIONS))
 _BEFORE: Final = 3
@@ -241,10 +245,19 @@ def closest_words(rarities: Mapping[str, float], text: str) -> tuple[str, ...]:
 
 def closest_clause(rarities: Mapping[str, float], source: str) -> str:
     """Return the clause of a sentence that holds most of what is to be found."""
+    return _closest(rarities, _parts(source, _CLAUSE))[0]
+
+
+def _closest(rarities: Mapping[str, float], parts: Sequence[str]) -> list[str]:
+    """List the parts that hold most of what is to be found, all of them that hold equally much."""
+    shares = [share(rarities, frozenset(content_stems(part))) for part in parts]
+    return [part for part, held in zip(parts, shares, strict=True) if held == max(shares)]
+
+
+def _parts(text: str, border: re.Pattern[str]) -> list[str]:
     # A longer aside stands inside a clause and does not end it; one with figures is a statement.
-    whole = _WORDY_ASIDE.sub("", _SHORT_ASIDE.sub(r"\1", source))
-    clauses = [clause for clause in _CLAUSE.split(whole) if clause.strip()] or [source]
-    return max(clauses, key=lambda clause: share(rarities, frozenset(content_stems(clause))))
+    whole = _WORDY_ASIDE.sub("", _SHORT_ASIDE.sub(r"\1", text))
+    return [part for part in border.split(whole) if part.strip()] or [text]
 
 
 def is_restricted(claim: Claim, source: str) -> bool:
@@ -363,16 +376,49 @@ def is_misplaced_number(alignment: Alignment, sentences: Sequence[str]) -> bool:
     delay"; "126 if it cannot be invoked" against "137 if it cannot be invoked").
     """
     claim = alignment.claim
-    exact = [number for number in claim.wording.quantities if number.exact]
-    if not exact:
+    source = sentences[alignment.order[0]]
+    if not any(number.exact for number in claim.wording.quantities):
         return False
     said = {name: value for name, value in claim.rarities.items() if not name[0].isdigit()}
-    # What the heading says is true of every clause below it.
-    said = {n: value for n, value in said.items() if n not in alignment.heading} or said
-    source = sentences[alignment.order[0]]
-    return any(
-        share(said, frozenset(content_stems(part))) >= _CLOSE and _states_others(exact, part)
-        for part in (closest_clause(said, source), source)
+    # A list of figures is compared item by item.
+    items = [item for item in _parts(claim.text, _ITEM) if _exact(item)]
+    for item in items if len(items) > 1 else [claim.text]:
+        words = frozenset(content_stems(item))
+        own = {name: value for name, value in said.items() if name in words}
+        # What the heading says is true of every clause below it.
+        told_apart = {n: value for n, value in own.items() if n not in alignment.heading} or own
+        if _is_elsewhere(_exact(item), told_apart, own, source):
+            return True
+    return False
+
+
+def _exact(text: str) -> list[Quantity]:
+    return [number for number in read(text).quantities if number.exact]
+
+
+def _is_elsewhere(
+    numbers: Sequence[Quantity],
+    sought: Mapping[str, float],
+    words: Mapping[str, float],
+    source: str,
+) -> bool:
+    """Tell whether what is nearest to some words, an item or the sentence, has other numbers.
+
+    Of items equally near the first one counts, or one that has a word that the others lack.
+    """
+    if not sought:
+        return False
+    near = _closest(sought, _parts(source, _ITEM))
+    stems = [frozenset(content_stems(part)) & words.keys() for part in near]
+    right = any(
+        not _states_others(numbers, part)
+        and (at == 0 or own - frozenset().union(*stems[:at], *stems[at + 1 :]))
+        for at, (part, own) in enumerate(zip(near, stems, strict=True))
+    )
+    if not right and share(sought, frozenset(content_stems(near[0]))) >= _CLOSE:
+        return True
+    return share(sought, frozenset(content_stems(source))) >= _CLOSE and _states_others(
+        numbers, source
     )
 
 
