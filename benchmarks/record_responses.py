@@ -493,7 +493,14 @@ what was asked. A doubtful answer of a model is no failure of a dependency: its 
 
 The failures are made for real on one machine: files deleted, overwritten and locked, servers that
 refuse and hang; two ports are wrapped (a refused plan, a late second hop). Temporary paths are cut.
-`tests/faults/test_failure_lines.py` makes them again and holds this page to it.
+`tests/faults/test_failure_lines.py` makes them again and holds this page to it, but for four. Of
+those other tests break the part; none holds the whole row:
+
+- embedder hangs: `tests/faults/test_remote_providers.py` (the error is a timeout, in time);
+- traces cannot be written: `tests/faults/test_traces.py` (`traces_not_written`, with a store that
+  is deleted or overwritten; a locked one costs the caller nothing);
+- no counting table: `tests/unit/test_traverse.py` (`call_counter_lost`, with a counter that fails);
+- no flag agent: `tests/infra/test_aws_adapters.py` (the flags that then count; not the line).
 
     python -m benchmarks.record_responses record OUT.json --demo STORE --failures
     python -m benchmarks.record_responses lines OUT.json --out docs/failures.md

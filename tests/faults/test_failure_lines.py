@@ -15,7 +15,7 @@ ROWS = {
     if len(cells := [cell.strip() for cell in line.split("|")[1:-1]]) == 4
 }
 ELSEWHERE = {"embedder hangs", "traces cannot be written", "no counting table", "no flag agent"}
-"""Many seconds, a vendor's abandoned socket, a line of the start: other files break these."""
+"""Many seconds, a vendor's abandoned socket, a line of the start: docs/failures.md names who."""
 NO_CAUSE = {"abstention"}
 """No failure: the model says that the sources do not hold the answer."""
 CASES = [case for case in failure_cases() if case.name not in ELSEWHERE]
