@@ -23,6 +23,12 @@ EVENT = {
 }
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take longer to read a secret than a request would wait for one."""
+    monkeypatch.setattr("docstokg.entry.READ_AGAIN_S", 60.0)
+
+
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
     with serving(ModelServer(key="today")) as server:
