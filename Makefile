@@ -40,7 +40,7 @@ lock: ## rewrite every lock file from pyproject.toml
 	@scripts/lock
 
 openapi: ## rewrite docs/openapi.json from the contracts
-	@.venv/bin/python -c 'from docstokg_local.server import document_text; print(document_text(), end="")' > docs/openapi.json
+	@.venv/bin/python -c 'from docstokg_local.openapi import document_text; print(document_text(), end="")' > docs/openapi.json
 
 settings-page: ## rewrite docs/settings.md from the settings
 	@.venv/bin/python -m docstokg_local.settings_page > docs/settings.md

@@ -15,7 +15,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from docstokg.contracts.ingest import IngestRun
 from docstokg.loading.contents import digests
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
@@ -124,28 +123,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--writers", action="store_true", help="see ingest_writers.py")
-    parser.add_argument("--names", type=int, nargs="+", help="see ingest_book.py")
     parser.add_argument("--child", type=Path)
     options = parser.parse_args()
-    if options.names:
-        from benchmarks import ingest_book
-
-        if options.child is not None:
-            run_of = IngestRun(run_id="book", bucket="local", prefix="sources/default/")
-            ingest_book.child(options.child, run_of)
-        else:
-            ingest_book.measure(options.names)
-        return
     if options.child is not None:
         child(options.child, Settings.model_validate_json(sys.stdin.read()))
-        return
-    if options.writers:
-        from benchmarks import ingest_writers
-
-        with tempfile.TemporaryDirectory() as name:
-            text = ingest_writers.measure(Path(name), options.documents)
-            ingest_writers.REPORT.write_text(text, "utf-8")
         return
     with tempfile.TemporaryDirectory() as name:
         REPORT.write_text(compare(Path(name), options.documents, options.kills), "utf-8")

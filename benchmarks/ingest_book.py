@@ -1,10 +1,11 @@
 """What the stage `book` takes for a number of names: memory, processor time, storage.
 
-`python -m benchmarks.ingest --names 20000 50000 200000` makes shards of chunks that each name two
+`python -m benchmarks.ingest_book 20000 50000 200000` makes shards of chunks that each name two
 things nobody named before and three that many name, and runs `book` over them in a process of its
 own, into an empty embedded store. No model is asked.
 """
 
+import argparse
 import hashlib
 import json
 import resource
@@ -32,6 +33,7 @@ NEW, SHARED = 2, 3
 WORDS = ("Amber", "Birch", "Cobalt", "Dahlia", "Ember", "Fjord", "Garnet", "Hazel", "Indigo")
 ETAG = hashlib.md5(b"x", usedforsecurity=False).hexdigest()
 LIMIT_S, LIMIT_MB = 900, 3008
+RUN = IngestRun(run_id="book", bucket="local", prefix="sources/default/")
 
 
 class Said:
@@ -113,9 +115,8 @@ def measure(sizes: list[int]) -> None:
     say("| names | chunks | CPU s | peak MB | book in the bucket, MB |\n|---|---|---|---|---|")
     for names in sizes:
         with tempfile.TemporaryDirectory() as name:
-            run = IngestRun(run_id="book", bucket="local", prefix="sources/default/")
-            chunks = prepare(Path(name), names, run)
-            command = [sys.executable, "-m", "benchmarks.ingest", "--child", name, "--names", "0"]
+            chunks = prepare(Path(name), names, RUN)
+            command = [sys.executable, "-m", "benchmarks.ingest_book", "--child", name]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             said = json.loads(done.stdout.splitlines()[-1])
         found.append((names, said))
@@ -131,5 +132,17 @@ def measure(sizes: list[int]) -> None:
             say(f"{what}: {1e6 * slope:,.1f} {unit} a million names; {limit} {unit} at {end:,.0f}")
 
 
+def main() -> None:
+    """Measure the sizes, or be the process of one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", type=int, nargs="*", default=[20_000, 50_000, 200_000])
+    parser.add_argument("--child", type=Path)
+    options = parser.parse_args()
+    if options.child is not None:
+        child(options.child, RUN)
+    else:
+        measure(options.names)
+
+
 if __name__ == "__main__":
-    measure([20_000, 50_000, 200_000])
+    main()

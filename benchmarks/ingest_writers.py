@@ -1,11 +1,12 @@
 """How many writers OpenSearch and Neo4j take: the stage `write` of a load, in 1, 2 and 4 processes.
 
-`python -m benchmarks.ingest --writers [--documents N]` writes `ingest_writers.md`. Everything
+`python -m benchmarks.ingest_writers [--documents N]` writes `ingest_writers.md`. Everything
 before `write` was done already; each writer is a process, as each function is. One more round
 kills a writer at work and shuffles the shards. Every round ends in the digest of `docstokg load`
 into an embedded store.
 """
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ import resource
 import secrets
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -235,7 +237,7 @@ def measure(folder: Path, documents: int) -> str:
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
     return (
         "# Writers of one load beside each other\n\n"
-        f"`python -m benchmarks.ingest --writers --documents {documents}`: OpenSearch and Neo4j on "
+        f"`python -m benchmarks.ingest_writers --documents {documents}`: OpenSearch and Neo4j on "
         f"this machine ({os.process_cpu_count()} cores, which the servers share with the writers), "
         "everything before `write` done. The documents name few places and parts, so all writers "
         "want the same nodes. Seconds since every writer's process had begun.\n\n"
@@ -244,3 +246,16 @@ def measure(folder: Path, documents: int) -> str:
         f"{rows}\n\nThe digest is {same} `docstokg load` into an embedded store. The largest "
         f"writer's peak memory was {peak:.0f} MB.\n"
     )
+
+
+def main() -> None:
+    """Measure and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=2000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        REPORT.write_text(measure(Path(name), options.documents), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

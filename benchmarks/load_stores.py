@@ -28,7 +28,7 @@ class Real:
     """Both servers, each with a proxy before it that may be used instead."""
 
     def __init__(self, home: Path, given: dict[Which, Endpoint]) -> None:
-        self._home, self._given = home, given
+        self.home, self._given = home, given
         self._proxies = {
             which: Proxy(urlsplit(endpoint.url).port or 0) for which, endpoint in given.items()
         }
@@ -58,13 +58,14 @@ class Real:
     def faults(self) -> Iterator[tuple[str, Callable[[], AbstractContextManager[None]]]]:
         """List what is done to each of them."""
         for which in self._given:
-            yield f"{which} stopped", partial(self._stopped, which)
-            yield f"{which} killed", partial(self._killed, which)
+            yield f"{which} stopped", partial(self.stopped, which)
+            yield f"{which} killed", partial(self.killed, which)
             yield f"{which} slow", partial(self.moody, which, "slow")
             yield f"{which} lying", partial(self.moody, which, "garbage")
 
     @contextmanager
-    def _stopped(self, which: Which) -> Iterator[None]:
+    def stopped(self, which: Which) -> Iterator[None]:
+        """Let the server hang for a while: it accepts connections and never answers."""
         os.kill(self._given[which].pid, signal.SIGSTOP)
         try:
             yield
@@ -72,29 +73,37 @@ class Real:
             os.kill(self._given[which].pid, signal.SIGCONT)
 
     @contextmanager
-    def _killed(self, which: Which) -> Iterator[None]:
-        services.stop(which, self._home / which, kill=True)
+    def killed(self, which: Which) -> Iterator[None]:
+        """Kill the server; start it again afterwards."""
+        services.stop(which, self.home / which, kill=True)
         try:
             yield
         finally:
-            self._given[which] = services.start(which, self._home / which, cache=CACHE)
+            self._given[which] = services.start(which, self.home / which, cache=CACHE)
 
     @contextmanager
-    def moody(self, which: Which, mood: Mood) -> Iterator[None]:
-        """Let the server answer like this for a while, seen through its proxy."""
+    def moody(self, which: Which, mood: Mood, only: bytes = b"") -> Iterator[None]:
+        """Let the server answer like this for a while, seen through its proxy.
+
+        `only`: to requests that hold these bytes.
+        """
         proxy = self._proxies[which]
-        proxy.mood, proxy.delay_s = mood, SLOW_S
+        proxy.only, proxy.mood, proxy.delay_s = only, mood, SLOW_S
         try:
             yield
         finally:
-            proxy.mood = "pass"
+            proxy.only, proxy.mood = b"", "pass"
+
+    def let_go(self) -> None:
+        """End the proxies; the servers go on."""
+        for proxy in self._proxies.values():
+            proxy.close()
 
     def close(self) -> None:
         """End proxies and servers."""
-        for proxy in self._proxies.values():
-            proxy.close()
+        self.let_go()
         for which in self._given:
-            services.stop(which, self._home / which, kill=True)
+            services.stop(which, self.home / which, kill=True)
 
 
 @contextmanager

@@ -4,12 +4,13 @@ from typing import Any
 
 from docstokg.contracts.envelope import Envelope
 from docstokg.domain import time_budget
+from docstokg.entry import entry_point
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.ontology_facts import facts_of
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import beginning
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.check.check import AgainstGraph, check
 
 

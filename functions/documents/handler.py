@@ -7,11 +7,12 @@ from typing import Any
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.routes import RouteName
 from docstokg.domain import time_budget
+from docstokg.entry import entry_point
 from docstokg.errors import DocsToKGError, cause
 from docstokg.ports import JobQueue
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import beginning
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.documents.bucket_jobs import BucketJobs
 from functions.documents.changing import job_of, load_documents, remove_document
 from functions.documents.listing import list_documents, list_namespaces

@@ -3,9 +3,10 @@
 from typing import Any
 
 from docstokg.contracts.state import Expansion, Restriction, RetrievalOrder
+from docstokg.entry import entry_point
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.expand.domain_seeds import widen_seeds
 from functions.expand.expand import expand
 from functions.expand.restrict import restrict

@@ -3,8 +3,9 @@
 from typing import Any
 
 from docstokg.contracts.state import Expansion, Retrieval
+from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.ground.ground import ground
 
 

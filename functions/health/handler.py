@@ -5,7 +5,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.entry import entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.health.health import Check, health
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.entry import entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.mcp.protocol import answer
 from functions.mcp.tools import offered_tools
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.entry import entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.record.record import record, remove_expired
 
 CLEAN_UP = "remove_expired_traces"

@@ -3,11 +3,12 @@
 from typing import Any
 
 from docstokg.contracts.state import RespondInput
+from docstokg.entry import entry_point
 from docstokg.usecases.chat import chat_reply
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.respond.consistency import held_to_domain
 from functions.respond.respond import Checks, respond
 

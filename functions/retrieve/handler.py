@@ -4,8 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from docstokg.contracts.state import Restriction
+from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.retrieve.recall import recall
 from functions.retrieve.retrieve import retrieve
 

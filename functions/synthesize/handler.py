@@ -3,9 +3,10 @@
 from typing import Any
 
 from docstokg.contracts.state import Block
+from docstokg.entry import entry_point
 from docstokg.errors import Unavailable, cause
 from docstokg.usecases.run import Run
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.synthesize.synthesize import synthesize
 
 

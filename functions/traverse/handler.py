@@ -6,9 +6,10 @@ from typing import Any
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.state import Grounded
 from docstokg.domain import time_budget
+from docstokg.entry import entry_point
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import Run, beginning
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.traverse.call_budget import CallBudget
 from functions.traverse.traverse import traverse, view_of_citations
 from functions.traverse.walk import walk_graph

@@ -6,9 +6,10 @@ from typing import Any
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.state import Validated
+from docstokg.entry import entry_point
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.refusals import tell_refusal
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 from functions.validate.validate import Rules, validate
 
 

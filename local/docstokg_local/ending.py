@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
-from docstokg_local.extras import missing_line
 from docstokg_local.printing import say
 
 DONE, NOT_GOOD, WRONG_USAGE = 0, 1, 2
@@ -24,11 +23,6 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
     except (LoadError, Misconfigured) as wrong:
         say(f"docstokg: {wrong}", err=True)
         code = WRONG_USAGE
-    except ModuleNotFoundError as absent:
-        if (line := missing_line(absent)) is None:
-            raise
-        say(line, err=True)
-        return WRONG_USAGE
     except DocsToKGError as failed:
         say(f"docstokg: {failed}", err=True)
         code = NOT_GOOD

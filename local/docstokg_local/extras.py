@@ -29,13 +29,14 @@ def missing_line(error: ModuleNotFoundError) -> str | None:
 
 
 def main() -> None:
-    """Start the command line, which is itself optional: a function or a client needs none."""
+    """Run the command line, which is itself optional: a function or a client needs none of it."""
     try:
         from docstokg_local.cli import main as command
+
+        command()
     except ModuleNotFoundError as error:
         line = missing_line(error)
         if line is None:
             raise
         sys.stderr.write(f"{line}\n")
         raise SystemExit(2) from None
-    command()

@@ -1,5 +1,6 @@
 """The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
 
+import json
 from collections import defaultdict
 from functools import partial
 from importlib import import_module
@@ -194,3 +195,8 @@ def _json(model: str, text: str) -> dict[str, Any]:
         "description": text,
         "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model}"}}},
     }
+
+
+def document_text() -> str:
+    """Give the OpenAPI document as a file holds it."""
+    return json.dumps(document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"

@@ -29,9 +29,10 @@ from docstokg.wiring import Handler, Wiring
 from docstokg_local import openapi
 from docstokg_local.jobs import lock_of
 from docstokg_local.lease import Lease
+from docstokg_local.openapi import document_text
 from docstokg_local.pages import page_routes
 from docstokg_local.prometheus import PrometheusSink
-from docstokg_local.server import application, document_text
+from docstokg_local.server import application
 from functions.check import handler as check_step
 from functions.validate import handler as validate_step
 

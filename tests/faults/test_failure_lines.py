@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.record_responses import failure_cases, run, telling
+from benchmarks.record_responses import run, telling
+from benchmarks.recorded_cases import Embedded, failure_cases
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
 ROWS = {
@@ -14,8 +15,8 @@ ROWS = {
     for line in PAGE.read_text("utf-8").splitlines()
     if len(cells := [cell.strip() for cell in line.split("|")[1:-1]]) == 4
 }
-ELSEWHERE = {"embedder hangs", "traces cannot be written", "no counting table", "no flag agent"}
-"""Many seconds, a vendor's abandoned socket, a line of the start: docs/failures.md names who."""
+ELSEWHERE = {"traces cannot be written"}
+"""Its writer waits for the locked store three times, 45 s; docs/failures.md names the test."""
 NO_CAUSE = {"abstention"}
 """No failure: the model says that the sources do not hold the answer."""
 CASES = [case for case in failure_cases() if case.name not in ELSEWHERE]
@@ -32,11 +33,14 @@ def test_the_log_names_the_cause(case, copied_store, models) -> None:
     row = ROWS[case.name]
     if isinstance(case.body, dict) and len(case.body.get("query", "")) > 3:
         case = replace(case, body={**case.body, "query": "What are seizures?"})
-    entry = run(case, copied_store, models)
+    entry = run(case, Embedded(copied_store), models)
     lines = [line for line in telling(entry["log"]) if line["event"] not in STARTED]
     assert bool(lines) is (case.name not in NO_CAUSE), entry["log"]
     assert entry["status"] == int(row[2].split()[0])
-    assert {line["event"] for line in lines} <= set(re.findall(r"[A-Z]+ `(\w+)`", row[3]))
+    expected = set(re.findall(r"[A-Z]+ `(\w+)`", row[3]))
+    # On a busy machine other steps may run out of time as well, and say so.
+    assert all(line["event"] in expected or line.get("kind") == "Timeout" for line in lines), lines
+    assert not expected - STARTED or {line["event"] for line in lines} & expected
     for line in lines:
         assert any(line.get(key) for key in ("error", "errors", "cause", "doubts")), line
         assert line.get("request_id") or "(no request id)" in row[3], line

@@ -3,9 +3,10 @@
 from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
+from docstokg.entry import entry_point
 from docstokg.loading.stages import close
 from docstokg.loading.stores import stores_of
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 
 
 def build(wiring: Wiring) -> Handler:

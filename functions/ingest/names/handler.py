@@ -3,8 +3,9 @@
 from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
+from docstokg.entry import entry_point
 from docstokg.loading.stages import names
-from docstokg.wiring import Handler, Wiring, entry_point
+from docstokg.wiring import Handler, Wiring
 
 
 def build(wiring: Wiring) -> Handler:

@@ -1,6 +1,7 @@
 """A Lambda handler that outlives its credentials and its connections."""
 
 import math
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -104,3 +105,22 @@ class Entry:
         if self._settings.cache_table:
             self._wiring.response_cache()  # its client takes longer to make than a call may take
         self._wiring.warm(time_s)
+
+
+def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str, Any]) -> Handler:
+    """Make a module's `handler` when the runtime first asks for it: at INIT, never at import.
+
+    For a module `__getattr__`; raises AttributeError for any other name.
+    """
+    if name != "handler":
+        raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+    from docstokg.adapters.snapshots import around_snapshot
+
+    entry = Entry(build, Settings.from_environment(os.environ))
+    around_snapshot(entry.before_snapshot, entry.after_restore)
+
+    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        return entry(event, context)
+
+    module["handler"] = handler
+    return handler

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -574,24 +573,3 @@ def sqlite_path(url: str) -> Path | None:
     """Give the file of a `sqlite:///PATH` URL (relative, or absolute with a fourth slash)."""
     scheme, _, path = url.partition(":///")
     return Path(path).expanduser() if scheme == "sqlite" and path else None
-
-
-def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str, Any]) -> Handler:
-    """Make a module's `handler` when the runtime first asks for it: at INIT, never at import.
-
-    For a module `__getattr__`; raises AttributeError for any other name.
-    """
-    if name != "handler":
-        raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
-    from docstokg.adapters.snapshots import around_snapshot
-    from docstokg.entry import Entry
-
-    entry = Entry(build, Settings.from_environment(os.environ))
-
-    around_snapshot(entry.before_snapshot, entry.after_restore)
-
-    def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return entry(event, context)
-
-    module["handler"] = handler
-    return handler

@@ -1,0 +1,351 @@
+"""About seventy requests, well and with one failure after the other: what record_responses asks.
+
+A failure is made, not mocked, where one machine can make it. Those of embedded stores are made on
+a copy of the file; those that only real servers have are in `benchmarks/recorded_real.py`.
+"""
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from docstokg.errors import PlanRejected, Timeout
+
+CLOSED = "http://127.0.0.1:9"
+QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
+WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 300, "timeout_s": 20}}
+EXTRACTED = {**WRITTEN, "synthesis": {"enabled": True, "model": "extractive"}}
+TIMES = re.compile(r"_ms$|^ms$|_at$|^elapsed_s$|^timings_ms$|^request_id$|^run_id$|^time_ms$")
+
+ROWS = (
+    "deadline passes",
+    "vector index missing",
+    "embedder down",
+    "one channel errors or is slow",
+    "all channels fail",
+    "retrieval works, hydration fails",
+    "graph down, slow, or plan rejected",
+    "2-hop slow",
+    "reranker down",
+    "LLM timeout / 429 / error",
+    "orphan or malformed markers",
+    "no valid marker at all",
+    "abstention",
+    "low coverage or unsupported sentences",
+    "invalid request",
+    "cache, flag, circuit or trace store down",
+)
+"""What may fail, in the order of the contract."""
+
+Body = dict[str, Any]
+Break = Callable[[Any], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Stores in one file; a case may break it when it is a copy of its own."""
+
+    path: Path
+
+    def settings(self) -> dict[str, str]:
+        """Give what a server needs to reach them."""
+        return {"index_url": f"sqlite:///{self.path}", "graph_url": f"sqlite:///{self.path}"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One request to one server; `row` names what is broken.
+
+    `settings` may hold callables of the stores and a folder of the case's own. `broken` breaks
+    the stores after the server has started and answered once, or, when `early`, before it starts.
+    `given` wraps ports by their name.
+    """
+
+    name: str
+    body: Body | str
+    route: str = "answer"
+    row: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    broken: Break | None = None
+    early: bool = False
+    given: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    model: dict[str, Any] | None = None
+    remote_reranker: bool = False
+    remote_embedder: bool = False
+
+
+def question(text: str = QUESTION, **more: Any) -> Body:
+    """A request with time enough on a busy machine."""
+    return {"query": text, "budget": {"timeout_s": 20}, **more}
+
+
+SEEDED = {"seeds": ["HP:0001250"], "route": True}
+WALK = {"seed_ids": ["HP:0001250"], "query": "seizures"}
+HURRIED = {"query": QUESTION, "budget": {"timeout_s": 2}}
+
+
+def demo_cases() -> Iterator[Case]:
+    """Requests over the demo store: every field of the request at least once."""
+    asked = {
+        "plain": {},
+        "extractive": EXTRACTED,
+        "three hops": {"kg_expansion": {"hops": 3}},
+        "one hop": {"kg_expansion": {"hops": 1}},
+        "graph off": {"kg_expansion": {"enabled": False}},
+        "limit 2": {"kg_expansion": {"limit": 2}},
+        "types": {"kg_expansion": {"concept_types": ["Phenotype"]}},
+        "relations": {"kg_expansion": {"relations": ["is_a"]}},
+        "seeds": {"kg_expansion": {"seeds": ["HP:0001250", "NOT:1"]}},
+        "route": {"kg_expansion": {"seeds": ["HP:0002069"], "route": True}},
+        "route over two hops": {
+            "kg_expansion": {"seeds": ["HP:0002069"], "route": True, "hops": 2}
+        },
+        "route to nowhere": {"kg_expansion": {"seeds": ["NOT:1"], "route": True}},
+        "route without seeds": {"kg_expansion": {"route": True}},
+        "a filter": {"filter": {"doc_id": ["HP:0002373", "HP:0011174"]}},
+        "a filter for nothing": {"filter": {"doc_id": ["nothing"]}},
+        "full": {"verbosity": "full", "top_k": 4},
+        "graph view": {"verbosity": "graph"},
+        "graph view, narrowed": {
+            "verbosity": "graph",
+            "limits": {"graph": {"max_depth_hard": 1, "max_nodes_hard": 12}},
+        },
+        "few chunks": {"budget": {"max_chunks": 3, "timeout_s": 20}},
+        "few tokens": {
+            **EXTRACTED,
+            "budget": {"max_tokens_context": 256, "max_tokens_gen": 60, "timeout_s": 20},
+        },
+        "no diagnostics": {"diagnostics": False},
+        "another namespace": {"namespace": "empty"},
+        "long timeout": {"budget": {"timeout_s": 60}},
+    }
+    for name, more in asked.items():
+        yield Case(name, question(**more))
+    for text in (
+        "Which diseases show febrile seizures?",
+        "Is a generalized tonic-clonic seizure a kind of focal seizure?",
+        "hypocalcemic seizures and tetany",
+        "What is the boiling point of tungsten?",
+        "SCN1A",
+    ):
+        yield Case(text, question(text, **EXTRACTED))
+        yield Case(f"search: {text}", {"query": text, "budget": {"timeout_s": 20}}, "search")
+    yield Case("RRF", question(), settings={"fusion": "rrf"})
+    yield Case("no MMR", question(), settings={"mmr": False})
+    draft = (
+        "Seizure (HP:0001250) is a kind of fever. HP:0001250 is_a HP:0012638. "
+        "Febrile seizures follow a high temperature in children."
+    )
+    yield Case("check without citations", {"text": draft}, "check")
+    yield Case("check with a foreign citation", {"text": f"{draft} [1]", "citations": []}, "check")
+    walk = {"seed_ids": ["HP:0001250"], "query": "febrile seizures", "max_depth": 2}
+    yield Case("walk", walk, "traverse")
+    yield Case("walk outwards", {**walk, "direction": "out", "max_nodes": 20}, "traverse")
+    yield Case("walk from an unknown seed", {**walk, "seed_ids": ["NOT:1"]}, "traverse")
+    yield Case("walk with a foreign cursor", {**walk, "cursor": "abc"}, "traverse")
+    tool = {"name": "search_documentation", "arguments": {"query": QUESTION}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
+    yield Case("MCP", call, "mcp")
+
+
+def musique_cases(questions: Sequence[str]) -> Iterator[Case]:
+    """Questions of several hops."""
+    for place, text in enumerate(questions):
+        more: Body = EXTRACTED if place % 2 else {}
+        yield Case(text, question(text, namespace="musique100", **more))
+
+
+def failure_cases() -> list[Case]:
+    """Every failure that must cost only a part, as far as one machine can bring it about."""
+    return in_order([*_embedded_failures(), *anywhere()])
+
+
+def in_order(cases: Iterable[Case]) -> list[Case]:
+    """Sort failures as the contract lists them."""
+    return sorted(cases, key=lambda case: ROWS.index(case.row or ""))
+
+
+def anywhere() -> Iterator[Case]:
+    """Failures that are made in the same way whatever the stores are."""
+    row = "embedder down"
+    yield Case("no embedder", question(), row=row, settings={"embed_provider": "none"})
+    yield Case("another embedder", question(providers={"embedding": "jina"}), row=row)
+    yield Case("embedder refuses", question(), row=row, remote_embedder=True)
+    yield Case("embedder hangs", question(), row=row, remote_embedder=True, model={"mode": "hang"})
+    row = "one channel errors or is slow"
+    yield Case("no sparse encoder", question(), row=row, settings={"sparse": "none"})
+    row = "retrieval works, hydration fails"
+    yield Case("full texts gone", question(verbosity="full"), row=row, given={
+        "search_index": lambda index: _Refusing(index, "get", Timeout("the index hung"), after=1)
+    })  # fmt: skip
+    row = "graph down, slow, or plan rejected"
+    rejected = PlanRejected("neighbourhood: a Cartesian product")
+    refusing = {"knowledge_graph": lambda graph: _Refusing(graph, "slice", rejected)}
+    yield Case("plan rejected", question(), row=row, given=refusing)
+    routed = question(kg_expansion=SEEDED)
+    yield Case("plan rejected, routing", routed, row=row, given=refusing)
+    late = Timeout("the graph did not answer in time")
+    yield Case("second hop late", question(kg_expansion={"hops": 2}), row="2-hop slow", given={
+        "knowledge_graph": lambda graph: _Refusing(graph, "slice", late, after=1)
+    })  # fmt: skip
+    yield from _model_failures()
+    invalid = {"query": "x", "top_k": 0, "budget": {"max_chunks": 0}, "unknown": 1}
+    yield Case("wrong fields", invalid, row="invalid request")
+    yield Case("no JSON", "{", row="invalid request")
+    row = "cache, flag, circuit or trace store down"
+    yield Case(
+        "the cache is garbage", question(cache_key="k"), row=row,
+        settings={"cache_dir": lambda _, folder: str(_garbage(folder / "cache"))},
+    )  # fmt: skip
+    yield Case("no flag agent", question(), row=row, settings={"appconfig": "a/b/c"})
+    yield Case("no counting table", WALK, "traverse", row=row,
+               settings={"circuit_table": "circuits", "aws_region": "eu-west-1"})  # fmt: skip
+
+
+def _embedded_failures() -> Iterator[Case]:
+    apart = {"graph_url": lambda store, _: f"sqlite:///{_second(store.path)}"}
+    yield Case("index locked", HURRIED, row="deadline passes", settings=apart,
+               broken=lambda store: _locked(store.path, "EXCLUSIVE"), early=True)  # fmt: skip
+    row = "vector index missing"
+    yield Case("vector files deleted", question(), row=row, broken=_without_vectors)
+    row = "one channel errors or is slow"
+    yield Case("fact words dropped", question(), row=row, broken=_drop("index_fact%"))
+    row = "all channels fail"
+    yield Case("search tables dropped", question(), row=row, broken=_without_channels)
+    row = "retrieval works, hydration fails"
+    yield Case("index deleted", question(), row=row, settings=apart, broken=_deleted)
+    yield Case("index overwritten", question(), row=row, settings=apart, broken=_overwritten)
+    yield from without_graph("graph gone", apart, _second_gone)
+    row = "graph down, slow, or plan rejected"
+    yield Case("graph locked", question(), row=row, settings=apart, early=True,
+               broken=lambda store: _locked(_second(store.path), "EXCLUSIVE"))  # fmt: skip
+    yield Case("traces cannot be written", question(), row=ROWS[-1],
+               settings={"traces": "local"}, early=True,
+               broken=lambda store: _locked(store.path, "IMMEDIATE"))  # fmt: skip
+
+
+def without_graph(name: str, settings: dict[str, Any], broken: Break) -> Iterator[Case]:
+    """Every use of a graph that `broken` takes away."""
+    for use, body, route in (
+        ("", question(), "answer"),
+        (", routing", question(kg_expansion=SEEDED), "answer"),
+        (", graph view", question(verbosity="graph"), "answer"),
+        (", walk", WALK, "traverse"),
+        (", check", {"text": "HP:0001250 is_a HP:0000001."}, "check"),
+    ):
+        row = "graph down, slow, or plan rejected"
+        yield Case(f"{name}{use}", body, route, row=row, settings=settings, broken=broken)
+
+
+def _model_failures() -> Iterator[Case]:
+    row = "reranker down"
+    yield Case("reranker asked for, none there", question(providers={"reranker": "local"}), row=row)
+    yield Case("reranker refuses", question(), row=row, remote_reranker=True)
+    row = "LLM timeout / 429 / error"
+    written = question(**WRITTEN)
+    hurried = {**written, "budget": {"max_tokens_gen": 300, "timeout_s": 3}}
+    yield Case("model hangs", hurried, row=row, model={"mode": "hang"})
+    yield Case("model is busy", written, row=row, model={"mode": "refuse_429"})
+    yield Case("model fails", written, row=row, model={"mode": "error_500"})
+    yield Case("model says nothing", written, row=row, model={"mode": "empty"})
+    said = {
+        "orphan or malformed markers": "Seizures are abnormal [1]. They last [99].",
+        "no valid marker at all": "Seizures are abnormal events of the brain.",
+        "abstention": "I don't have information about that in the available documents.",
+        "low coverage or unsupported sentences": "Tungsten boils at 5555 degrees [1]. So it is.",
+    }
+    for row, answer in said.items():
+        yield Case(row, written, row=row, model={"answer": answer})
+    yield Case("unsupported, dropped", written, row=row, model={"answer": answer},
+               settings={"repair": "drop"})  # fmt: skip
+
+
+class _Refusing:
+    """A port whose method raises from its `after`-th call on; everything else is the port's own."""
+
+    def __init__(self, port: Any, method: str, error: Exception, after: int = 0) -> None:
+        self._port, self._method, self._error, self._left = port, method, error, after
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._port, name)
+        if name != self._method:
+            return own
+
+        def refused(*given: Any) -> Any:
+            self._left -= 1
+            if self._left < 0:
+                raise self._error
+            return own(*given)
+
+        return refused
+
+
+def _second(store: Path) -> Path:
+    """A copy of the file for the graph, so that index and graph fail apart."""
+    copy = store.with_name("graph.sqlite")
+    if not copy.exists():
+        shutil.copy(store, copy)
+    return copy
+
+
+def _garbage(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "responses.sqlite").write_bytes(b"garbage" * 1000)
+    return folder
+
+
+def _sidecars(store: Path) -> list[Path]:
+    return [path for path in store.parent.glob(store.name + "*") if path != store]
+
+
+@contextmanager
+def _locked(store: Path, how: str) -> Iterator[None]:
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        if how == "EXCLUSIVE":
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute(f"BEGIN {how}")
+        yield
+
+
+def _without_vectors(store: Embedded) -> AbstractContextManager[object]:
+    shutil.rmtree(store.path.with_name(store.path.name + ".d"))
+    return nullcontext()
+
+
+def _drop(pattern: str) -> Break:
+    def broken(store: Embedded) -> AbstractContextManager[object]:
+        with closing(sqlite3.connect(store.path)) as connection:
+            chosen = "type = 'table' AND name LIKE ? AND sql LIKE '%fts5%'"
+            tables = connection.execute(
+                f"SELECT name FROM sqlite_master WHERE {chosen}", (pattern,)
+            ).fetchall()
+            for (table,) in tables:
+                connection.execute(f"DROP TABLE {table}")
+        assert tables
+        return nullcontext()
+
+    return broken
+
+
+def _without_channels(store: Embedded) -> AbstractContextManager[object]:
+    _drop("index_%")(store)
+    return _without_vectors(store)
+
+
+def _deleted(store: Embedded) -> AbstractContextManager[object]:
+    for path in [store.path, *_sidecars(store.path)]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return nullcontext()
+
+
+def _overwritten(store: Embedded) -> AbstractContextManager[object]:
+    store.path.write_bytes(b"not a database" * 1000)
+    return nullcontext()
+
+
+def _second_gone(store: Embedded) -> AbstractContextManager[object]:
+    return _deleted(Embedded(_second(store.path)))
