@@ -10,7 +10,8 @@ which DOCSTOKG_LLM_BASE_URL serves. It adds a line for each question to ANSWERS.
 where it stopped; after `--minutes` it stops between two questions. `report` checks what was
 written, as it is and with DOCSTOKG_REPAIR=attribute, and prints the table: F1, ROUGE-L and content
 words against the written answer (an abstention counts 0), the share of factual sentences with a
-marker, and the share of cited passages that hold 60 % of the words of an evidence statement.
+marker, and the share of cited passages that hold 60 % of the words of an evidence statement. Then
+how many answers of each level of confidence are right; silence is `low` and is not right.
 """
 
 import argparse
@@ -173,10 +174,19 @@ def report(options: argparse.Namespace) -> None:
     print(" citation precision | supported, weak, unsupported, uncited | seconds, median |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     repairs: tuple[Repair, ...] = ("report", "attribute")
+    measured: dict[tuple[str, Repair], list[Row]] = {}
     for model in models:
         for repair in repairs[: 1 if model == extractive.MODEL else 2]:
             own = [_measured(row, model, repair, embedder) for row in rows]
+            measured[model, repair] = own
             print(f"| {model} | {repair} | {_line(own)} |", flush=True)
+    print("\n| model | repair | medium or high, right | low, right | of these said something |")
+    print("|---|---|---|---|---|")
+    for (model, repair), own in measured.items():
+        low = [row for row in own if row["level"] == "low"]
+        parts = ([row for row in own if row["level"] != "low"], low, _speaking(low))
+        shares = (_share([row["right"] for row in part]) for part in parts)
+        print(f"| {model} | {repair} | {' | '.join(shares)} |")
 
 
 def _measured(row: Row, model: str, repair: Repair, embedder: Embedder | None) -> Row:
@@ -208,6 +218,7 @@ def _measured(row: Row, model: str, repair: Repair, embedder: Embedder | None) -
         "words": len(words(said)),
         "silent": silent,
         "right": is_right(said, written.answer),
+        "level": checked.confidence_level,
         "marked": [bool(one.citations) for one in verdicts],
         "verdicts": [one.verdict for one in verdicts],
         "precise": [any(held([text], one) >= HELD for one in written.evidence) for text in texts],
@@ -230,6 +241,10 @@ def _line(rows: Sequence[Row]) -> str:
         f"{mean('right'):.2f} | {_share(marked)} | {_share(precise)} | {kinds} | "
         f"{statistics.median(row['took_s'] for row in rows):.1f}"
     )
+
+
+def _speaking(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if not row["silent"]]
 
 
 def _share(values: Sequence[bool]) -> str:

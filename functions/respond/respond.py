@@ -21,7 +21,7 @@ from docstokg.contracts.state import Block, Grounded, RespondInput, Synthesis, T
 from docstokg.domain import time_budget
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.domain.grounding import MIN_COVERAGE
-from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE
+from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
@@ -95,7 +95,7 @@ def respond(
     reply, response = reply_within(response, REPLY_LIMIT_BYTES, with_diagnostics=plan.diagnostics)
     _cache(run, reply, response, response_cache)
     _trace(run, grounded, response, trace_sink)
-    _record(run, response)
+    _record(run, response, doubts(response.grounding, step_input.synthesis))
     return reply
 
 
@@ -265,8 +265,8 @@ def _trace(
     run.attempt("trace", lambda: trace_sink.send(message, time_budget.TRACE_S), lost=None)
 
 
-def _record(run: Run, response: RAGResponse) -> None:
-    """Count and log the request that is answered."""
+def _record(run: Run, response: RAGResponse, causes: Sequence[str]) -> None:
+    """Count and log the request that is answered, and why its answer is doubted."""
     plan, telemetry, diagnostics = run.plan, run.telemetry, response.diagnostics
     if diagnostics is None:
         return
@@ -293,15 +293,15 @@ def _record(run: Run, response: RAGResponse) -> None:
         telemetry.count("rag_confidence", response.confidence)
         telemetry.count("rag_citation_errors_total", len(response.grounding.invalid_citations))
         telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd)
-        for cause in doubts(response.grounding):
-            telemetry.count("rag_doubted_answers_total", cause=cause)
+    for cause in causes:
+        telemetry.count("rag_doubted_answers_total", cause=cause)
     run.finish(
         200,
         query=plan.query,
         snippets=[citation.snippet for citation in response.citations],
         results=response.results_count,
         confidence=response.confidence,
-        doubts=doubts(response.grounding) if response.grounding is not None else [],
+        doubts=list(causes),
         degraded_reasons=list(diagnostics.degraded_reasons),
         timings_ms=diagnostics.timings_ms.model_dump(),
         verbosity=plan.verbosity,
@@ -309,8 +309,16 @@ def _record(run: Run, response: RAGResponse) -> None:
     )
 
 
-def doubts(grounding: Grounding) -> list[str]:
-    """Name why an answer is not carried by its sources, for metrics and the log."""
+def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> list[str]:
+    """Name why an answer is not carried by its sources, for metrics and the log.
+
+    Without a report: whether a model wrote something of which the checks left nothing, such as
+    markers alone.
+    """
+    if grounding is None:
+        if synthesis is None or synthesis.outcome != "answered":
+            return []
+        return [] if is_abstention(synthesis.answer) else ["nothing_left"]
     causes = {
         "orphan_markers": bool(grounding.invalid_citations),
         "low_coverage": grounding.coverage < MIN_COVERAGE,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -111,6 +112,37 @@ def test_orphans_with_valid_markers_left(client, server) -> None:
     assert body["grounding"]["invalid_citations"] == ["[77]"]
     assert body["confidence"] <= 0.5
     assert notices.CITATIONS_REMOVED in body["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "causes", "orphans"),
+    [
+        (" More of it [77]. See also [78].", ["orphan_markers"], 2),
+        (" Fever is common. Parents are afraid. It ends soon.", ["low_coverage"], 0),
+        (" See also [1].", [], 0),
+        (None, ["nothing_left"], 0),
+    ],
+)
+def test_what_a_model_got_wrong_is_logged_and_counted(
+    small_store, client_for, server, answer: str | None, causes: list[str], orphans: int
+) -> None:
+    """Orphans, too few markers, and an answer of markers alone; what is fine counts nothing."""
+    log: list[str] = []
+    client = client_for(small_store, log, llm_base_url=server.url)
+    carried = "A seizure may follow a high fever in young children"
+    server.answer = "[1][2]" if answer is None else quoting(carried, answer)
+    body = ask(client)
+    if answer is None:
+        assert (body["answer"], body["confidence"]) == (notices.ABSTENTION, 0)
+    assert not re.search(r"\[7[78]\]|See also\.", body["answer"])
+    (line,) = [row for row in map(json.loads, log) if row["event"] == "request"]
+    assert line["doubts"] == causes
+    counted = client.get("/metrics").text
+    for cause in ("orphan_markers", "low_coverage", "unsupported", "nothing_left"):
+        said = f'rag_doubted_answers_total{{cause="{cause}"}} 1.0' in counted
+        assert said is (cause in causes), cause
+    if answer is not None:
+        assert f"rag_citation_errors_total {orphans}.0" in counted
 
 
 def test_no_valid_marker_at_all(client, server) -> None:

@@ -115,6 +115,9 @@ def test_orphans_with_valid_ones_left() -> None:
     result = check(
         "Seizures are electrical events in the brain [1][9]. Anticonvulsants help many people [3]."
     )
+    assert notices.CITATIONS_REMOVED == (
+        "Some citation markers were invalid and have been removed."
+    )
     assert result.answer == (
         "Seizures are electrical events in the brain [1]. Anticonvulsants help many people."
     )
@@ -133,7 +136,14 @@ def test_a_stump_goes_with_its_marker() -> None:
     assert kept.answer.endswith("See below.")
 
 
-@pytest.mark.parametrize("answer", ["[1][2]", "[1] [2].", "[9]", "See also [9]."])
+def test_a_stump_with_a_good_marker_claims_nothing() -> None:
+    result = check("Seizures are electrical events in the brain [1]. See also [2].")
+    assert [verdict.verdict for verdict in result.grounding.sentences] == ["supported"]
+    assert result.grounding.grounded
+    assert result.confidence > 0.5
+
+
+@pytest.mark.parametrize("answer", ["[1][2]", "[1] [2].", "[9]", "See also [9].", "See also [1]."])
 def test_markers_alone_are_no_answer(answer: str) -> None:
     result = check(answer)
     assert (result.answer, result.confidence, result.grounding) == (notices.ABSTENTION, 0.0, None)

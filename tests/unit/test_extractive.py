@@ -140,6 +140,8 @@ def test_a_short_question_with_a_word_that_stands_nowhere_is_not_answered() -> N
     assert answer("How is epilepsy treated?", block(signs, 0.47)) == ABSTENTION
     treated = "Epilepsy is treated with medicine that prevents seizures."
     assert answer("How is epilepsy treated?", block(treated, 0.47)) != ABSTENTION
+    named = "Status epilepticus is also called prolonged seizure."
+    assert answer("How is epilepsy treated?", block(named, 0.55)) == ABSTENTION, "near, no word"
 
 
 GZIP = """       --rsyncable

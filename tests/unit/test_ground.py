@@ -1,7 +1,10 @@
 """Grounding cites what could be read, and says what it did without."""
 
+import base64
 import json
 import math
+import struct
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,7 @@ from docstokg.contracts.state import (
     Renaming,
     Retrieval,
     RetrievalPlan,
+    SynthesisPlan,
 )
 from docstokg.domain import prompt
 from docstokg.errors import NothingToCite, Unavailable
@@ -162,6 +166,62 @@ def test_a_row_that_defines_the_asked_term_is_given_under_its_own_rank() -> None
     given = ground(run, found(*names), None, index=other, reranker=None)
     assert [block.rank for block in given.blocks] == [1, 2, 3, 4, 5]
     assert not given.relevant
+
+
+class Counting(MemoryIndex):
+    """Counts who asks for the vectors of sentences."""
+
+    asked = 0
+
+    def sentence_vectors(self, *args: Any) -> Any:
+        """Count, and read."""
+        self.asked += 1
+        return super().sentence_vectors(*args)
+
+
+@pytest.mark.parametrize(
+    ("model", "fallback", "asked"),
+    [
+        (None, None, 0),
+        ("gpt-4o-mini", None, 0),
+        ("gpt-4o-mini", "extractive", 1),
+        ("extractive", None, 1),
+    ],
+)
+def test_sentences_are_compared_for_the_built_in_model_only(
+    model: str | None, fallback: str | None, asked: int
+) -> None:
+    run = step()
+    writing = model and SynthesisPlan(
+        model=model, fallback=fallback, temperature=0.0, max_tokens=100
+    )
+    plan = run.plan.model_copy(update={"synthesis": writing or None})
+    counting = Counting()
+    counting.__dict__.update(index("alpha", "beta").__dict__)
+    vector = base64.b64encode(struct.pack("<2f", 1.0, 0.0)).decode()
+    retrieval = found("alpha", "beta").model_copy(update={"query_vector": vector})
+    step_run = Run(plan=plan, scope=run.scope, telemetry=run.telemetry)
+    ground(step_run, retrieval, None, index=counting, reranker=None)
+    assert counting.asked == asked
+
+
+@pytest.mark.parametrize("max_blocks", [1, 3, 5])
+def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(max_blocks: int) -> None:
+    """All chunks are of one document: what stands beside a passage enters by its own rank only."""
+    run = step()
+    run = Run(
+        plan=run.plan.model_copy(update={"max_blocks": max_blocks}),
+        scope=run.scope,
+        telemetry=run.telemetry,
+    )
+    names = [f"c{n}" for n in (0, 2, 4, 6, 1)]
+    given = ground(run, found(*names), None, index=glossary("The end."), reranker=None)
+    by_rank = {citation.rank: citation.uuid for citation in given.citations}
+    assert [block.rank for block in given.blocks] == list(range(1, max_blocks + 1))
+    for block in given.blocks:
+        number = by_rank[block.rank].removeprefix("c")
+        own = "The end." if number == "6" else f"Passage {number} says that a pool is nice."
+        assert (block.uuid, block.text) == (by_rank[block.rank], own)
 
 
 def test_what_is_given_fits_with_its_source_lines() -> None:

@@ -454,10 +454,11 @@ def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block])
     """Tell whether a short question asks for something that no passage given speaks of.
 
     So when one of its three or fewer words stands nowhere, the best quotation is not near the
-    question as a whole, and is not of the kind it asks for: "how is it treated?" is not answered
-    by signs.
+    question as a whole or has none of its words, and is not of the kind it asks for: "how is it
+    treated?" is not answered by signs, nor by another name.
     """
-    if len(question.weights) > _SHORT_QUESTION or _nearness(best.block, best.unit) >= _NEAR:
+    near = best.share > 0 and _nearness(best.block, best.unit) >= _NEAR
+    if near or len(question.weights) > _SHORT_QUESTION:
         return False
     if question.wish(best.unit, best.block.text[best.unit.start : best.unit.end]) > 0:
         return False

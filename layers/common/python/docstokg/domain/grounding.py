@@ -23,7 +23,8 @@ _LONGEST_STUMP: Final = 3
 _EDGES: Final = " \t\r\n.,;:!?*_-"
 _FRAMING: Final = re.compile(
     r"^(?:(?:here (?:is|are)|below (?:is|are)|the following|in summary:?$|sources?:|references?:"
-    r"|note:?$|i hope|let me know|based on the (?:provided|given|available)[^,]*[,:]?$"
+    r"|note:?$|(?:see|compare)(?: also)?\W*$|i hope|let me know"
+    r"|based on the (?:provided|given|available)[^,]*[,:]?$"
     r"|according to the (?:provided|given|available)[^,]*[,:]?$)|(?:#{1,6}|```|\|?[-:| ]+\|?$))",
     re.IGNORECASE,
 )
@@ -43,7 +44,8 @@ def statements(answer: str) -> tuple[Statement, ...]:
     """Split an answer into statements.
 
     A sentence is factual unless it is a question, a heading, a lead-in that ends with a colon, a
-    frame ("I hope this helps"), the abstention, or a single word without number and marker.
+    frame ("I hope this helps", "See also [2]"), the abstention, or a single word without number
+    and marker.
     """
     markers = find_markers(answer)
     return tuple(_statement(answer, span, markers) for span in sentence_spans(answer))
