@@ -104,6 +104,11 @@ class EvidenceTable:
                     starts[graph.node[entity]] = share * max(1e-9, self._score(entity))
         return starts
 
+    @property
+    def is_unbounded(self) -> bool:
+        """Tell whether the caller restricts neither types nor relations."""
+        return self._bounds.types is None and self._bounds.relations is None
+
     def may_add(self, uuid: str) -> bool:
         """Tell whether a path within the bounds leads to an entity this chunk mentions."""
         return self._matched(uuid, self._reaches) is not None

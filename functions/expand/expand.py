@@ -1,6 +1,6 @@
 """Widen and reorder what retrieval selected through the knowledge graph, and say why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -146,7 +146,7 @@ def _first_hop(
     explored.opened.update(ends, around.chunk_uuids)
     if unknown := seeds.unknown(part):
         run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
-    return None if part.entities else "nothing_linked"
+    return None if part.entities or seeds.shares(part) else "nothing_linked"
 
 
 def _next_hop(
@@ -281,15 +281,15 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
 
 
 def _added(
-    plan: Plan, retrieval: Retrieval, order: Sequence[str], evidence: EvidenceTable
+    plan: Plan, retrieval: Retrieval, order: Sequence[str], may_add: Callable[[str], bool]
 ) -> set[str]:
-    """Choose what the graph adds: of as many places as were selected, those it can give a path to.
+    """Choose what the graph adds: of as many places as were selected, those that may be.
 
     None of them stands below the last that was selected, except that BEHIND may be added at least.
     """
     selected = set(retrieval.selected)
     if not selected:
-        return set([uuid for uuid in order if evidence.may_add(uuid)][: plan.expansion.limit])
+        return set([uuid for uuid in order if may_add(uuid)][: plan.expansion.limit])
     above: list[str] = []
     behind: list[str] = []
     places = left = len(selected)
@@ -298,7 +298,7 @@ def _added(
             break
         if uuid in selected:
             places, left = places - 1, left - 1
-        elif evidence.may_add(uuid):
+        elif may_add(uuid):
             (above if places > 0 and left > 0 else behind).append(uuid)
             places -= 1
     return set([*above, *behind][: plan.expansion.limit])
@@ -319,7 +319,12 @@ def _expansion(
         Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
     )
     order = order_of(retrieval, ranking)
-    selected, added = set(retrieval.selected), _added(plan, retrieval, order, evidence)
+    # A passage that the caller names needs no path: a title that nobody quotes has none.
+    named_chunks = ranking.seed_shares if evidence.is_unbounded else {}
+    selected = set(retrieval.selected)
+    added = _added(
+        plan, retrieval, order, lambda uuid: uuid in named_chunks or evidence.may_add(uuid)
+    )
     renamings = _renamings(plan.query, ranking)
     for uuid in order:
         if uuid in selected or uuid in added:

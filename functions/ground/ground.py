@@ -259,6 +259,7 @@ def _blocks(
     left = plan.budget_limits.max_tokens_context
     blocks: list[Block] = []
     for citation, chunk in zip(citations, chunks, strict=True):
+        names = knowledge.other_names(plan.query, knows.get(chunk.uuid), expansion)
         block = Block(
             rank=citation.rank,
             uuid=chunk.uuid,
@@ -268,8 +269,9 @@ def _blocks(
             subject=chunk.title or PurePath(chunk.document_name or "").stem,
             page=chunk.page,
             relevance=round(citation.score * 10),
-            kg_match=knowledge.match_line(citation.kg_evidence),
+            kg_match=knowledge.match_line(citation.kg_evidence, names),
             related=knowledge.related_lines(knows.get(chunk.uuid), expansion),
+            other_names=names,
         )
         room = left - budget.tokens(prompt.block_text(block))
         limit = min(BLOCK_CHARACTERS, room * 4)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation, GraphGain, KgEvidence, KgStats
-from docstokg.contracts.state import Expansion, Plan, Ranked, Renaming, Retrieval
+from docstokg.contracts.state import Expansion, OtherName, Plan, Ranked, Renaming, Retrieval
 from docstokg.domain import relevance, snippets
+from docstokg.domain.wording import content_stems
 
 
 def evidence_of(
@@ -86,14 +87,33 @@ def discount(ranked: Ranked, by_retrieval: bool) -> float:
     return relevance.GRAPH_ONLY_DISCOUNT
 
 
-def match_line(evidence: KgEvidence | None) -> str | None:
-    """Say how the graph ties a passage to the question."""
+def other_names(
+    query: str, ranked: Ranked | None, expansion: Expansion | None
+) -> tuple[OtherName, ...]:
+    """List what the question calls otherwise than a passage; a plural is no other name."""
+    if ranked is None or expansion is None:
+        return ()
+    names = (
+        OtherName(in_question=query[item.start : item.end], in_passage=item.name)
+        for item in (expansion.renamings[i] for i in ranked.renamed)
+    )
+    return tuple(
+        one for one in names if content_stems(one.in_question) != content_stems(one.in_passage)
+    )
+
+
+def match_line(evidence: KgEvidence | None, names: Sequence[OtherName] = ()) -> str | None:
+    """Say how the graph ties a passage to the question, and that they call it differently."""
     if evidence is None:
         return None
     kind = f" ({evidence.entity_type})" if evidence.entity_type else ""
     how = "direct mention"
     if evidence.match_type == "related_via":
         how = f"related via {evidence.related_to}" if evidence.related_to else "related"
+    for one in names:
+        if one.in_passage == evidence.matched_entity:
+            how += f", called {one.in_question} in the question"
+            break
     return f"{evidence.matched_entity}{kind} - {how}"
 
 

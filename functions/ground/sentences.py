@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.state import Block
-from docstokg.domain import extractive, time_budget
+from docstokg.domain import extractive, relevance, snippets, time_budget
 from docstokg.domain.vectors import Floats, unpack, unpacked
 from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run
@@ -21,7 +21,8 @@ def compared(
     """Write borders and cosines of sentences into the blocks, in one more round trip.
 
     Without vectors, of the question (`query_vector`: base64 of float32) or of the sentences, there
-    are no cosines, and the extractive model has the words alone.
+    are no cosines, and the extractive model has the words alone. The question's vector knows
+    nothing of other names: a sentence with the preferred one is as near as its words are then.
     """
     plan = run.plan
     synthesis = plan.synthesis
@@ -41,7 +42,29 @@ def compared(
         )
         cosines = _cosines(comparison or {}, question)
     texts = {chunk.uuid: chunk for chunk in chunks}
-    return [_with(block, texts[block.uuid], cosines.get(block.uuid, [])) for block in blocks]
+    return [
+        _with(block, chunk, named(plan.query, block, chunk, cosines.get(block.uuid, [])))
+        for block in blocks
+        for chunk in (texts[block.uuid],)
+    ]
+
+
+def named(
+    query: str, block: Block, chunk: StoredChunk, cosines: Sequence[float]
+) -> Sequence[float]:
+    """Credit the sentences that hold a name for which the question has another."""
+    if not block.other_names or len(cosines) != len(chunk.sentences):
+        return cosines
+    question = snippets.question_stems(extractive.in_their_words(query, [block]))
+    names = [snippets.question_stems(other.in_passage) for other in block.other_names]
+    credited = []
+    for cosine, (start, end) in zip(cosines, chunk.sentences, strict=True):
+        text, least = chunk.text[start:end], -1.0
+        if any(snippets.coverage(name, text) == 1 for name in names):
+            share = snippets.coverage(question, text)
+            least = relevance.cosine_of(relevance.from_coverage(share))
+        credited.append(max(cosine, least))
+    return credited
 
 
 def _cosines(packed: Mapping[str, bytes], question: Floats) -> dict[str, list[float]]:

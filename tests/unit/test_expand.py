@@ -37,7 +37,7 @@ from docstokg.usecases.run import Run
 from functions.expand.expand import expand
 from functions.expand.restrict import restrict
 from tests.contract.graph_fake import MemoryGraph
-from tests.contract.test_knowledge_graph import BRIDGE, SECRET, fill, number
+from tests.contract.test_knowledge_graph import BRIDGE, SECRET, chunk, fill, number
 
 NOW_S = 1_700_000_000.0
 
@@ -368,6 +368,19 @@ def test_chunks_documents_and_topics_are_seeds(clinic: MemoryGraph, seed: str) -
     assert found.seeds == ()
     unknown = run(clinic, "nothing known", retrieved("x"), seeds=("doc:none", seed))
     assert unknown.warnings == ("kg_expansion.seeds not in the graph: doc:none",)
+
+
+def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> None:
+    graph = MemoryGraph()
+    fill(graph)
+    graph.put_chunks([chunk("z", "d9")])
+    graph.close_load()
+    for seed in ("z", number("z"), "doc:d9"):
+        found = run(graph, "nothing known", retrieved("x"), seeds=(seed,))
+        by_name = dict(zip(names(found), found.ranking, strict=True))
+        assert (by_name["z"].source, by_name["z"].evidence) == ("kg_expansion", None), seed
+    bounded = run(graph, "nothing known", retrieved("x"), seeds=("z",), concept_types=("hp",))
+    assert "z" not in names(bounded)
 
 
 @pytest.mark.parametrize(("seed", "doc_id"), [("doc:d2", "d2"), (number("b"), "d2"), ("b", "d2")])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from docstokg.contracts.state import Block
+from docstokg.contracts.state import Block, OtherName
 from docstokg.domain import extractive, relevance, tables
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.sentences import sentence_spans
@@ -238,3 +238,20 @@ def test_a_sentence_cut_within_code_is_not_quoted() -> None:
 def test_how_often_is_answered_by_an_amount_in_figures_or_words() -> None:
     text = "The lymphoma may spread to another organ. The lymphoma rarely has spread when found."
     assert "rarely" in answer("How often does the lymphoma spread?", block(text, 0.6))
+
+
+def test_a_question_is_read_in_the_words_of_the_passages() -> None:
+    sheet = block("Zorbium syndrome responds to quinine in most patients.", 0.45)
+    asked = "What does Kappler disease respond to?"
+    assert answer(asked, sheet) == ABSTENTION
+    known = (OtherName(in_question="Kappler disease", in_passage="Zorbium syndrome"),)
+    told = sheet.model_copy(update={"other_names": known})
+    assert answer(asked, told) == "Zorbium syndrome responds to quinine in most patients [1]."
+    # A passage that has the question's own name for it is read as it stands.
+    own = block("Kappler disease responds to quinine in most patients.", 0.6, rank=2)
+    assert answer(asked, own.model_copy(update={"other_names": known})).endswith("[2].")
+    assert extractive.in_their_words("Is MSA like MS?", [told]) == "Is MSA like MS?"
+    short = sheet.model_copy(
+        update={"other_names": (OtherName(in_question="MS", in_passage="sclerosis"),)}
+    )
+    assert extractive.in_their_words("Is MSA like MS?", [short]) == "Is MSA like sclerosis?"

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
-from docstokg.contracts.response import BudgetLimits
+from docstokg.contracts.response import BudgetLimits, KgEvidence
 from docstokg.contracts.state import (
+    Block,
     Candidate,
     Expansion,
     ExpansionPlan,
+    OtherName,
     Plan,
     Ranked,
     Renaming,
@@ -21,12 +23,13 @@ from docstokg.contracts.state import (
     RetrievalPlan,
     SynthesisPlan,
 )
-from docstokg.domain import prompt
+from docstokg.domain import prompt, relevance
 from docstokg.errors import NothingToCite, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from functions.ground.ground import ground
-from functions.ground.knowledge import credited
+from functions.ground.knowledge import credited, match_line, other_names
+from functions.ground.sentences import named
 from tests.contract.fakes import MemoryIndex
 
 
@@ -270,3 +273,43 @@ def test_a_passage_that_names_many_is_credited_less_than_one_about_the_name() ->
     assert credit(chunk_of(f"Seen in {others}, Zorbium syndrome."), score=0.45) == 0.45
     nothing_renamed = ranked.model_copy(update={"renamed": ()})
     assert credited(0.2, question, nothing_renamed, chunk_of("Zorbium."), expansion) == 0.2
+
+
+def test_a_plural_is_no_other_name_and_another_name_is_told_beside_its_own_entity() -> None:
+    query = "Do seizures occur in Kappler disease?"
+    spans = [("seizures", "Seizure"), ("Kappler disease", "Zorbium syndrome")]
+    places = [(query.index(asked), asked, name) for asked, name in spans]
+    renamings = tuple(
+        Renaming(start=start, end=start + len(asked), name=name) for start, asked, name in places
+    )
+    ranked = Ranked(uuid="u", source="hybrid", renamed=(0, 1))
+    expansion = Expansion(ranking=(ranked,), renamings=renamings)
+    names = other_names(query, ranked, expansion)
+    assert names == (OtherName(in_question="Kappler disease", in_passage="Zorbium syndrome"),)
+    assert other_names(query, ranked, None) == ()
+    evidence = KgEvidence(
+        matched_entity="Zorbium syndrome",
+        entity_id="D:1",
+        entity_type=None,
+        match_type="direct_mention",
+    )
+    said = match_line(evidence, names)
+    assert said == "Zorbium syndrome - direct mention, called Kappler disease in the question"
+    other = evidence.model_copy(update={"matched_entity": "Seizure"})
+    assert match_line(other, names) == "Seizure - direct mention"
+
+
+def test_a_sentence_with_the_preferred_name_is_as_near_as_its_words_then_are() -> None:
+    chunk = chunk_of(
+        "Zorbium syndrome is treated with quinine.", "It is rare.", "Quinine treats malaria."
+    )
+    block = Block(
+        rank=1, uuid=chunk.uuid, text=chunk.text, document_name="d", relevance=5,
+        other_names=(OtherName(in_question="Kappler disease", in_passage="Zorbium syndrome"),),
+    )  # fmt: skip
+    far = [0.1, 0.1, 0.3]
+    near = named("How is Kappler disease treated?", block, chunk, far)
+    assert near[0] == pytest.approx(relevance.cosine_of(1.0))
+    assert list(near[1:]) == far[1:]
+    plain = block.model_copy(update={"other_names": ()})
+    assert named("How is Kappler disease treated?", plain, chunk, far) is far

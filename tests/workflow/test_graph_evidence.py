@@ -17,6 +17,7 @@ from functions.respond import handler as respond
 from functions.retrieve import handler as retrieve
 from functions.validate import handler as validate
 from tests.conftest import load_folder
+from tests.model_server import serving
 
 QUESTION = "What does Dravet syndrome look like?"
 EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
@@ -195,6 +196,26 @@ def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_nam
     assert first["document_name"] == "Sheet 31"
     named = [c for c in answer["citations"] if c["kg_evidence"] is not None]
     assert [citation["chunk_id"] for citation in named] == ["z"]
+    assert answer["answer"] == "Zorbium syndrome responds to quinine [1]."
+    assert answer["grounding"]["grounded"] is True
+
+
+def test_a_model_is_told_what_the_question_calls_otherwise(
+    clinic: Path, client_for: Callable[..., Any]
+) -> None:
+    with serving() as server:
+        client = client_for(clinic, llm_base_url=server.url)
+        for question in ("How is Kappler disease treated?", "How is Zorbium syndrome treated?"):
+            body = {
+                "query": question,
+                "synthesis": {"enabled": True},
+                "budget": {"max_tokens_gen": 100, "timeout_s": 25},
+            }
+            assert client.post("/v1/answer", json=body).status_code == 200
+        other, same = (sent["messages"][1]["content"] for _, sent in server.requests)
+    line = "KG Match: Zorbium syndrome (Disease) - direct mention"
+    assert f"{line}, called Kappler disease in the question\n" in other
+    assert f"{line}\n" in same
 
 
 def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph_brought(

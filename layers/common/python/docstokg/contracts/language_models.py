@@ -106,7 +106,8 @@ class ModelAccess(Contract):
     def known(self, model: str) -> ModelFacts | None:
         """Give what is known of a model without any provider's table."""
         name = self.route(model).name
-        return self.facts.get(model) or self.facts.get(name) or _KNOWN.get(name)
+        listed = _KNOWN.get(_DATED.get(name, name))
+        return self.facts.get(model) or self.facts.get(name) or listed
 
     def _provider(self, model: str) -> tuple[Provider, str]:
         prefix, slash, rest = model.partition("/")

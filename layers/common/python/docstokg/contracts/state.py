@@ -269,12 +269,20 @@ class Restriction(Contract):
     warnings: tuple[str, ...] = ()
 
 
+class OtherName(Contract):
+    """What the question, word for word, and a passage call the same entity."""
+
+    in_question: str
+    in_passage: str
+
+
 class Block(Contract):
     """A passage given to the model: `text` is chunk.text[start:start+len(text)].
 
     `char_start`: where the chunk begins in the offset base (0 when unknown). `relevance`: 0..10.
     `subject`: the title above it, or its document's name. `sentences`: code-point spans of `text`;
-    `cosines`: question against each of them, for the extractive model only.
+    `cosines`: question against each of them, for the extractive model only. `other_names`: what
+    the graph knows of names that the question and this passage have for the same.
     """
 
     rank: int
@@ -290,6 +298,7 @@ class Block(Contract):
     cosines: tuple[float, ...] = ()
     kg_match: str | None = None
     related: tuple[str, ...] = ()
+    other_names: tuple[OtherName, ...] = ()
 
 
 class StepReport(Contract):

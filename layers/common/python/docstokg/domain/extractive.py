@@ -164,19 +164,37 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
     must be worth nearly as much and hold words of the question that the first lacks; a question
     for a difference gets the best one of each side. Quoted brackets with digits become round, so
     that no source can forge a marker.
+
+    Where blocks call what the question names by another name, it is read with theirs and as it
+    stands, and answered as more speaks for it.
     """
+    readings = dict.fromkeys((in_their_words(query, blocks), query))
+    answers = [_answered(reading, blocks, max_tokens) for reading in readings]
+    return max(answers, key=lambda made: made[0])[1]
+
+
+def in_their_words(query: str, blocks: Sequence[Block]) -> str:
+    """Return the question with the names that the blocks have instead of its own."""
+    pairs = [other for block in blocks for other in block.other_names]
+    if not pairs:
+        return query
+    names = {pair.in_question: pair.in_passage for pair in pairs}
+    longest_first = sorted(names, key=len, reverse=True)
+    any_name = "|".join(re.escape(name) for name in longest_first)
+    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: names[match[0]], query)
+
+
+def _answered(query: str, blocks: Sequence[Block], max_tokens: int) -> tuple[float, str]:
+    """Return the answer to one reading of the question, and what speaks for it."""
     candidates = quotations(query, blocks)
+    if not candidates or candidates[0].value < LEAST:
+        return 0.0, ABSTENTION
     question = _Question.of(query, blocks)
-    if (
-        not candidates
-        or candidates[0].value < LEAST
-        or certainty(query, candidates[0], blocks) < LEAST_CERTAIN
-        or _is_elsewhere(candidates[0], question, blocks)
-    ):
-        return ABSTENTION
-    return (
-        _written(_of_both(candidates, question) or candidates, question, max_tokens) or ABSTENTION
-    )
+    certain = certainty(query, candidates[0], blocks)
+    if certain < LEAST_CERTAIN or _is_elsewhere(candidates[0], question, blocks):
+        return 0.0, ABSTENTION
+    written = _written(_of_both(candidates, question) or candidates, question, max_tokens)
+    return (certain, written) if written else (0.0, ABSTENTION)
 
 
 def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:

@@ -35,6 +35,12 @@ def from_coverage(share: float) -> float:
     return interpolated(committed_table(_FILE, "coverage"), share)
 
 
+def cosine_of(score: float) -> float:
+    """Give the least cosine that `from_cosine` maps to a score."""
+    cosines, scores = committed_table(_FILE, "cosine")
+    return interpolated((scores, cosines), score)
+
+
 def interpolated(table: Table, value: float) -> float:
     """Read a table of rising points linearly, constant beyond its ends."""
     inputs, outputs = table
