@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from docstokg.contracts.state import Expansion, Restriction, RetrievalOrder
+from docstokg.contracts.state import Expansion, Restriction, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
@@ -24,7 +24,7 @@ def build(wiring: Wiring) -> Handler:
             result = restrict(run, graph=graph, domain=domain)
         else:
             widen_seeds(run, graph=graph, domain=domain)
-            retrieval = RetrievalOrder.model_validate(event["retrieval"])
+            retrieval = Retrieval.model_validate(event["retrieval"])
             result = expand(run, retrieval, graph=graph)
         return result.model_dump(mode="json", exclude_defaults=True)
 

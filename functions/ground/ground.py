@@ -2,7 +2,7 @@
 
 import base64
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 
@@ -11,6 +11,7 @@ import numpy as np
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import (
     Channel,
+    ChannelRank,
     ChannelUse,
     Citation,
     Fusion,
@@ -181,7 +182,8 @@ def _citations(
     order: Sequence[Ranked],
     chunks: Sequence[StoredChunk],
 ) -> list[Citation]:
-    pool = {candidate.uuid: candidate for candidate in retrieval.pool}
+    pool = {candidate.uuid for candidate in retrieval.pool}
+    channels = _channels(retrieval, {chunk.uuid for chunk in chunks})
     stems = snippets.question_stems(plan.query)
     query_pattern = snippets.pattern(stems)
     scores = _scores(retrieval, chunks, stems)
@@ -192,9 +194,8 @@ def _citations(
             chunk.text, chunk.sentences, query_pattern, plan.snippet_chars
         )
         base = chunk.char_start or 0
-        candidate = pool.get(ranked.uuid)
         score = knowledge.credited(scores[rank - 1], plan.query, ranked, chunk, expansion)
-        score *= knowledge.discount(ranked, candidate is not None)
+        score *= knowledge.discount(ranked, ranked.uuid in pool)
         evidence, path = knowledge.evidence_of(ranked, expansion)
         citations.append(
             Citation(
@@ -217,11 +218,24 @@ def _citations(
                 concepts_mentioned=ranked.concepts[:MAX_CONCEPTS],
                 kg_path=path,
                 kg_evidence=evidence,
-                channels=candidate.channels if candidate else {},
+                channels=channels.get(ranked.uuid, {}),
                 provenance=Provenance(run_id=chunk.run_id, retrieved_at=retrieved_at),
             )
         )
     return citations
+
+
+def _channels(
+    retrieval: Retrieval, uuids: Collection[str]
+) -> dict[str, dict[Channel, ChannelRank]]:
+    """Say for the given chunks which channels found them, and where."""
+    ranks: dict[str, dict[Channel, ChannelRank]] = {}
+    for channel, places in retrieval.ranks.items():
+        for place, rank, score in places:
+            uuid = retrieval.pool[place].uuid
+            if uuid in uuids:
+                ranks.setdefault(uuid, {})[channel] = ChannelRank(rank=rank, score=score)
+    return ranks
 
 
 def _scores(

@@ -2,8 +2,9 @@
 
 `sfnx.testing.evaluate` parses an expression each time it is used, converts every variable for it
 and registers each function anew: three quarters of what the machine cost a question. Here an
-expression is parsed when the machine is made, once a thread, and gets the variables it names. A
-plain path, such as `$plan.cache`, needs no evaluator at all as long as it meets objects only.
+expression is parsed when the machine is made, once a thread, and gets what it names of the
+variables, no more. A plain path, such as `$plan.cache`, needs no evaluator at all as long as it
+meets objects only.
 """
 
 import re
@@ -19,12 +20,14 @@ from sfnx import testing as sfnx
 Values = Mapping[str, Any]
 """The variables by name, and `states`."""
 
+type Fields = dict[str, Fields | None]
+"""The fields of an object that an expression reads, each with what it reads of it; None: all."""
+
 Template = Callable[[Values], Any]
 """A field with its expressions filled in; raises `sfnx.testing.Failure`."""
 
 _PATH = re.compile(r"\s*\$([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*")
-_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
-_STATES_FIELD = re.compile(r"\$states\.(\w+)")
+_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)")
 _ADDED: Mapping[str, Callable[..., object]] = {
     "parse": sfnx.parse,
     "uuid": sfnx.new_uuid,
@@ -59,10 +62,11 @@ class Expression:
         self._local = threading.local()
         path = _PATH.fullmatch(code)
         self._path = (path[1], *path[2].split(".")[1:]) if path is not None else None
-        self._names = frozenset(_VARIABLE.findall(code))
-        fields = _STATES_FIELD.findall(code)
-        whole = code.count("$states") != len(fields)
-        self._fields = None if whole else frozenset(fields)
+        self._reads: Fields = {}
+        for name, fields in _VARIABLE.findall(code):
+            # A parent (%) may be reached from below: then nothing is left out.
+            below = [] if "%" in code else fields.split(".")[1:]
+            _note(self._reads, [name, *below])
 
     def __call__(self, values: Values) -> Any:
         """Give the result as JSON."""
@@ -79,9 +83,9 @@ class Expression:
         parsed = self._parsed()
         try:
             bindings = {
-                name: sfnx.nulls(self._needed(name, value))
-                for name, value in values.items()
-                if name in self._names
+                name: sfnx.nulls(_needed(values[name], fields))
+                for name, fields in self._reads.items()
+                if name in values
             }
             result = parsed.evaluate(None, bindings)
         except jsonata.JException as broken:
@@ -93,11 +97,6 @@ class Expression:
             detail = f"{self._code} returned an unsupported result type"
             raise sfnx.Failure("States.QueryEvaluationError", detail)
         return value
-
-    def _needed(self, name: str, value: Any) -> Any:
-        if name != "states" or self._fields is None:
-            return value
-        return {field: value[field] for field in self._fields if field in value}
 
     def _parsed(self) -> jsonata.Jsonata:
         """Give this thread's own: an evaluation keeps its time of day in the object."""
@@ -114,3 +113,20 @@ class Expression:
             self._local.parsed = parsed
         jsonata.Jsonata.CURRENT.jsonata = parsed  # functions such as $map apply through it
         return parsed
+
+
+def _note(fields: Fields, path: list[str]) -> None:
+    """Note that a path is read."""
+    name, *rest = path
+    inner = fields.setdefault(name, {})
+    if not rest:
+        fields[name] = None
+    elif inner is not None:
+        _note(inner, rest)
+
+
+def _needed(value: Any, fields: Fields | None) -> Any:
+    """Give what is read of a value: an evaluation costs by the nodes it is given."""
+    if fields is None or not isinstance(value, dict):
+        return value
+    return {name: _needed(value[name], inner) for name, inner in fields.items() if name in value}

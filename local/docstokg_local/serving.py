@@ -87,6 +87,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
 
 def application(settings: Settings, host: str) -> "Starlette":
     """Make the application of this process; it closes its stores when the server stops."""
+    from docstokg.entry import settle
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
     from docstokg_local import server
@@ -101,6 +102,7 @@ def application(settings: Settings, host: str) -> "Starlette":
 
     @asynccontextmanager
     async def life(_: object) -> AsyncIterator[None]:
+        settle()
         yield
         wiring.close()
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
 from docstokg.adapters.sqlite_graph_schema import CARDS
 from docstokg.contracts.graph import AliasMatch, GraphSlice, SliceRequest
-from docstokg.contracts.response import ChannelRank
-from docstokg.contracts.state import Candidate, Retrieval, RetrievalOrder
+from docstokg.contracts.state import Candidate, Retrieval
 from docstokg.domain.linking import Linker
 from docstokg.domain.slice_graph import SliceGraph
 from functions.expand import expand as step
@@ -102,14 +102,12 @@ def test_names_are_looked_for_once_however_many_hops(monkeypatch: pytest.MonkeyP
     assert step.MAX_HOPS == 3
 
 
-def test_what_expand_reads_of_the_pool_makes_no_model_for_a_channel() -> None:
-    rank = ChannelRank(rank=1, score=0.5)
-    given = Retrieval(
-        selected=("u",), pool=(Candidate(uuid="u", score=1.0, channels={"bm25": rank}),)
-    )
-    read = RetrievalOrder.model_validate(given.model_dump(mode="json", exclude_defaults=True))
-    assert read.pool[0].score == 1.0
-    assert not isinstance(read.pool[0].channels["bm25"], ChannelRank)
+def test_the_pool_makes_no_model_for_a_chunk_that_is_not_cited() -> None:
+    given = Retrieval(selected=("u",), pool=(Candidate("u", 1.0),), ranks={"bm25": ((0, 1, 0.5),)})
+    read = Retrieval.model_validate(given.model_dump(mode="json", exclude_defaults=True))
+    assert read == given
+    assert not isinstance(read.pool[0], BaseModel)
+    assert not isinstance(read.ranks["bm25"][0], BaseModel)
 
 
 def test_edges_are_numbers_from_the_start() -> None:

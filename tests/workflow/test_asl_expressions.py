@@ -74,6 +74,38 @@ def test_every_expression_of_the_file_means_the_same(
     assert found == expected
 
 
+FORMS = [
+    "$a.cache.%.reply",
+    "$a.cache[0].reply",
+    "$a.*.reply",
+    "$a.`cache`.reply",
+    "[$a.cache, $a.cache.reply]",
+    "$exists($a.cache.reply) and $a.graph = null",
+    "$a.cache.($.reply)",
+    "$a.cache.reply & $string($a)",
+]
+
+
+@pytest.mark.parametrize("code", FORMS)
+@given(value=JSON)
+def test_what_an_expression_is_not_given_it_does_not_read(code: str, value: Any) -> None:
+    expected = outcome(lambda: sfnx.evaluate(code, {"a": value}, {}))
+    assert outcome(lambda: Expression(code)({"a": value, "states": {}})) == expected
+
+
+def test_an_expression_is_given_the_paths_it_names_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Any] = []
+    real = sfnx.nulls
+    monkeypatch.setattr(sfnx, "nulls", lambda value: [seen.append(value), real(value)][1])
+    bulk = {"degraded": ["a"], "pool": list(range(1000))}
+    values = {"degraded": [], "states": {"result": {"Payload": bulk}, "input": bulk}}
+    Expression("[$append($degraded, $states.result.Payload.degraded)]")(values)
+    assert {"result": {"Payload": {"degraded": ["a"]}}} in seen
+    assert not any("pool" in json.dumps(value) for value in seen)
+
+
 def test_nothing_is_parsed_at_the_second_question(monkeypatch: pytest.MonkeyPatch) -> None:
     task = {
         "Type": "Task",

@@ -31,7 +31,7 @@ from docstokg.adapters.sqlite_session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.query_terms import content_words, option_words, rarity
-from docstokg.domain.vectors import unpack
+from docstokg.domain.vectors import quantised, unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 
@@ -72,10 +72,24 @@ class SqliteIndex:
         times each token's rarity in the namespace, cosine of the vectors.
         """
         deadline = time.monotonic() + timeout_s
-        context = self._wait(self._submit(self._context_of, scope, deadline), deadline)
-        running = [self._submit(self._channel, query, context) for query in queries]
-        results = []
-        for query, future in zip(queries, running, strict=True):
+        running: list[Future[ChannelResult]] = []
+
+        def begin(first: ChannelQuery, *others: ChannelQuery) -> ChannelResult:
+            """Set the others going and stay for one: handing it on takes longer than a look."""
+            context = self._context_of(scope, deadline)
+            running[:] = [self._submit(self._channel, query, context) for query in others]
+            return self._channel(first, context)
+
+        if not queries:
+            return ()
+        started = self._submit(begin, *queries)
+        try:
+            results = [self._wait(started, deadline)]
+        except Timeout as exc:
+            if not running:
+                raise
+            results = [_failed(queries[0], exc, timeout_s * 1000)]
+        for query, future in zip(queries[1:], running, strict=True):
             try:
                 results.append(self._wait(future, deadline))
             except Timeout as exc:
@@ -350,25 +364,46 @@ class SqliteIndex:
     ) -> tuple[Hit, ...]:
         """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
         condition, values = visible(context.scope, ns)
+        rows = [int(ids[place]) for place in best]
+        vectors = self._compact(rows, context)
         # CROSS JOIN: given a free hand, SQLite prefers to walk the whole namespace.
         text = (
-            f"SELECT r.id, r.uuid, v.compact FROM json_each(:rows) AS best "
-            f"CROSS JOIN index_rows r ON r.id = best.value "
-            f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE {condition}"
+            "SELECT r.id, r.uuid FROM json_each(:rows) AS best "
+            f"CROSS JOIN index_rows r ON r.id = best.value WHERE {condition}"
         )
-        rows = [int(ids[place]) for place in best]
+        values["rows"] = json.dumps(rows)
         with self._sessions.use(context.deadline) as db:
-            read = {
-                row: (uuid, vector)
-                for row, uuid, vector in db.execute(text, {**values, "rows": json.dumps(rows)})
-            }
+            read = dict(db.execute(text, values).fetchall())
+            rest = json.dumps([row for row in read if row not in vectors])
+            if rest != "[]":
+                text = (
+                    "SELECT v.chunk, v.compact FROM json_each(?) AS rest "
+                    "CROSS JOIN index_vectors v ON v.chunk = rest.value"
+                )
+                vectors |= dict(db.execute(text, (rest,)).fetchall())
         return _HITS.validate_python(
             [
-                {"uuid": read[row][0], "score": float(scores[place]), "vector": read[row][1]}
+                {"uuid": read[row], "score": float(scores[place]), "vector": vectors.get(row)}
                 for place, row in zip(best, rows, strict=True)
                 if row in read
             ]
         )
+
+    def _compact(self, rows: Sequence[int], context: "_SearchContext") -> dict[int, bytes]:
+        """Make compact vectors from the mapped ones: in SQLite a vector is a page to read.
+
+        Rows that the arrays do not have, or all while these are damaged, are left out.
+        """
+        if not context.embedded:
+            return {}
+        try:
+            section = self._section("dense", context)
+        except Unavailable:
+            return {}
+        places = section.places(np.array(rows, dtype=np.int64))
+        here = np.flatnonzero(places >= 0)
+        compact = quantised(section.arrays["matrix"][places[here]])
+        return {rows[at]: compact[i].tobytes() for i, at in enumerate(here.tolist())}
 
     # --- reading --------------------------------------------------------------------------------
 

@@ -105,6 +105,17 @@ class Section:
     acls: tuple[tuple[str, ...], ...]
     seen: Mapping[str, tuple[int, int, int]]
     folder: Path
+    by_id: Ints
+    """Rows by rising `index_rows.id`, which is not their order."""
+
+    def places(self, ids: Ints) -> Ints:
+        """Find the rows of `index_rows` ids, -1 for one that is not here."""
+        known = self.arrays["ids"]
+        if not len(known):
+            return np.full(len(ids), -1, dtype=np.int64)
+        at = np.searchsorted(known, ids, sorter=self.by_id)
+        rows = self.by_id[np.minimum(at, len(known) - 1)]
+        return np.where(known[rows] == ids, rows, -1)
 
     def rows(self, ns: int) -> Rows:
         """Give the rows of a namespace; none when it has none."""
@@ -171,6 +182,7 @@ class Sidecars:
             acls=tuple(tuple(acl) for acl in notes["acls"]),
             seen=seen,
             folder=folder,
+            by_id=np.argsort(arrays["ids"]),
         )
 
 

@@ -4,7 +4,7 @@ Walk: Envelope -> validate -> Validated{plan, scope} -> retrieve -> Retrieval ->
 Expansion -> ground -> Grounded -> synthesize -> Synthesis -> respond -> Reply.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Reply
@@ -14,7 +14,6 @@ from docstokg.contracts.request import GraphLimits, Verbosity
 from docstokg.contracts.response import (
     BudgetLimits,
     Channel,
-    ChannelRank,
     ChannelUse,
     Citation,
     DegradedReason,
@@ -136,12 +135,15 @@ class Recalled(Contract):
     cache: CachePlan | None = None
 
 
-class Candidate(Contract):
+class Candidate(NamedTuple):
     """A chunk some channel found; `score` is the fused one, comparable within its query only."""
 
     uuid: str
     score: float
-    channels: dict[Channel, ChannelRank] = {}
+
+
+Place = tuple[int, int, float]
+"""Where a channel put a chunk: its place in the pool, the channel's rank, the channel's score."""
 
 
 class FactRef(Contract):
@@ -158,11 +160,14 @@ class Retrieval(Contract):
     """What the channels found.
 
     `selected`: uuids after MMR, at most top_k. `pool`: all fused candidates, best first, at most
-    220. `query_vector`: base64 of the float32 unit vector, or None without an embedder.
+    220. `ranks`: which channels found them; read for what is cited, one in ten, so that no model
+    is made for the others. `query_vector`: base64 of the float32 unit vector, or None without an
+    embedder.
     """
 
     selected: tuple[str, ...] = ()
     pool: Packed[tuple[Candidate, ...]] = ()
+    ranks: Packed[dict[Channel, tuple[Place, ...]]] = {}
     facts: Packed[tuple[FactRef, ...]] = ()
     query_vector: str | None = None
     channels: dict[Channel, ChannelUse] = {}
@@ -173,18 +178,6 @@ class Retrieval(Contract):
     failed: bool = False
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-class Scored(Candidate):
-    """A candidate whose channels are left as they came: expand never looks at them."""
-
-    channels: Any = {}
-
-
-class RetrievalOrder(Retrieval):
-    """A retrieval as expand reads it: 660 models less to make for a pool of 220."""
-
-    pool: Packed[tuple[Scored, ...]] = ()
 
 
 class EntityRef(Contract):

@@ -36,7 +36,12 @@ def is_unit(vector: bytes) -> bool:
 
 def quantise(vector: bytes) -> bytes:
     """Make the compact int8 form of a float32 unit vector."""
-    return np.clip(np.rint(unpack(vector) * 127), -127, 127).astype(np.int8).tobytes()
+    return quantised(unpack(vector)).tobytes()
+
+
+def quantised(vectors: Floats) -> NDArray[np.int8]:
+    """Make the compact form of unit vectors of any shape."""
+    return np.clip(np.rint(vectors * 127), -127, 127).astype(np.int8)
 
 
 def matrix(compact: Sequence[bytes]) -> Floats:

@@ -1,0 +1,35 @@
+"""What a process made while it started is left out of every later look for garbage."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from docstokg.entry import GARBAGE_AFTER, settle
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+def test_what_is_there_is_not_looked_through_again() -> None:
+    kept = [[number] for number in range(1000)]
+    settle()
+    assert gc.get_freeze_count() > len(kept)
+    assert gc.get_threshold()[0] == GARBAGE_AFTER
+    assert not any(item is kept for item in gc.get_objects())
+
+
+def test_cycles_made_later_are_still_found() -> None:
+    class Node:
+        def __init__(self) -> None:
+            self.own = self
+
+    settle()
+    lost = [Node() for _ in range(10)]
+    lost.clear()
+    assert gc.collect() >= 10
