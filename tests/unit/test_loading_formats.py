@@ -16,10 +16,15 @@ from docstokg.adapters.conversion import ChildConverter
 from docstokg.adapters.wordpieces import WordPieces
 from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
+from docstokg.loading.context import LoadOptions
 from docstokg.loading.given import GivenChunk
+from docstokg.loading.pipeline import load
 from docstokg.loading.readers.documents import document_chunks, read_documents
 from docstokg.loading.rejects import Rejected, RejectLog
 from docstokg.loading.sources import find_files
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_of
 
 PIECES = WordPieces()
 
@@ -321,7 +326,7 @@ def test_files_that_are_not_read_are_named(tmp_path):
     outside.write_text("private")
     folder = tmp_path / "folder"
     (folder / ".git").mkdir(parents=True)
-    for name in ("a.md", "logo.png", "Makefile", "questions.jsonl", "odd.jsonl", ".git/config.txt"):
+    for name in ("a.md", "logo.png", "odd.tar", "questions.jsonl", "odd.jsonl", ".git/config.txt"):
         (folder / name).write_text("words")
     (folder / "link.txt").symlink_to(outside)
     (folder / "gone.txt").symlink_to(tmp_path / "nowhere")
@@ -329,9 +334,63 @@ def test_files_that_are_not_read_are_named(tmp_path):
     assert [file.doc_id for file in find_files([folder], log)] == ["a.md"]
     assert {(Path(r.file).name, r.reason) for r in log.first} == {
         ("logo.png", "no reader for .png"),
-        ("Makefile", "no reader for a file without a suffix"),
+        ("odd.tar", "no reader for .tar"),
         ("odd.jsonl", "no reader for .jsonl"),
         ("link.txt", "a link that leads out of the folder"),
         ("gone.txt", "a link that leads nowhere"),
     }
     assert log.unread.total() == 5
+
+
+def test_what_has_no_ending_is_read_by_its_content(tmp_path):
+    texts = {
+        "README": b"OTTERS\n\nThe sea otter dives.\n",
+        "LICENSE": "Gewährt wird dies ohne Gebühr. Für Schäden haftet niemand.".encode("latin-1"),
+        "NEWS.Debian": b"Version 2 has otters.\n",
+        "Makefile": b"all:\n\techo otters\n",
+        "colours": b"\x1b[1mBold\x1b[0m words of a terminal.\n",
+        "utf16": "Wide otters, wide words.".encode("utf-16"),
+        "empty": b"",
+    }
+    others = {
+        "tool": b"#!/bin/sh\necho otters\n",
+        "a.out": b"\x7fELF\x02\x01\x01\0\0\0\0",
+        "core": b"\x7fELF\x02\x01\x01\0\0\0\0",
+        "Zulu": b"TZif2" + bytes(40),
+        "changelog.gz": b"\x1f\x8b\x08\x00",
+        "README.gz": b"\x1f\x8b\x08\x00",
+        "news.css": b"a {}",
+    }
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, raw in (texts | others).items():
+        (folder / name).write_bytes(raw)
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    wiring = Wiring(Settings(index_url=url, graph_url=url, embed_provider="none", sparse="none"))
+    log = RejectLog()
+    report = load([folder], LoadOptions(embed=False), stores_of(wiring, embed=False), log)
+    wiring.close()
+    assert report.types["without ending"].files == len(texts) + 3
+    assert {(Path(r.file).name, r.reason) for r in log.first} == {
+        ("tool", "it has no ending and is a program (#!)"),
+        ("core", "it has no ending and is no text"),
+        ("Zulu", "it has no ending and is no text"),
+        ("a.out", "no reader for .out"),
+        ("changelog.gz", "no reader for .gz"),
+        ("README.gz", "no reader for .gz"),
+        ("news.css", "no reader for .css"),
+    }
+    assert sorted(note.rpartition("/")[2] for note in log.notes) == [
+        "LICENSE: read as cp1252", "empty: holds no text", "utf16: read as utf-16"
+    ]  # fmt: skip
+
+
+HOSTILE_RST = b".. |a| replace:: |b| |b|\n.. |b| replace:: |a| |a|\n\n|a|\n"
+
+
+def test_what_a_reader_prints_of_a_file_is_not_seen(tmp_path, capfd):
+    converter = ChildConverter()
+    with pytest.raises(LoadError, match="no reStructuredText that docutils reads"):
+        converter.convert(".rst", HOSTILE_RST)
+    converter.close()
+    assert capfd.readouterr() == ("", "")

@@ -142,7 +142,9 @@ def _address_space() -> int:
 
 def _converted(suffix: str, raw: bytes) -> bytes:
     try:
-        outlines = converter_of(suffix)(raw)
+        # What a reader prints of a hostile file would stand between the lines of a load.
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            outlines = converter_of(suffix)(raw)
         return json.dumps({"documents": [_plain(outline) for outline in outlines]}).encode()
     except LoadError as refused:
         return _refusal(str(refused))

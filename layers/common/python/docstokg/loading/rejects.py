@@ -61,7 +61,7 @@ class RejectLog:
 
     def add_file(self, path: Path, reason: str) -> None:
         """Record a whole file that is not read; counted by type."""
-        self.unread[path.suffix.lower() or "without suffix"] += 1
+        self.unread[path.suffix.lower() or "without ending"] += 1
         self.add(str(path), 1, reason)
 
     def add(self, file: str, line: int, reason: str) -> None:

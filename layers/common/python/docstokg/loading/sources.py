@@ -23,12 +23,20 @@ PREFIXES: tuple[tuple[str, Kind], ...] = (
 )
 DOCUMENTS = (".md", ".markdown", ".txt", ".html", ".htm", ".rst", ".docx", ".pdf", ".csv",
              ".ipynb", ".json")  # fmt: skip
+TOLD_BY_NAME = frozenset((
+    "AUTHORS", "BUGS", "CHANGELOG", "CHANGES", "CONTRIBUTING", "COPYING", "COPYRIGHT", "FAQ",
+    "HACKING", "HISTORY", "INSTALL", "LICENCE", "LICENSE", "NEWS", "NOTICE", "README", "THANKS",
+    "TODO",
+))  # fmt: skip
+"""Files of these names are texts whatever ending a project gives them: `README.Debian`."""
+
+PACKED = frozenset((".gz", ".bz2", ".xz", ".zst", ".zip"))
 EVALUATION = ("questions", "answers")
 """What `docstokg eval` reads and `load` passes over."""
 
 EXPECTED = (
     "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, *.obo, "
-    f"{', '.join(f'*{suffix}' for suffix in DOCUMENTS)}"
+    f"{', '.join(f'*{suffix}' for suffix in DOCUMENTS)}, or text without an ending"
 )
 
 
@@ -69,7 +77,7 @@ class SourceFile:
     @property
     def type(self) -> str:
         """Name its type in a summary: its suffix."""
-        return self.path.suffix.lower() or "without suffix"
+        return "without ending" if has_no_ending(self.path) else self.path.suffix.lower()
 
 
 def kind_of(path: PurePath) -> Kind | None:
@@ -79,7 +87,17 @@ def kind_of(path: PurePath) -> Kind | None:
         return next((kind for prefix, kind in PREFIXES if name.startswith(prefix)), None)
     if suffix == ".obo":
         return "obo"
-    return "document" if suffix in DOCUMENTS else None
+    return "document" if suffix in DOCUMENTS or has_no_ending(path) else None
+
+
+def has_no_ending(path: PurePath) -> bool:
+    """Tell whether a file's ending says nothing of its format: its content has to.
+
+    `Makefile` has none, that of `README.Debian` is none.
+    """
+    suffix = path.suffix.lower()
+    known = suffix in DOCUMENTS or suffix in PACKED
+    return not suffix or (path.stem in TOLD_BY_NAME and not known)
 
 
 def is_passed_over(inner: PurePath) -> bool:
@@ -90,7 +108,7 @@ def is_passed_over(inner: PurePath) -> bool:
 
 def no_reader(path: PurePath) -> str:
     """Say why a file of no known kind is not read."""
-    return f"no reader for {path.suffix.lower() or 'a file without a suffix'}"
+    return f"no reader for {path.suffix.lower()}"
 
 
 def find_files(

@@ -1,5 +1,6 @@
 """Documents: read as they are, cut by their outline, every chunk an exact stretch."""
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,19 @@ from docstokg.loading.readers.front_matter import front_matter, summary_span, un
 from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.loading.rejects import Rejected
-from docstokg.loading.sources import Posted
+from docstokg.loading.sources import Posted, has_no_ending
 from docstokg.ports import Converter, PieceCounter
 
 SOURCE_TEXTS = frozenset((".md", ".markdown", ".txt", ".rst"))
 """Formats whose text is the decoded file itself."""
+
+PROGRAM = b"#!"
+SAMPLE = 100_000
+MOST_CONTROLS = 50
+"""A text has at most one control character in so many bytes."""
+
+BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""Every other byte of such a text may be 0; UTF-32 begins like it or with zeros."""
 
 LARGEST_FILE = 200 * 1024 * 1024
 LONGEST_ID = 512
@@ -62,7 +71,20 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
         raw = path.read_bytes()
     except OSError as broken:
         raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
+    if has_no_ending(path):
+        _check_is_text(raw)
+        return _documents(raw, ".txt", doc_id, converter)
     return _documents(raw, path.suffix.lower(), doc_id, converter)
+
+
+def _check_is_text(raw: bytes) -> None:
+    """Refuse what has no ending and is a program or no text: nothing else says what it is."""
+    if raw.startswith(PROGRAM):
+        raise Rejected("it has no ending and is a program (#!)")
+    sample = raw[:SAMPLE]
+    controls = sum(byte < 32 and byte not in b"\t\n\f\r\v\b\x1b" for byte in sample)
+    if not raw.startswith(BYTE_ORDER) and controls * MOST_CONTROLS > len(sample):
+        raise Rejected("it has no ending and is no text")
 
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
