@@ -180,17 +180,17 @@ def anywhere() -> Iterator[Case]:
     yield Case("no sparse encoder", question(), row=row, settings={"sparse": "none"})
     row = "retrieval works, hydration fails"
     yield Case("full texts gone", question(verbosity="full"), row=row, given={
-        "search_index": lambda index: _Refusing(index, "get", Timeout("the index hung"), after=1)
+        "search_index": lambda index: Refusing(index, "get", Timeout("the index hung"), after=1)
     })  # fmt: skip
     row = "graph down, slow, or plan rejected"
     rejected = PlanRejected("neighbourhood: a Cartesian product")
-    refusing = {"knowledge_graph": lambda graph: _Refusing(graph, "slice", rejected)}
+    refusing = {"knowledge_graph": lambda graph: Refusing(graph, "slice", rejected)}
     yield Case("plan rejected", question(), row=row, given=refusing)
     routed = question(kg_expansion=SEEDED)
     yield Case("plan rejected, routing", routed, row=row, given=refusing)
     late = Timeout("the graph did not answer in time")
     yield Case("second hop late", question(kg_expansion={"hops": 2}), row="2-hop slow", given={
-        "knowledge_graph": lambda graph: _Refusing(graph, "slice", late, after=1)
+        "knowledge_graph": lambda graph: Refusing(graph, "slice", late, after=1)
     })  # fmt: skip
     yield from _model_failures()
     invalid = {"query": "x", "top_k": 0, "budget": {"max_chunks": 0}, "unknown": 1}
@@ -264,11 +264,15 @@ def _model_failures() -> Iterator[Case]:
                settings={"repair": "drop"})  # fmt: skip
 
 
-class _Refusing:
-    """A port whose method raises from its `after`-th call on; everything else is the port's own."""
+class Refusing:
+    """A port whose method raises from its `after`-th call on; everything else is the port's own.
+
+    Calls count once it is `armed`: a server may be warmed up before.
+    """
 
     def __init__(self, port: Any, method: str, error: Exception, after: int = 0) -> None:
         self._port, self._method, self._error, self._left = port, method, error, after
+        self.armed = False
 
     def __getattr__(self, name: str) -> Any:
         own = getattr(self._port, name)
@@ -276,7 +280,7 @@ class _Refusing:
             return own
 
         def refused(*given: Any) -> Any:
-            self._left -= 1
+            self._left -= self.armed
             if self._left < 0:
                 raise self._error
             return own(*given)

@@ -316,10 +316,10 @@ class Api(Construct):
         )
 
     def _method_response(self, status: str) -> apigateway.MethodResponse:
-        named = (
+        headers = (
             {f"method.response.header.{ORIGIN}": True} if self._environment.cors_origin else None
         )
-        return apigateway.MethodResponse(status_code=status, response_parameters=named)
+        return apigateway.MethodResponse(status_code=status, response_parameters=headers)
 
     def _contract(self) -> None:
         """GET /openapi.json, cut to the routes that exist here."""

@@ -26,7 +26,7 @@ CLI = "CDK_OUTDIR"
 """The variable by which the CDK command line says where its assembly goes."""
 
 
-def build(ours: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
+def build(target: Environment, *, out: Path | None = None, bundles: Path | None = None) -> cdk.App:
     """The app of one environment with both rule packs; `bundles` None synthesises from sources.
 
     A template synthesised from sources says so in its metadata and cannot be deployed. The
@@ -34,17 +34,17 @@ def build(ours: Environment, *, out: Path | None = None, bundles: Path | None = 
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     app = cdk.App(outdir=str(out) if out else None, context=context)
-    data = DataStack(app, f"docstokg-{ours.name}-data", environment=ours)
-    run = RunStack(app, f"docstokg-{ours.name}", environment=ours, data=data, bundles=bundles)
+    data = DataStack(app, f"docstokg-{target.name}-data", environment=target)
+    run = RunStack(app, f"docstokg-{target.name}", environment=target, data=data, bundles=bundles)
     if bundles is None:
         run.add_metadata("docstokg:code", "sources, for inspection only: run `make package`")
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     return app
 
 
-def missing(ours: Environment, *, sources: bool = False) -> list[str]:
+def missing(target: Environment, *, sources: bool = False) -> list[str]:
     """Say what keeps this environment from being deployed from this checkout."""
-    problems = obstacles(ours)
+    problems = obstacles(target)
     if sources:
         return problems
     if late := unbuilt("aarch64"):
@@ -66,12 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _deployable()
         return
     for name in options.environments or ["dev"]:
-        ours = environment(name)
-        for problem in missing(ours, sources=options.sources) + cautions(ours):
+        target = environment(name)
+        for problem in missing(target, sources=options.sources) + cautions(target):
             sys.stderr.write(f"warning: {name}: {problem}\n")
         bundles = None if options.sources or unbuilt("aarch64") else BUNDLES
         out = (options.out or ROOT / "cdk.out") / name
-        build(ours, out=out, bundles=bundles).synth()
+        build(target, out=out, bundles=bundles).synth()
         for stack in (f"docstokg-{name}-data", f"docstokg-{name}"):
             text = (out / f"{stack}.template.json").read_text(encoding="utf-8")
             count, size = len(json.loads(text)["Resources"]), len(text.encode()) // 1024
@@ -83,13 +83,13 @@ def _deployable() -> None:
     name = cdk.App().node.try_get_context("env")
     if not name:
         raise SystemExit("say which environment: -c env=dev, -c env=staging or -c env=prod")
-    ours = environment(str(name))
-    if problems := missing(ours):
+    target = environment(str(name))
+    if problems := missing(target):
         lines = "".join(f"\n  - {problem}" for problem in problems)
         raise SystemExit(f"{name} cannot be deployed from here:{lines}")
-    for caution in cautions(ours):
+    for caution in cautions(target):
         sys.stderr.write(f"warning: {name}: {caution}\n")
-    build(ours, bundles=BUNDLES).synth()
+    build(target, bundles=BUNDLES).synth()
 
 
 if __name__ == "__main__":

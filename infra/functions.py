@@ -311,5 +311,5 @@ class Functions(Construct):
             self._flags.grant_read(role)
         if "trace" in uses:
             self._traces.let_send(role, region)
-        if "model" in uses and (named := models.bedrock_models(self._environment)):
-            models.let_invoke(role, named)
+        if "model" in uses and (model_names := models.bedrock_models(self._environment)):
+            models.let_invoke(role, model_names)

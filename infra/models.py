@@ -26,8 +26,8 @@ ANY_REGION = (
 
 def providers(environment: Environment) -> frozenset[str]:
     """Name who serves the models a request may choose, and the one that stands in."""
-    said = environment.settings.get("llm_base_url")
-    access = ModelAccess(base_url=said if isinstance(said, str) else None)
+    base_url = environment.settings.get("llm_base_url")
+    access = ModelAccess(base_url=base_url if isinstance(base_url, str) else None)
     return frozenset(access.route(model).provider for model in _remote(environment))
 
 

@@ -53,13 +53,13 @@ def firing(alarms: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[st
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
     """Shift the alias; ValueError while a rollback alarm fires, unless traffic goes back."""
-    ours: Environment = environment(name)
-    alarms = [f"docstokg-{ours.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
+    target: Environment = environment(name)
+    alarms = [f"docstokg-{target.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     if percent > 0:
         metric_alarms = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
         if bad := firing(metric_alarms, alarms):
             raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
-    machine = _machine(states, f"docstokg-{ours.name}")
+    machine = _machine(states, f"docstokg-{target.name}")
     listed = states.list_state_machine_versions(stateMachineArn=machine, maxResults=10)
     versions = [v["stateMachineVersionArn"] for v in listed["stateMachineVersions"]]
     routing = weights(versions, percent)
@@ -80,8 +80,8 @@ def watch(
 
     Gives the names of those that fired: none when the traffic stays. `wait`: for so many seconds.
     """
-    ours = environment(name)
-    alarms = [f"docstokg-{ours.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
+    target = environment(name)
+    alarms = [f"docstokg-{target.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     for _ in range(max(1, math.ceil(minutes * 60 / LOOK_EVERY_S))):
         wait(LOOK_EVERY_S)
         metric_alarms = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]

@@ -40,12 +40,12 @@ def leftovers(
     alias = states.describe_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
     routed = {share["stateMachineVersionArn"] for share in alias["routingConfiguration"]}
     stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
-    in_use = _named(machine, stay, states)
+    in_use = _versions_of(machine, stay, states)
     old = [arn for arn in versions if arn not in stay]
     if loading:
         # Its runs go on for hours with the definition they began with.
         versions = list(_machine_versions(loading, states))
-        in_use |= _named(loading, versions[:KEPT_MACHINES], states)
+        in_use |= _versions_of(loading, versions[:KEPT_MACHINES], states)
         old += versions[KEPT_MACHINES:]
     gone = []
     for name in names:
@@ -64,15 +64,15 @@ def leftovers(
     return Leftovers(tuple(old), tuple(gone))
 
 
-def _named(machine: str, versions: Sequence[str], states: Any) -> set[str]:
+def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]:
     """Collect the function versions that these versions of a machine name."""
-    named: set[str] = set()
+    arns: set[str] = set()
     for arn in versions:
         described = states.describe_state_machine(stateMachineArn=arn)
-        named.update(FUNCTION.findall(described["definition"]))
-    if not named:
+        arns.update(FUNCTION.findall(described["definition"]))
+    if not arns:
         raise ValueError(f"{machine} names no function versions, so nothing is safe to remove")
-    return named
+    return arns
 
 
 def prune(rest: Leftovers, states: Any, functions: Any) -> None:
@@ -106,10 +106,10 @@ def _machine_versions(machine: str, states: Any) -> Iterator[str]:
         more = {"nextToken": page["nextToken"]}
 
 
-def _pages(client: Any, operation: str, field: str, **named: str) -> Iterator[dict[str, Any]]:
+def _pages(client: Any, operation: str, field: str, **parameters: str) -> Iterator[dict[str, Any]]:
     more: dict[str, str] = {}
     while True:
-        page = getattr(client, operation)(**named, **more)
+        page = getattr(client, operation)(**parameters, **more)
         yield from page[field]
         if not page.get("NextMarker"):
             return
@@ -124,19 +124,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("environment")
     parser.add_argument("--dry-run", action="store_true", help="say what would go")
     options = parser.parse_args(arguments)
-    ours = environment(options.environment)
-    mine = boto3.session.Session(region_name=ours.region)
-    stack = f"docstokg-{ours.name}"
+    target = environment(options.environment)
+    mine = boto3.session.Session(region_name=target.region)
+    stack = f"docstokg-{target.name}"
     outputs = mine.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
     role = next(o["OutputValue"] for o in outputs if o["OutputKey"] == "PrunerRole")
     account = role.split(":")[4]
     keys = mine.client("sts").assume_role(RoleArn=role, RoleSessionName="prune")["Credentials"]
     session = boto3.session.Session(
-        keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], ours.region
+        keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], target.region
     )
     states, functions = session.client("stepfunctions"), session.client("lambda")
-    machine = f"arn:aws:states:{ours.region}:{account}:stateMachine:{stack}"
-    specs = (*FUNCTIONS, PAGE) if ours.page else FUNCTIONS
+    machine = f"arn:aws:states:{target.region}:{account}:stateMachine:{stack}"
+    specs = (*FUNCTIONS, PAGE) if target.page else FUNCTIONS
     names = [f"{stack}-{spec.name}" for spec in specs]
     rest = leftovers(machine, names, states, functions, f"{machine}-ingest")
     for arn in (*rest.machines, *rest.functions):

@@ -264,5 +264,5 @@ def environment(name: str) -> Environment:
     try:
         return ENVIRONMENTS[name]
     except KeyError:
-        known = ", ".join(sorted(ENVIRONMENTS))
-        raise ValueError(f"unknown environment {name!r}; known: {known}") from None
+        names = ", ".join(sorted(ENVIRONMENTS))
+        raise ValueError(f"unknown environment {name!r}; known: {names}") from None

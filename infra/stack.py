@@ -148,8 +148,8 @@ class RunStack(cdk.Stack):
             security_group=group,
             reading=data.reading,
         ).by_name
-        if vpc and group and (named := models.bedrock_models(environment)):
-            models.BedrockEndpoint(self, "Bedrock", vpc=vpc, group=group, models=named)
+        if vpc and group and (model_names := models.bedrock_models(environment)):
+            models.BedrockEndpoint(self, "Bedrock", vpc=vpc, group=group, models=model_names)
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
         workflow.let_start(functions["mcp"])
         for name in ("check", "documents", "traverse"):

@@ -109,14 +109,14 @@ def check_settings() -> None:
     """Hold the table against the product's settings; `Misconfigured` names what is off."""
     placed = [EVERY, *BY_USE.values(), *BY_FUNCTION.values()]
     deployed = frozenset().union(*placed)
-    known = frozenset(Settings.model_fields)
+    fields = frozenset(Settings.model_fields)
     everything = deployed | RESOURCES | CREDENTIALS | HERE
-    if lost := sorted(known - everything):
+    if lost := sorted(fields - everything):
         raise Misconfigured(f"infra/variables.py says nothing of {', '.join(lost)}")
-    if gone := sorted(everything - known):
+    if gone := sorted(everything - fields):
         raise Misconfigured(f"infra/variables.py names {', '.join(gone)}, which is no setting")
     kinds = (deployed, RESOURCES, CREDENTIALS, HERE)
-    twice = {name for name in known if sum(name in kind for kind in kinds) > 1}
+    twice = {name for name in fields if sum(name in kind for kind in kinds) > 1}
     if twice:
         raise Misconfigured(f"infra/variables.py places {', '.join(sorted(twice))} twice")
 
@@ -131,8 +131,8 @@ def chosen(environment: Environment) -> dict[str, Value]:
         "index_name": environment.index_name,
     }
     explicit = dict(environment.settings)
-    if said := sorted(own.keys() & explicit.keys()):
-        raise Misconfigured(f"{environment.name}: {', '.join(said)} has a field of its own")
+    if doubled := sorted(own.keys() & explicit.keys()):
+        raise Misconfigured(f"{environment.name}: {', '.join(doubled)} has a field of its own")
     deployable = frozenset().union(EVERY, *BY_USE.values(), *BY_FUNCTION.values())
     if foreign := sorted(explicit.keys() - deployable):
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")

@@ -137,8 +137,8 @@ def _grounded(
         per_sentence = [*sources, *([] for _ in factual[MOST_SENTENCES:])]
         comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
         grounding = ground_sentences(request.text, per_sentence, comparison, facts)
-    named = {block.rank: block.uuid for blocks in sources for block in blocks}
-    return grounding, tuple(Source(rank=rank, uuid=named[rank]) for rank in sorted(named)), ()
+    uuids = {block.rank: block.uuid for blocks in sources for block in blocks}
+    return grounding, tuple(Source(rank=rank, uuid=uuids[rank]) for rank in sorted(uuids)), ()
 
 
 def _with_citations(

@@ -18,7 +18,7 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun, LoadRuns, ObjectStore
 
 WRITERS = 8
-SAID = ("title", "acl", "metadata", "media_type")
+STATED = ("title", "acl", "metadata", "media_type")
 
 
 class BucketJobs:
@@ -63,14 +63,14 @@ class BucketJobs:
         if len(names) < MAX_QUEUED:
             return False
         there = (self._runs.find(name) for name in names)
-        ours = (run for run in there if run and run.arguments.get("namespace") == namespace)
-        return sum(1 for _ in zip(range(MAX_QUEUED), ours, strict=False)) == MAX_QUEUED
+        own_runs = (run for run in there if run and run.arguments.get("namespace") == namespace)
+        return sum(1 for _ in zip(range(MAX_QUEUED), own_runs, strict=False)) == MAX_QUEUED
 
     def _write(self, order: JobOrder) -> None:
         """Write every document, and first of all what was said of them."""
-        said = {one.doc_id: _said(one) for one in order.documents}
+        statements = {one.doc_id: _statement(one) for one in order.documents}
         beside = f"posted/{order.namespace}/{order.job_id}.json"
-        self._store.put(beside, json.dumps({"documents": said}, ensure_ascii=False).encode())
+        self._store.put(beside, json.dumps({"documents": statements}, ensure_ascii=False).encode())
         inbox = _inbox(order)
         with ThreadPoolExecutor(WRITERS) as writers:
             writing = [
@@ -93,8 +93,10 @@ def _inbox(order: JobOrder) -> str:
     return f"inbox/{order.namespace}/{order.job_id}/"
 
 
-def _said(document: PostedDocument) -> dict[str, Any]:
-    return document.model_dump(mode="json", include=set(SAID)) | {"text": document.text is not None}
+def _statement(document: PostedDocument) -> dict[str, Any]:
+    return document.model_dump(mode="json", include=set(STATED)) | {
+        "text": document.text is not None
+    }
 
 
 def _content(document: PostedDocument) -> bytes:

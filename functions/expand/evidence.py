@@ -52,14 +52,14 @@ class EvidenceTable:
         self,
         graph: SliceGraph,
         scores: Vector,
-        named: Collection[str],
+        question_entities: Collection[str],
         fact_ends: Sequence[str],
         pool: Sequence[str],
         bounds: Bounds,
     ) -> None:
         self._graph = graph
         self._scores: list[float] = scores.tolist()
-        self._named = frozenset(named)
+        self._of_question = frozenset(question_entities)
         self._bounds = bounds
         entities = len(graph.entities)
         # Entities are numbered by id, so that of equal ones the lower id comes first.
@@ -98,7 +98,11 @@ class EvidenceTable:
         graph = self._graph
         starts: dict[int, float] = {}
         best = [entity for uuid in pool for entity in graph.mentions.get(uuid, {})]
-        for entities, share in ((best, POOL_SHARE), (fact_ends, FACT_SHARE), (self._named, 1.0)):
+        for entities, share in (
+            (best, POOL_SHARE),
+            (fact_ends, FACT_SHARE),
+            (self._of_question, 1.0),
+        ):
             for entity in entities:
                 if entity in graph.entities:
                     starts[graph.node[entity]] = share * max(1e-9, self._score(entity))
@@ -130,7 +134,9 @@ class EvidenceTable:
         """Give the mentioned entity with the most probable path, one the question names first."""
         node, cost = self._graph.node, self._paths.cost
         reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost and allows(e)]
-        return min(reached, key=lambda e: (e not in self._named, cost[node[e]], e), default=None)
+        return min(
+            reached, key=lambda e: (e not in self._of_question, cost[node[e]], e), default=None
+        )
 
     def add(self, uuid: str, source: Source, renamed: tuple[int, ...] = ()) -> None:
         """Add a chunk at the end of the ranking, with as much evidence as there is room for."""
@@ -140,7 +146,7 @@ class EvidenceTable:
             matched = self._matched(uuid, lambda entity: True)
         pointer = None
         # Where the question names nothing, nothing is evidence; a path tells what was added.
-        if matched is not None and (self._named or source == "kg_expansion"):
+        if matched is not None and (self._of_question or source == "kg_expansion"):
             pointer = self._pointer(uuid, matched)
         self._ranking.append(
             Ranked(
@@ -172,9 +178,9 @@ class EvidenceTable:
             steps = []
         self._bytes += _POINTER
         path = tuple(self._edge(one, two, via) for one, two, via in steps)
-        walked = [seed, *(two for _, two, _ in steps)]
-        if walked[-1] != matched:
-            walked.append(matched)
+        stations = [seed, *(two for _, two, _ in steps)]
+        if stations[-1] != matched:
+            stations.append(matched)
         documents = self._documents(matched)
         if seed != matched:
             documents &= self._documents(seed)
@@ -183,7 +189,7 @@ class EvidenceTable:
             match_type=self._match_type(matched),
             related_to=None if seed == matched else self._entity(seed),
             path=path,
-            nodes=tuple(self._entity(name) for name in walked),
+            nodes=tuple(self._entity(name) for name in stations),
             shared_docs=len(documents),
             related=self._related(matched, seed) if len(self._ranking) < RELATED_CHUNKS else (),
         )
@@ -193,9 +199,9 @@ class EvidenceTable:
         return {doc_of.get(uuid, uuid) for uuid in self._mentioning.get(entity, ())}
 
     def _match_type(self, matched: str) -> MatchType | None:
-        if not self._named:
+        if not self._of_question:
             return None
-        return "direct_mention" if matched in self._named else "related_via"
+        return "direct_mention" if matched in self._of_question else "related_via"
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
         """Name what else the graph ties to an entity: the seed first, then by relation."""

@@ -67,12 +67,12 @@ class RankedGraph:
     """What is known, ranked by one walk: the question's entities, and every node's probability.
 
     `start`: every node's share of the restart vector. `matches`: where the question names what.
-    `seed_shares`: the chunks that seeds name, each with its share.
+    `shares`: the entities it names, `seed_shares`: the chunks that seeds name, each with its share.
     """
 
     graph: SliceGraph
     matches: Sequence[Match]
-    named: Mapping[str, float]
+    shares: Mapping[str, float]
     seed_shares: Mapping[str, float]
     start: Vector
     scores: Vector
@@ -101,7 +101,7 @@ def explore(
         return explored, None
     explored.names = names_in(run.plan.query, explored.part.aliases)
     ranking = ranked(run.plan, retrieval, explored)
-    explored.opened.update(ranking.named)
+    explored.opened.update(ranking.shares)
     for _ in range(1, _hops(run.plan, ranking)):
         if not _next_hop(run, retrieval, graph, explored, ranking):
             break
@@ -196,7 +196,7 @@ def _best(
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:
     """Give the hops to make: what the caller allows, else 2 for two or more query entities."""
-    hops = plan.expansion.max_hops or (2 if len(ranking.named) >= 2 else 1)
+    hops = plan.expansion.max_hops or (2 if len(ranking.shares) >= 2 else 1)
     return min(MAX_HOPS, hops) if plan.expansion.two_hops else 1
 
 
@@ -207,20 +207,20 @@ def ranked(
     part = explored.part
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
     matches = decided(without_everyday_pages(plan.query, explored.names, graph), graph)
-    named = _shares(matches, graph)
+    shares = _shares(matches, graph)
     seeds = {seed.casefold() for seed in plan.expansion.seeds}
     chosen = {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
-    named |= chosen
+    shares |= chosen
     pool = {
         candidate.uuid: candidate.score
-        + (plan.expansion.boost if named.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
+        + (plan.expansion.boost if shares.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
         for candidate in retrieval.pool[:SEEDING_CHUNKS]
     }
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
-    leading = {entity: share for entity, share in named.items() if leads(graph, entity)}
+    leading = {entity: share for entity, share in shares.items() if leads(graph, entity)}
     seed_shares = seeds_of(plan.namespace, plan.expansion.seeds).shares(part)
     start = restart(graph, {**leading, **chosen, **seed_shares}, facts, pool)
-    return RankedGraph(graph, matches, named, seed_shares, start, walk(graph, start))
+    return RankedGraph(graph, matches, shares, seed_shares, start, walk(graph, start))
 
 
 def leads(graph: SliceGraph, entity: str) -> bool:
@@ -234,12 +234,12 @@ def leads(graph: SliceGraph, entity: str) -> bool:
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
     """Give each named entity of the slice the share of the name that is its own."""
-    named: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for match in matches:
         for entity in match.entity_ids:
             if entity in graph.entities:
-                named[entity] = max(named.get(entity, 0.0), 1 / len(match.entity_ids))
-    return named
+                shares[entity] = max(shares.get(entity, 0.0), 1 / len(match.entity_ids))
+    return shares
 
 
 def _unchanged(run: Run, retrieval: Retrieval, explored: Exploration) -> Expansion:
@@ -271,10 +271,10 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = ranked_chunks(ranking.graph, ranking.scores, fused)
-    named = any(leads(ranking.graph, entity) for entity in ranking.named)
+    leads_on = any(leads(ranking.graph, entity) for entity in ranking.shares)
     opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
     linked = ranking.graph.led_on(opened) >= LED_ON
-    if named or ranking.seed_shares or stated(retrieval) or linked:
+    if leads_on or ranking.seed_shares or stated(retrieval) or linked:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
@@ -313,7 +313,7 @@ def _expansion(
     evidence = EvidenceTable(
         graph,
         ranking.scores,
-        ranking.named,
+        ranking.shares,
         ends,
         [*ranking.seed_shares, *(item.uuid for item in retrieval.pool[:SEEDING_CHUNKS])],
         Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
@@ -328,8 +328,8 @@ def _expansion(
     renamings = _renamings(plan.query, ranking)
     for uuid in order:
         if uuid in selected or uuid in added:
-            known = graph.mentions.get(uuid, {})
-            renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in known)
+            mentions = graph.mentions.get(uuid, {})
+            renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in mentions)
             evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion", renamed)
     entries, entities, edges = evidence.build()
     return Expansion(
@@ -354,11 +354,11 @@ def _expansion(
 def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
     """List the entities the question names by another than their preferred name, and where."""
     return [
-        (entity, Renaming(start=match.start, end=match.end, name=known.name))
+        (entity, Renaming(start=match.start, end=match.end, name=entry.name))
         for match in ranking.matches
         for entity in match.entity_ids
-        if (known := ranking.graph.entities.get(entity)) is not None
-        and fold(query[match.start : match.end]) != fold(known.name)
+        if (entry := ranking.graph.entities.get(entity)) is not None
+        and fold(query[match.start : match.end]) != fold(entry.name)
     ]
 
 
@@ -367,8 +367,8 @@ def _seeds(ranking: RankedGraph) -> tuple[SeedRef, ...]:
     graph, total = ranking.graph, float(ranking.start.sum())
     start = ranking.start[: len(graph.entities)]
     share = {graph.names[i]: float(start[i]) / total for i in np.flatnonzero(start > 0).tolist()}
-    share = dict.fromkeys(ranking.named, 0.0) | share
-    entity_ids = sorted(share, key=lambda name: (name not in ranking.named, -share[name], name))
+    share = dict.fromkeys(ranking.shares, 0.0) | share
+    entity_ids = sorted(share, key=lambda name: (name not in ranking.shares, -share[name], name))
     return tuple(
         SeedRef(id=item.id, name=item.name, type=item.type, share=round(share[item.id], 6))
         for item in (graph.entities[name] for name in entity_ids[:MAX_SEEDS])

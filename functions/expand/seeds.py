@@ -22,12 +22,16 @@ class Seeds:
 
     def unknown(self, part: GraphSlice) -> list[str]:
         """List the seeds of which nothing is in a slice."""
-        known = {entity.id.casefold() for entity in part.entities}
-        known.update(chunk.uuid for chunk in part.chunks)
-        known.update(chunk.chunk_id for chunk in part.chunks)
+        entity_ids = {entity.id.casefold() for entity in part.entities}
+        entity_ids.update(chunk.uuid for chunk in part.chunks)
+        entity_ids.update(chunk.chunk_id for chunk in part.chunks)
         for group, _ in part.members:
-            known.update((group, group.partition(":")[2]))
-        return [seed for seed in self.names if seed not in known and seed.casefold() not in known]
+            entity_ids.update((group, group.partition(":")[2]))
+        return [
+            seed
+            for seed in self.names
+            if seed not in entity_ids and seed.casefold() not in entity_ids
+        ]
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
         """Give each chunk that a seed names its share of that seed."""

@@ -43,13 +43,13 @@ def compared(
         cosines = _cosines(comparison or {}, question)
     texts = {chunk.uuid: chunk for chunk in chunks}
     return [
-        _with(block, chunk, named(plan.query, block, chunk, cosines.get(block.uuid, [])))
+        _with(block, chunk, names_credited(plan.query, block, chunk, cosines.get(block.uuid, [])))
         for block in blocks
         for chunk in (texts[block.uuid],)
     ]
 
 
-def named(
+def names_credited(
     query: str, block: Block, chunk: StoredChunk, cosines: Sequence[float]
 ) -> Sequence[float]:
     """Credit the sentences that hold a name for which the question has another."""
@@ -80,10 +80,12 @@ def _with(block: Block, chunk: StoredChunk, cosines: Sequence[float]) -> Block:
         for place, (start, end) in enumerate(chunk.sentences)
         if block.start <= start < end <= block.start + len(block.text)
     ]
-    known = len(cosines) == len(chunk.sentences)
+    has_cosines = len(cosines) == len(chunk.sentences)
     return block.model_copy(
         update={
             "sentences": tuple(span for _, span in inside),
-            "cosines": tuple(round(cosines[place], 4) for place, _ in inside) if known else (),
+            "cosines": tuple(round(cosines[place], 4) for place, _ in inside)
+            if has_cosines
+            else (),
         }
     )

@@ -87,20 +87,20 @@ def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, An
 def why(citation: Mapping[str, Any]) -> str:
     """Say why a passage was found: by which search, and what the graph knows of it."""
     ways = [_CHANNELS[name] for name in _CHANNELS if name in citation["channels"]]
-    said = ["by " + ", ".join(ways)] if ways else []
+    remarks = ["by " + ", ".join(ways)] if ways else []
     evidence = citation["kg_evidence"]
     if evidence is not None:
         name = f"{evidence['matched_entity']} ({evidence['entity_id']})"
         if evidence["match_type"] == "direct_mention":
-            said.append(f"names {name}")
+            remarks.append(f"names {name}")
         elif evidence["path"]:
             steps = (f"{edge['src']} -{edge['type']}-> {edge['dst']}" for edge in evidence["path"])
-            said.append(f"graph: {'; '.join(steps)}")
+            remarks.append(f"graph: {'; '.join(steps)}")
         else:
-            said.append(f"graph: related to {name}")
+            remarks.append(f"graph: related to {name}")
     elif citation["source"] == "kg_expansion":
-        said.append(f"graph: {' - '.join(citation['kg_path'])}")
-    return "; ".join(said)
+        remarks.append(f"graph: {' - '.join(citation['kg_path'])}")
+    return "; ".join(remarks)
 
 
 def _citation(citation: Mapping[str, Any]) -> dict[str, Any]:

@@ -149,9 +149,9 @@ def _result(call: Call, tools: tuple[Tool, ...], telemetry: Telemetry) -> Result
         )
     if call.method == "initialize" and not call.modern:
         version = InitializeRequestParams.model_validate(call.params).protocol_version
-        known = version in HANDSHAKE_PROTOCOL_VERSIONS
+        is_supported = version in HANDSHAKE_PROTOCOL_VERSIONS
         return InitializeResult(
-            protocol_version=version if known else LATEST_HANDSHAKE_VERSION,
+            protocol_version=version if is_supported else LATEST_HANDSHAKE_VERSION,
             capabilities=CAPABILITIES,
             server_info=SERVER,
             instructions=INSTRUCTIONS,

@@ -53,14 +53,16 @@ def held_to_domain(
         lambda: domain.check_consistency(checked.answer, graph, run.scope, left_s),
         graph_reason,
     )
-    issues = _ours(checked.answer, consistency.issues, blocks) if consistency is not None else []
+    issues = (
+        _of_citations(checked.answer, consistency.issues, blocks) if consistency is not None else []
+    )
     if not issues:
         return checked
     judged = tuple(_held(verdict, issues) for verdict in report.sentences)
     return _with_doubts(checked, report, judged, issues)
 
 
-def _ours(
+def _of_citations(
     answer: str, issues: Sequence[ConsistencyIssue], blocks: Sequence[Block]
 ) -> list[ConsistencyIssue]:
     """Leave out what a source says word for word."""

@@ -141,10 +141,10 @@ def _completed(
         max_tokens=chosen.max_tokens,
         timeout_s=timeout_s,
     )
-    said = prompt.without_fence(completion.text)
-    if not said.strip():
+    answer = prompt.without_fence(completion.text)
+    if not answer.strip():
         raise WrongAnswer(f"model {name} answered nothing")
-    return completion.model_copy(update={"text": said}), len(prompt.passages_within(blocks, room))
+    return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))
 
 
 def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:

@@ -89,7 +89,7 @@ def traverse(
     try:
         result = walk(call, walk_request, time_budget.TRAVERSE_S)
         if view is not None:
-            before = walk(call, view.walk(), time_budget.TRAVERSE_S).known
+            before = walk(call, view.walk(), time_budget.TRAVERSE_S).node_ids
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
         return _unreadable(error, envelope.request_id)
@@ -161,7 +161,7 @@ def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ..
     """Read the label allow-list; a label the server does not allow is a problem."""
     if request.label_whitelist is None:
         return [], LABELS
-    known = {label.casefold(): label for label in LABELS}
+    labels = {label.casefold(): label for label in LABELS}
     problems = [
         FieldProblem(
             path=f"$.label_whitelist[{place}]",
@@ -169,9 +169,9 @@ def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ..
             message=f"must be one of {', '.join(LABELS)}",
         )
         for place, label in enumerate(request.label_whitelist)
-        if label.casefold() not in known
+        if label.casefold() not in labels
     ]
-    names = {known.get(label.casefold(), "") for label in request.label_whitelist}
+    names = {labels.get(label.casefold(), "") for label in request.label_whitelist}
     return problems, tuple(label for label in LABELS if label in names)
 
 

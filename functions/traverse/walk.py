@@ -75,7 +75,9 @@ class WalkResult:
         """Give nodes by depth, score and id, and the edges between them by depth and ends."""
         nodes = sorted(self.nodes.values(), key=lambda n: (n.depth, -n.score, n.id))
         edges = sorted(
-            (depth, edge) for edge, depth in self.edges.items() if {edge[0], edge[2]} <= self.known
+            (depth, edge)
+            for edge, depth in self.edges.items()
+            if {edge[0], edge[2]} <= self.node_ids
         )
         return (
             tuple(
@@ -89,7 +91,7 @@ class WalkResult:
         )
 
     @property
-    def known(self) -> set[str]:
+    def node_ids(self) -> set[str]:
         """The ids of the collected nodes."""
         return set(self.nodes)
 
@@ -220,21 +222,21 @@ class _Walker:
         rest = [seed for seed in seeds if seed.casefold() not in entities]
         self._read([seed for seed in rest if not seed.startswith((DOCUMENT, TOPIC))])
         groups = self._members([seed for seed in rest if seed.startswith((DOCUMENT, TOPIC))])
-        known, unknown = [], []
+        valid, unknown = [], []
         for seed in seeds:
             entity = entities.get(seed.casefold())
             if entity is not None:
                 self._titles[entity.id] = entity.name
-                known.append(entity.id)
+                valid.append(entity.id)
             elif seed in self._chunks:
-                known.append(seed)
+                valid.append(seed)
             elif any(group == seed for group, _ in groups):
                 self._titles[seed] = seed.partition(":")[2]
-                known.append(seed)
+                valid.append(seed)
             else:
                 unknown.append(seed)
         self._result.unknown = tuple(unknown)
-        return list(dict.fromkeys(known))
+        return list(dict.fromkeys(valid))
 
     def _read(self, uuids: Sequence[str]) -> None:
         """Hydrate chunks that are not known yet: titles, topics, documents and vectors."""
@@ -281,8 +283,8 @@ class _Walker:
                 if there not in self._titles or label not in request.labels:
                     self._result.skipped += 1
                     continue
-                known = there in self._result.nodes or there in layer
-                if not known:
+                is_reached = there in self._result.nodes or there in layer
+                if not is_reached:
                     taken[here, label] = taken.get((here, label), 0) + 1
                     if taken[here, label] > HUB:
                         self._result.skipped += 1

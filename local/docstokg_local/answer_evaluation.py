@@ -124,7 +124,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
     """Measure one response against the written answer; an abstention counts 0."""
     answer = body["answer"]
     silent = not answer or notices.is_abstention(answer)
-    said = "" if silent else answer
+    spoken = "" if silent else answer
     citations = body["citations"]
     cited = [c.get("full_text") or c["snippet"] for c in citations if c["cited"]]
     snippets = [c["snippet"] for c in citations[:SNIPPETS]]
@@ -137,11 +137,11 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
         "question": written.question,
         "gold": written.answer,
         "answer": answer,
-        "f1": round(f1(said, written.answer), 4),
-        "rouge_l": round(rouge_l(said, written.answer), 4),
-        "words": len(words(said)),
+        "f1": round(f1(spoken, written.answer), 4),
+        "rouge_l": round(rouge_l(spoken, written.answer), 4),
+        "words": len(words(spoken)),
         "abstained": silent,
-        "right": is_right(said, written.answer),
+        "right": is_right(spoken, written.answer),
         "confidence": body["confidence"],
         "confidence_level": body["confidence_level"],
         "cited": [c["rank"] for c in citations if c["cited"]],
@@ -151,9 +151,9 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
     }
     if written.evidence and cited:
         right = [any(held([text], one) >= HELD for one in written.evidence) for text in cited]
-        known = [any(held([text], one) >= HELD for text in cited) for one in written.evidence]
+        matches = [any(held([text], one) >= HELD for text in cited) for one in written.evidence]
         report["citation_precision"] = round(statistics.fmean(right), 4)
-        report["citation_recall"] = round(statistics.fmean(known), 4)
+        report["citation_recall"] = round(statistics.fmean(matches), 4)
     return report
 
 
@@ -227,8 +227,8 @@ def summary(rows: Collection[Report], count: int | None = None) -> Report:
     for name in ("f1", "rouge_l", "words", "abstained", "right", "answer_words@5"):
         report[name] = round(sum(float(row[name]) for row in rows) / total, 4)
     for name in ("citation_precision", "citation_recall"):
-        known = [row[name] for row in rows if name in row]
-        report[name] = round(statistics.fmean(known), 4) if known else None
+        values = [row[name] for row in rows if name in row]
+        report[name] = round(statistics.fmean(values), 4) if values else None
     return report
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SYNTHESIS_TOKENS = 512
 Shown = Literal["all", "answer", "json"]
-NAMED = 5
+NAMES_SHOWN = 5
 """How many namespaces an empty one is told apart from."""
 
 
@@ -178,7 +178,7 @@ def _show_causes(wiring: "Wiring", problem: dict[str, Any]) -> None:
     err.print("The time for this question ran out." if late else "No passage could be read.")
     missing = [diagnosis for diagnosis in examine(wiring) if diagnosis.state == "missing"]
     for diagnosis in missing:
-        err.print(f"  {diagnosis.part}: {diagnosis.said}", markup=False)
+        err.print(f"  {diagnosis.part}: {diagnosis.message}", markup=False)
         if diagnosis.remedy:
             err.print(f"    -> {diagnosis.remedy}", markup=False)
     if not missing:
@@ -198,8 +198,8 @@ def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
             )
         return
     others = sorted(info.namespaces)
-    named = ", ".join(others[:NAMED]) + (", ..." if len(others) > NAMED else "")
-    there = f"there is {named}: add --namespace NAME" if others else "load something first"
+    names = ", ".join(others[:NAMES_SHOWN]) + (", ..." if len(others) > NAMES_SHOWN else "")
+    there = f"there is {names}: add --namespace NAME" if others else "load something first"
     say(f"namespace {namespace} is empty; {there}", err=True)
 
 

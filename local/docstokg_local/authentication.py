@@ -50,8 +50,8 @@ class Authentication:
         if self._open:
             return EVERYBODY
         owner = None
-        for known, caller in self._current().items():
-            if key is not None and hmac.compare_digest(known.encode(), key.encode()):
+        for listed_key, caller in self._current().items():
+            if key is not None and hmac.compare_digest(listed_key.encode(), key.encode()):
                 owner = caller
         return owner
 

@@ -57,6 +57,6 @@ CURES: Final = {
 def in_words(reasons: Iterable[str]) -> str:
     """Say degraded reasons in one line, what helps behind them."""
     names = list(reasons)
-    said = "; ".join(REASONS.get(reason, reason) for reason in names)
+    causes = "; ".join(REASONS.get(reason, reason) for reason in names)
     cures = dict.fromkeys(CURES.get(reason, _DOCTOR) for reason in names)
-    return f"{said} ({'; '.join(cures)})"
+    return f"{causes} ({'; '.join(cures)})"

@@ -67,10 +67,10 @@ def show_check(text: str, status: int, body: Body) -> None:
         return
     grounding, consistency = body["grounding"], body["consistency"]
     for sentence in grounding["sentences"]:
-        said = " ".join(text[sentence["start"] : sentence["end"]].split())
+        sentence_text = " ".join(text[sentence["start"] : sentence["end"]].split())
         reasons = "; ".join(VERDICTS.get(reason, reason) for reason in sentence["reasons"])
         why = f" ({reasons})" if reasons else ""
-        say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {said}{why}")
+        say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {sentence_text}{why}")
     for marker in grounding["invalid_citations"]:
         say(f"{'invalid':<12}      {marker} means no given citation")
     for issue in consistency["issues"]:

@@ -235,8 +235,8 @@ def list_(
     if namespace is not None:
         _check_namespace(namespace)
     wiring = _wiring(index, graph, aloud=not as_json)
-    known = wiring.graph_writer() if entities else None
-    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, known)
+    graph_writer = wiring.graph_writer() if entities else None
+    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, graph_writer)
     raise typer.Exit(DONE if is_listed else NOT_GOOD)
 
 

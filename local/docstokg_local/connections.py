@@ -36,8 +36,8 @@ class BoundedProtocol(H11Protocol):
     shares: Shares | None = None
     """What the workers behind one port hold; None in a process that has the port to itself."""
 
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._since = time.monotonic()
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None

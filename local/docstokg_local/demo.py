@@ -114,7 +114,7 @@ def _show_second(workflow: Workflow, out: Console) -> None:
 def program() -> str:
     """Name this program as a shell finds it: by its name alone only where that leads here."""
     place = Path(sys.argv[0])
-    known = shutil.which(place.name)
-    if known is not None and Path(known).resolve() == place.resolve():
+    program = shutil.which(place.name)
+    if program is not None and Path(program).resolve() == place.resolve():
         return place.name
     return shlex.quote(sys.argv[0])

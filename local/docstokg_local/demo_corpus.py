@@ -138,14 +138,14 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
         for passage, edges in disease_passages(ontology, disease, most):
             passages.append(passage)
             relations += edges
-    named = set(terms) | {edge["target"] for edge in relations}
-    for term in sorted(named):
+    terms_in_use = set(terms) | {edge["target"] for edge in relations}
+    for term in sorted(terms_in_use):
         relations += [
             {"source": term, "type": "is_a", "target": parent}
             for parent in ontology.parents[term]
-            if parent in named
+            if parent in terms_in_use
         ]
-    entities = [_term_entity(ontology.terms[term]) for term in sorted(named)]
+    entities = [_term_entity(ontology.terms[term]) for term in sorted(terms_in_use)]
     entities += [
         {"id": disease, "name": ontology.diseases[disease], "type": "Disease"}
         for disease in diseases
@@ -200,19 +200,19 @@ def term_passages(
     """Write what a term is and, with `companions`, what else it occurs with."""
     term = ontology.terms[identity]
     label = ontology.label(identity)
-    said = [f"{label}: {_sentence(term.definition)}"] if term.definition else []
+    statements = [f"{label}: {_sentence(term.definition)}"] if term.definition else []
     if term.synonyms:
-        said.append(f"{label} is also called {_listed(term.synonyms[:KINDS_SHOWN])}.")
+        statements.append(f"{label} is also called {_listed(term.synonyms[:KINDS_SHOWN])}.")
     if parents := ontology.parents[identity]:
-        said.append(f"{label} is a kind of {_listed(map(ontology.label, sorted(parents)))}.")
+        statements.append(f"{label} is a kind of {_listed(map(ontology.label, sorted(parents)))}.")
     if children := sorted(ontology.children[identity]):
         shown = [ontology.label(child) for child in children[:KINDS_SHOWN]]
         more = len(children) - len(shown)
         tail = f" (and {more} more)" if more else ""
-        said.append(f"More specific kinds of {label} are {_listed(shown)}{tail}.")
+        statements.append(f"More specific kinds of {label} are {_listed(shown)}{tail}.")
     row = {"doc_id": identity, "title": term.name, "document_name": f"HPO {identity}"}
     row["uri"] = f"https://hpo.jax.org/browse/term/{identity}"
-    text = " ".join(said) or f"{label} is a term of the Human Phenotype Ontology."
+    text = " ".join(statements) or f"{label} is a term of the Human Phenotype Ontology."
     yield {**row, "id": f"{identity}/term", "section": "Term", "text": text}
     diseases = len(ontology.having[identity])
     others = companions_of(ontology, identity)[:COMPANIONS_SHOWN] if companions else []
@@ -220,13 +220,13 @@ def term_passages(
         return
     names = [ontology.terms[other].name for other, _ in others]
     counts = [f"{n} also show {ontology.label(t)}" for t, n in others[:FIRST_COMPANIONS]]
-    said = [
+    statements = [
         f"Phenotypic abnormalities associated with {label} are {_listed(names[:FIRST_COMPANIONS])}."
     ]
     if rest := names[FIRST_COMPANIONS:]:
-        said.append(f"Also associated with {label} are {_listed(rest)}.")
-    said.append(f"Of {diseases} diseases annotated with {label}, {_listed(counts)}.")
-    yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": " ".join(said)}
+        statements.append(f"Also associated with {label} are {_listed(rest)}.")
+    statements.append(f"Of {diseases} diseases annotated with {label}, {_listed(counts)}.")
+    yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": " ".join(statements)}
 
 
 def disease_passages(
@@ -239,8 +239,8 @@ def disease_passages(
     name = ontology.diseases[disease]
     best: dict[str, Annotation] = {}
     for annotation in ontology.shown_by[disease]:
-        known = best.get(annotation.phenotype)
-        if known is None or annotation.seen > known.seen:
+        best_one = best.get(annotation.phenotype)
+        if best_one is None or annotation.seen > best_one.seen:
             best[annotation.phenotype] = annotation
     rows = sorted(best.values(), key=lambda a: (-a.seen, a.phenotype))[:most]
     for number, begin in enumerate(range(0, len(rows), PER_CHUNK)):
@@ -284,15 +284,15 @@ def disease_passages(
 
 
 def _phrase(ontology: Ontology, annotation: Annotation) -> str:
-    said = ontology.label(annotation.phenotype)
+    phrase = ontology.label(annotation.phenotype)
     if match := _RATIO.fullmatch(annotation.frequency):
-        said += f" in {match[1]} of {match[2]} patients"
+        phrase += f" in {match[1]} of {match[2]} patients"
     elif annotation.frequency:
         share = FREQUENCIES.get(annotation.frequency, f"{annotation.frequency} of patients")
-        said += f" in {share}"
+        phrase += f" in {share}"
     if pmids := [ref for ref in annotation.references if ref.startswith("PMID:")]:
-        said += f" ({', '.join(pmids[:2])})"
-    return said
+        phrase += f" ({', '.join(pmids[:2])})"
+    return phrase
 
 
 def _annotations(path: Path) -> Iterator[tuple[Annotation, str]]:

@@ -312,8 +312,8 @@ def path_line(citation: dict[str, Any]) -> str:
     """Write how the graph leads to a citation, as `A -type-> B`."""
     evidence = citation.get("kg_evidence")
     if not evidence:
-        said = [at for at in citation["kg_path"] if not _is_made_up(at)]
-        return " - ".join(said) or (SHARED if citation["kg_path"] else "")
+        stations = [at for at in citation["kg_path"] if not _is_made_up(at)]
+        return " - ".join(stations) or (SHARED if citation["kg_path"] else "")
     name = _with_id(evidence["matched_entity"], evidence["entity_id"])
     if evidence["path"]:
         ends = {citation["kg_path"][0]: evidence.get("related_to")}

@@ -33,7 +33,7 @@ class Diagnosis:
 
     part: str
     state: str
-    said: str
+    message: str
     remedy: str = ""
 
 
@@ -69,12 +69,12 @@ def _index(wiring: Wiring) -> Diagnosis:
         return Diagnosis("index", "missing", f"{path} is not there", LOAD_HINT)
     info = wiring.search_index().info(REACH_S)
     model = info.embedding_model or "none"
-    said = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
+    message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
     if info.unfinished_load:
-        return Diagnosis("index", "missing", f"{said}; a load did not finish", "run it again")
+        return Diagnosis("index", "missing", f"{message}; a load did not finish", "run it again")
     if info.chunks == 0:
-        return Diagnosis("index", "missing", said, LOAD_HINT)
-    return Diagnosis("index", "good", said)
+        return Diagnosis("index", "missing", message, LOAD_HINT)
+    return Diagnosis("index", "good", message)
 
 
 def _graph(wiring: Wiring) -> Diagnosis:
@@ -85,7 +85,7 @@ def _graph(wiring: Wiring) -> Diagnosis:
         return Diagnosis("graph", "missing", f"{path} is not there", LOAD_HINT)
     graph = wiring.knowledge_graph()
     info = graph.info(REACH_S)
-    said = (
+    message = (
         f"{settings.graph_url}: {info.entities:,} entities, {info.relations:,} relations, "
         f"{info.mentions:,} mentions in {info.chunks:,} chunks"
     )
@@ -96,9 +96,11 @@ def _graph(wiring: Wiring) -> Diagnosis:
     ]
     if refused:
         remedy = "load into it with this version, which brings its schema up to date"
-        return Diagnosis("graph", "missing", f"{said}; plans refused: {'; '.join(refused)}", remedy)
+        return Diagnosis(
+            "graph", "missing", f"{message}; plans refused: {'; '.join(refused)}", remedy
+        )
     plans = f", {len(verdicts)} query plans admitted" if verdicts else ""
-    return Diagnosis("graph", "good", said + plans)
+    return Diagnosis("graph", "good", message + plans)
 
 
 def _embedder(wiring: Wiring) -> Diagnosis:
@@ -112,17 +114,17 @@ def _embedder(wiring: Wiring) -> Diagnosis:
             remedy = "docstokg models"
             return Diagnosis("embedder", "missing", f"local: {files} are not there", remedy)
         return Diagnosis("embedder", "missing", f"{chosen} is not installed", remedy)
-    said = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
+    message = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
     try:
         stored = wiring.search_index().info(REACH_S).embedding_model
     except DocsToKGError:
         stored = None
     if stored is not None and stored != embedder.model:
         remedy = "configure that model again, or load into another store"
-        return Diagnosis("embedder", "missing", f"{said}, but the index holds {stored}", remedy)
+        return Diagnosis("embedder", "missing", f"{message}, but the index holds {stored}", remedy)
     if chosen != "local":
         embedder.embed(["reachable?"], REACH_S)
-    return Diagnosis("embedder", "good", said)
+    return Diagnosis("embedder", "good", message)
 
 
 def _files_missing() -> str:
@@ -168,15 +170,15 @@ def _models(wiring: Wiring) -> Diagnosis:
         at.append(f"{EXTRACTIVE} (here)")
     lacking = [model for model in settings.models if model not in (*names, EXTRACTIVE)]
     needs = sorted({access.route(model).missing or "" for model in lacking})
-    said = ", ".join(at) or "none can be asked"
+    message = ", ".join(at) or "none can be asked"
     if lacking:
-        said += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
+        message += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
     if names and find_spec("litellm") is None:
-        why = f"{said}; litellm-core is not installed"
+        why = f"{message}; litellm-core is not installed"
         return Diagnosis("language models", "missing", why, "pip install 'docstokg[llm]'")
     if not at:
-        return Diagnosis("language models", "missing", said, f"set {' or '.join(needs)}")
-    return Diagnosis("language models", "good", said)
+        return Diagnosis("language models", "missing", message, f"set {' or '.join(needs)}")
+    return Diagnosis("language models", "good", message)
 
 
 def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
@@ -200,9 +202,9 @@ def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
     except DocsToKGError as wrong:
         return Diagnosis(part, "missing", str(wrong), "docs/models.md says what each cause means")
     took_s = time.perf_counter() - begun
-    said = " ".join(answer.text.split())[:40]
+    message = " ".join(answer.text.split())[:40]
     price = f", {answer.cost_usd:.6f} USD" if answer.cost_usd else ""
-    return Diagnosis(part, "good", f"answered {said!r} in {took_s:.1f} s{price}")
+    return Diagnosis(part, "good", f"answered {message!r} in {took_s:.1f} s{price}")
 
 
 def _cache(folder: Path) -> Diagnosis:
@@ -237,7 +239,7 @@ def show(wiring: Wiring, *, check: bool = False) -> bool:
     marks = {"good": "[green]ok     [/]", "missing": "[red]missing[/]", "off": "[dim]off    [/]"}
     out.print(f"docstokg {__version__}, Python {sys.version.split()[0]}", style="bold")
     for diagnosis in diagnoses:
-        out.print(f"{marks[diagnosis.state]} {diagnosis.part:<16} {escape(diagnosis.said)}")
+        out.print(f"{marks[diagnosis.state]} {diagnosis.part:<16} {escape(diagnosis.message)}")
         if diagnosis.remedy:
             out.print(f"        {'':<16} -> {escape(diagnosis.remedy)}", style="yellow")
     return all(diagnosis.state != "missing" for diagnosis in diagnoses)

@@ -58,7 +58,7 @@ class Down:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Give a call that raises `Unavailable`."""
 
-        def refuse(*values: object, **named: object) -> Any:
+        def refuse(*values: object, **options: object) -> Any:
             raise Unavailable(f"the {self._name} is down for this run")
 
         return refuse

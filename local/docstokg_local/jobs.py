@@ -70,12 +70,12 @@ def start(settings: Settings, queue: Path) -> subprocess.Popen[bytes]:
     """
     log = queue.with_name(f"{queue.name}.log")
     fresh = not log.exists() or log.stat().st_size > LONGEST_LOG
-    with log.open("wb" if fresh else "ab") as said:
+    with log.open("wb" if fresh else "ab") as output:
         worker = subprocess.Popen(
             [sys.executable, "-m", MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=output,
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )

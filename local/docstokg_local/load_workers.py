@@ -144,11 +144,11 @@ class _Elsewhere[Model: Embedder | SparseEncoder | NameFinder]:
     """A model whose work the processes do; this one only says which it is."""
 
     def __init__(self, workers: Workers, model: Model) -> None:
-        self._workers, self._named = workers, model
+        self._workers, self._model = workers, model
 
     @property
     def model(self) -> str:
-        return self._named.model
+        return self._model.model
 
 
 class _Embedder(_Elsewhere[Embedder]):
@@ -156,7 +156,7 @@ class _Embedder(_Elsewhere[Embedder]):
 
     @property
     def dimension(self) -> int:
-        return self._named.dimension
+        return self._model.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         return tuple(self._workers.over("embed", texts))
@@ -172,7 +172,7 @@ class _Sparse(_Elsewhere[SparseEncoder]):
         return tuple(self._workers.over("weigh", texts))
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        return self._named.encode_query(text, timeout_s)
+        return self._model.encode_query(text, timeout_s)
 
 
 class _Names(_Elsewhere[NameFinder]):

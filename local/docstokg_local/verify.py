@@ -255,9 +255,9 @@ def _check_citation(
         yield ".uuid", f"names no chunk of the source ({citation.chunk_id})"
         return
     for key in ("chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor"):
-        said, stored = getattr(citation, key), getattr(chunk, key)
-        if said != stored:
-            yield f".{key}", f"says {said!r}, the source {stored!r}"
+        claimed, stored = getattr(citation, key), getattr(chunk, key)
+        if claimed != stored:
+            yield f".{key}", f"says {claimed!r}, the source {stored!r}"
     if citation.text_sha256 != text_sha256(chunk.text):
         yield ".text_sha256", "is not the hash of the source's text"
     base = "document" if chunk.char_start is not None else "chunk"
@@ -288,8 +288,8 @@ def _check_citation(
 
 def _check_counts(response: RAGResponse) -> Iterable[Finding]:
     if response.results_count != len(response.citations):
-        said = response.results_count
-        yield Finding("$.results_count", f"says {said}, there are {len(response.citations)}")
+        count = response.results_count
+        yield Finding("$.results_count", f"says {count}, there are {len(response.citations)}")
     uuids = [citation.uuid for citation in response.citations]
     if len(set(uuids)) != len(uuids):
         yield Finding("$.citations", "a chunk is cited twice")
@@ -309,8 +309,8 @@ def _check_markers(response: RAGResponse) -> Iterable[Finding]:
                 yield Finding(where, f"{text} names citation {rank}, which is not there")
     for place, citation in enumerate(response.citations):
         if citation.cited != (citation.rank in marked):
-            said = "cited" if citation.cited else "not cited"
-            yield Finding(f"$.citations[{place}].cited", f"says {said}, the answer disagrees")
+            mark = "cited" if citation.cited else "not cited"
+            yield Finding(f"$.citations[{place}].cited", f"says {mark}, the answer disagrees")
 
 
 def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Iterable[Finding]:

@@ -59,7 +59,7 @@ class MemoryIndex:
             unfinished_load=True,
         )
 
-    def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+    def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         return {
             uuid: self._chunks[uuid][1]
             for uuid in uuids

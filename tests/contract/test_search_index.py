@@ -282,7 +282,7 @@ def test_namespaces_never_meet(store: Store) -> None:
     assert everywhere(store) == [{uid("a")}] * 3
     assert everywhere(store, namespace="other") == [{uid("a", "other")}] * 3
     assert [hit.source for hit in ask(store, namespace="other")["facts"].facts] == ["ent:other"]
-    assert store.writer.known("other", [uid("a")]) == {}
+    assert store.writer.fingerprints("other", [uid("a")]) == {}
     assert store.writer.delete("other", None) == 1
     store.writer.close_load()
     assert everywhere(store) == [{uid("a")}] * 3
@@ -414,7 +414,7 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
     assert seen(found["dense"])[0] == uid("b")
     found = ask(store, text="fracture", weights={"bone": 1.0}, vector=axis(4))
     assert [seen(found[channel])[0] for channel in CHANNELS[:3]] == [uid("a")] * 3
-    assert store.writer.known("ns", [uid("a"), uid("b"), uid("c")]) == {
+    assert store.writer.fingerprints("ns", [uid("a"), uid("b"), uid("c")]) == {
         uid("a"): "print of Now about fractures.",
         uid("b"): "print of A seizure described in b.",
     }
@@ -476,7 +476,7 @@ def test_a_stored_document_changes_in_one_step(store: Store) -> None:
     everything = store.index.get([uid(f"c{n}") for n in range(4)], Scope(namespace="ns"), 5)
     texts = {uuid: found.text for uuid, found in everything.chunks.items()}
     assert texts == {uid("c0"): "old 0", uid("c1"): "new 1", uid("c2"): "old 2"}
-    assert store.writer.known("ns", [uid("c1"), uid("c3")]) == {uid("c1"): "mark"}
+    assert store.writer.fingerprints("ns", [uid("c1"), uid("c3")]) == {uid("c1"): "mark"}
     query = ChannelQuery(channel="facts", size=10, text="seizure")
     (facts_found,) = store.index.search([query], Scope(namespace="ns"), PATIENT_S)
     assert seen(facts_found) == ["f0"]
@@ -630,4 +630,4 @@ def test_nothing_asked_is_nothing_answered(store: Store) -> None:
     fill(store, seizure("a"))
     assert store.index.search([], Scope(namespace="ns"), PATIENT_S) == ()
     assert store.index.get([], Scope(namespace="ns"), PATIENT_S).chunks == {}
-    assert store.writer.known("ns", []) == {}
+    assert store.writer.fingerprints("ns", []) == {}

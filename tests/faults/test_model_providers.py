@@ -288,8 +288,8 @@ def test_doctor_asks_each_configured_model(role: None, server: Providers, small_
     server.answer = "It is so [1]."
     states = [found[f"model {model}"].state for model in models]
     assert states == ["good", "missing", "good", "good"]
-    assert "the key" in found["model claude-haiku-5-5"].said
-    assert "'ready'" in found["model qwen2.5"].said
+    assert "the key" in found["model claude-haiku-5-5"].message
+    assert "'ready'" in found["model qwen2.5"].message
     assert len(server.asked) == 4
     assert f"model {EXTRACTIVE}" not in found
 

@@ -55,7 +55,7 @@ def load(path: Path, count: int = CHUNKS, say: Callable[[str], None] = lambda _:
     try:
         writer.open_load("run-1", "model-a", DIMENSION, "sparse-a")
         records = [record(number) for number in range(count)]
-        known = writer.known("ns", [item.uuid for item in records])
+        known = writer.fingerprints("ns", [item.uuid for item in records])
         fresh = [item for item in records if item.uuid not in known]
         for start in range(0, len(fresh), 5):
             writer.put([(item, item.text_sha256) for item in fresh[start : start + 5]])
@@ -139,7 +139,7 @@ def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
 def test_asking_the_writer_makes_no_file_either(tmp_path: Path) -> None:
     writer = SqliteIndexWriter(tmp_path / "nothing.sqlite")
     for call in (
-        lambda: writer.known("ns", ["x"]),
+        lambda: writer.fingerprints("ns", ["x"]),
         lambda: writer.doc_uuids("ns", "d"),
         lambda: writer.delete("ns", None),
         lambda: list(index_rows(writer, "ns")),

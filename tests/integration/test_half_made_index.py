@@ -101,7 +101,7 @@ def test_a_load_waits_for_shards_that_are_not_there_yet(place: tuple[str, str]) 
         writer = OpenSearchWriter(url=url, name=name)
         try:
             with writer.hold(30):
-                assert len(writer.known("ns", [seizure("a").uuid])) == 1
+                assert len(writer.fingerprints("ns", [seizure("a").uuid])) == 1
         finally:
             writer.close()
     finally:

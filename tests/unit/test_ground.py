@@ -29,7 +29,7 @@ from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from functions.ground.ground import ground
 from functions.ground.knowledge import credited, match_line, other_names
-from functions.ground.sentences import named
+from functions.ground.sentences import names_credited
 from tests.contract.fakes import MemoryIndex
 
 
@@ -308,8 +308,8 @@ def test_a_sentence_with_the_preferred_name_is_as_near_as_its_words_then_are() -
         other_names=(OtherName(in_question="Kappler disease", in_passage="Zorbium syndrome"),),
     )  # fmt: skip
     far = [0.1, 0.1, 0.3]
-    near = named("How is Kappler disease treated?", block, chunk, far)
+    near = names_credited("How is Kappler disease treated?", block, chunk, far)
     assert near[0] == pytest.approx(relevance.cosine_of(1.0))
     assert list(near[1:]) == far[1:]
     plain = block.model_copy(update={"other_names": ()})
-    assert named("How is Kappler disease treated?", plain, chunk, far) is far
+    assert names_credited("How is Kappler disease treated?", plain, chunk, far) is far

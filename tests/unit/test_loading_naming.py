@@ -15,19 +15,19 @@ def names_of(*entities: tuple[str, str, tuple[str, ...]]) -> Names:
 
 def test_a_name_is_the_curies_that_alone_has_it():
     names = names_of(("HP:1", "Seizure", ("Fit",)), ("HP:2", "Ataxia", ("Fit",)))
-    assert names.named("SEIZURE") == "HP:1"
-    assert names.named("fit") == entity_id("fit")
-    assert names.named("Unknown thing") == entity_id("unknown  THING")
+    assert names.id_of_name("SEIZURE") == "HP:1"
+    assert names.id_of_name("fit") == entity_id("fit")
+    assert names.id_of_name("Unknown thing") == entity_id("unknown  THING")
 
 
 def test_a_preferred_name_wins_over_a_synonym_of_another():
     names = names_of(("HP:1", "Fit", ()), ("HP:2", "Seizure", ("Fit",)))
-    assert names.named("fit") == "HP:1"
+    assert names.id_of_name("fit") == "HP:1"
 
 
 def test_two_curies_with_one_name_leave_it_to_neither():
     names = names_of(("HP:1", "Cold", ()), ("HP:2", "Cold", ()))
-    assert names.named("Cold") == entity_id("cold")
+    assert names.id_of_name("Cold") == entity_id("cold")
 
 
 def test_ids_stand_for_themselves_where_a_file_may_write_them():

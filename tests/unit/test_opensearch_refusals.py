@@ -121,11 +121,11 @@ def test_a_document_whose_shard_does_not_answer_is_not_one_that_is_not_stored(
     register = OpenSearchRegister(url=server.url, auth="basic")
     try:
         with pytest.raises(Unavailable, match="No shard available"):
-            writer.known("default", ["a", "b"])
+            writer.fingerprints("default", ["a", "b"])
         with pytest.raises(Unavailable, match="No shard available"):
             register.find("default", ["a", "b"])
         server.answer = {"docs": [stored, {"_id": "b", "found": False}]}
-        assert writer.known("default", ["a", "b"]) == {"a": "f"}
+        assert writer.fingerprints("default", ["a", "b"]) == {"a": "f"}
     finally:
         writer.close()
         register.close()

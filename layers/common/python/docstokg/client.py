@@ -47,8 +47,8 @@ class ProblemError(DocsToKGError):
     """The server refused or failed; `problem` is its own account, `errors` in it by JSON path."""
 
     def __init__(self, problem: Problem, retry_after_s: float | None = None) -> None:
-        said = "; ".join(f"{error.path}: {error.message}" for error in problem.errors)
-        super().__init__(f"{problem.status} {problem.code}: {problem.detail} {said}".strip())
+        detail = "; ".join(f"{error.path}: {error.message}" for error in problem.errors)
+        super().__init__(f"{problem.status} {problem.code}: {problem.detail} {detail}".strip())
         self.problem = problem
         self.status = problem.status
         self.retry_after_s = retry_after_s

@@ -101,7 +101,7 @@ class IndexWriter(Protocol):
         """Start a load; `Misconfigured` when the index was built with another embedding model."""
         ...
 
-    def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+    def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to the fingerprint it was stored with (see `put`)."""
         ...
 

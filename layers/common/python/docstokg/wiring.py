@@ -461,11 +461,13 @@ class Wiring:
         known_once = self._flagged is not self.settings
         try:
             flags = source.current(FLAGS_TIME_S if known_once else FIRST_FLAGS_TIME_S)
-            known = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
+            flag_settings = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
             with self._lock:
-                if known != self._flags or not known_once:
-                    self._flagged = Settings.model_validate(self.settings.model_dump() | known)
-                    self._flags = known
+                if flag_settings != self._flags or not known_once:
+                    self._flagged = Settings.model_validate(
+                        self.settings.model_dump() | flag_settings
+                    )
+                    self._flags = flag_settings
         except DocsToKGError as exc:
             self.telemetry.log("WARNING", "flags_unavailable", **cause(exc))
         except ValueError as exc:

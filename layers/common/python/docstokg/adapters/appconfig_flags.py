@@ -35,15 +35,15 @@ class AppConfigFlags:
         self._host, self._port, self._keep_s = host, port, keep_s
         self._lock = threading.Lock()
         self._read_at = -math.inf
-        self._known: dict[str, Flag] = {}
+        self._flags: dict[str, Flag] = {}
 
     def current(self, timeout_s: float) -> dict[str, Flag]:
         """Give the flags by name, read again after `keep_s` seconds; raises in time."""
         with self._lock:
             if time.monotonic() - self._read_at >= self._keep_s:
-                self._known = _checked(self._read(timeout_s))
+                self._flags = _checked(self._read(timeout_s))
                 self._read_at = time.monotonic()
-            return dict(self._known)
+            return dict(self._flags)
 
     def _read(self, timeout_s: float) -> bytes:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)

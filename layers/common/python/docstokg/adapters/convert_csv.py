@@ -30,12 +30,12 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     names = [one_line(name) or f"column {place}" for place, name in enumerate(rows[0], 1)]
     maker = TextMaker()
     for row in rows[1:]:
-        named = [
+        pairs = [
             f"{names[place] if place < len(names) else f'column {place + 1}'}: {one_line(value)}"
             for place, value in enumerate(row)
             if value.strip()
         ]
-        maker.add("row", "\n".join(named), label=one_line(row[0])[:80])
+        maker.add("row", "\n".join(pairs), label=one_line(row[0])[:80])
     if len(rows) == 1:
         maker.add("text", ", ".join(names))
     made = maker.outline()

@@ -93,8 +93,8 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
         while description is not None and description.tag in ("-text", "-comment"):
             description = description.next
         if description is not None and description.tag == "dd":
-            said = one_line(_inline(description, depth + 1))
-            maker.add("item", f"{words}\n    {said}", label=words)
+            line = one_line(_inline(description, depth + 1))
+            maker.add("item", f"{words}\n    {line}", label=words)
         else:
             maker.add("text", words)
     elif tag == "dd":

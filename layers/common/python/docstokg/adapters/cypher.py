@@ -68,7 +68,7 @@ _ALLOWED = (
     f"{_SEEN} AND (NOT $p.by_doc OR c.doc_id IN $p.doc_ids)"
     " AND all(wanted IN $p.facets WHERE any(f IN c.facets WHERE f IN wanted))"
 )
-_KNOWN = (
+_VISIBLE = (
     "(e.listed OR e.open_mentions > 0 OR (e.closed_mentions > 0 AND ($p.all OR"
     f" EXISTS {{ MATCH (c:Chunk)-[:MENTIONS]->(e) WHERE {_SEEN} }})))"
 )
@@ -115,7 +115,7 @@ _CAPS: dict[str, object] = {
 # An obsolete term leads to what replaces it, as far as that can be seen.
 _CURRENT = f"""CALL (old) {{
   OPTIONAL MATCH path = (old)-[:REPLACED_BY*1..{REDIRECT_DEPTH}]->(e:Entity)
-  WHERE all(n IN nodes(path)[..-1] WHERE n.obsolete) AND {_KNOWN}
+  WHERE all(n IN nodes(path)[..-1] WHERE n.obsolete) AND {_VISIBLE}
   RETURN e AS newer ORDER BY length(path) DESC, newer.key LIMIT 1
 }}
 WITH *, coalesce(newer, old) AS now"""
@@ -123,7 +123,7 @@ WITH *, coalesce(newer, old) AS now"""
 _BY_ID = f"""CALL () {{
   UNWIND range(0, size($p.ids) - 1) AS i
   MATCH (e:Entity {{folded: $p.ids[i]}}) USING INDEX SEEK e:Entity(folded)
-  WHERE {_KNOWN}
+  WHERE {_VISIBLE}
   WITH e AS old, i ORDER BY i, old.id
   {_CURRENT}
   WITH now, min(i) AS i, min(old.id) AS first ORDER BY i, first
@@ -133,7 +133,7 @@ _BY_ID = f"""CALL () {{
 _ALIASES = f"""CALL () {{
   UNWIND $p.alias_keys AS key
   MATCH (a:Alias {{key: key}})-[n:NAMES]->(e:Entity) USING INDEX SEEK a:Alias(key)
-  WHERE {_KNOWN}
+  WHERE {_VISIBLE}
   WITH a.name AS alias, n.preferred AS preferred, e AS old
   ORDER BY alias, preferred DESC, old.id LIMIT $p.max_aliases
   {_CURRENT}
@@ -291,7 +291,7 @@ WITH *, starts + extra AS kept"""
 # the whole index of keys instead, which the guard refuses.
 _EDGES = f"""CALL (kept) {{
   UNWIND kept AS e
-  WITH e WHERE {_KNOWN}
+  WITH e WHERE {_VISIBLE}
   RETURN collect(e) AS entities, collect([e.key, e.id, e.name, e.type, {_COUNT},
     e.obsolete, e.replaced_by, {_HEAD_COUNT}]) AS entity_rows
 }}
@@ -368,7 +368,7 @@ ENTITIES = Template(
     "entities",
     f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
-WHERE {_KNOWN}
+WHERE {_VISIBLE}
 WITH DISTINCT e
 RETURN e.key AS key, e.id AS id, e.name AS name, e.type AS type, {_COUNT} AS mentions,
   e.obsolete AS obsolete, e.replaced_by AS replaced_by, e.synonyms AS synonyms ORDER BY id""",
@@ -379,7 +379,7 @@ VECTORS = Template(
     "vectors",
     f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
-WHERE {_KNOWN} AND e.vector IS NOT NULL
+WHERE {_VISIBLE} AND e.vector IS NOT NULL
 RETURN DISTINCT e.id AS id, e.vector AS vector ORDER BY id""",
     {"all": True, "groups": ["g"], "ids": ["default/a"]},
 )
@@ -388,7 +388,7 @@ RELATIONS_OF = Template(
     "relations_of",
     f"""{_SKIP_REPLAN}UNWIND $p.ids AS wanted
 MATCH (e:Entity {{folded: wanted}}) USING INDEX SEEK e:Entity(folded)
-WHERE {_KNOWN}
+WHERE {_VISIBLE}
 WITH DISTINCT e
 MATCH (e)-[r:RELATED_TO]->(t:Entity) WHERE {_SHOWN}
 RETURN e.id AS source, r.type AS type, t.id AS target, r.weight AS weight,

@@ -91,14 +91,14 @@ class FolderObjects:
         path = self._path(key)
         try:
             about = path.stat()
-            known = (key, about.st_size, about.st_mtime_ns)
-            if known not in self._etags:
+            version = (key, about.st_size, about.st_mtime_ns)
+            if version not in self._etags:
                 with path.open("rb") as opened:
                     digest = hashlib.file_digest(opened, _md5)
-                self._etags[known] = digest.hexdigest()
+                self._etags[version] = digest.hexdigest()
         except FileNotFoundError:
             return None
-        return StoredObject(key, about.st_size, self._etags[known], about.st_mtime)
+        return StoredObject(key, about.st_size, self._etags[version], about.st_mtime)
 
 
 def _md5() -> "hashlib._Hash":

@@ -56,10 +56,10 @@ class HttpEmbedder:
             raise Misconfigured(f"there is no embedding provider {provider!r}")
         self._provider = provider
         self._model = model or MODELS[provider]
-        known = dimension or DIMENSIONS.get(self._model)
-        if known is None:
+        size = dimension or DIMENSIONS.get(self._model)
+        if size is None:
             raise Misconfigured(f"set DOCSTOKG_EMBED_DIMENSION for the model {self._model!r}")
-        self._dimension = known
+        self._dimension = size
         self._shortened = dimension is not None and dimension != DIMENSIONS.get(self._model)
         urls = [base_url or ADDRESSES[provider].format(model=self._model), fallback_url]
         path = "" if provider == "hf" else "/embeddings"
@@ -137,9 +137,9 @@ class HttpEmbedder:
         data = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
             raise WrongAnswer(f"{self._model}: the answer holds no list of vectors")
-        named = answer.get("model")
-        if isinstance(named, str) and not _same_model(named, self._model):
-            raise WrongAnswer(f"{named!r} answered instead of {self._model!r}")
+        answered_by = answer.get("model")
+        if isinstance(answered_by, str) and not _same_model(answered_by, self._model):
+            raise WrongAnswer(f"{answered_by!r} answered instead of {self._model!r}")
         places = [row.get("index") for row in data]
         if sorted(places, key=str) != sorted(range(len(data)), key=str):
             raise WrongAnswer(f"{self._model}: the vectors are not numbered one by one")
@@ -156,7 +156,9 @@ class HttpEmbedder:
         return pack(row)
 
 
-def _same_model(named: str, target: str) -> bool:
+def _same_model(answer_name: str, target: str) -> bool:
     """Compare names without organisation, tag and case, which servers drop or add."""
-    left, right = (name.casefold().rpartition("/")[2].partition(":")[0] for name in (named, target))
+    left, right = (
+        name.casefold().rpartition("/")[2].partition(":")[0] for name in (answer_name, target)
+    )
     return left == right

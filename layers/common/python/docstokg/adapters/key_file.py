@@ -26,7 +26,7 @@ def read_or_make(path: Path) -> bytes:
                 pass
             finally:
                 fresh.unlink()
-        known = path.read_bytes()
+        key = path.read_bytes()
     except OSError:
         return made
-    return known if len(known) == KEY_BYTES else made
+    return key if len(key) == KEY_BYTES else made

@@ -44,8 +44,8 @@ class LiteLlm:
 
         `NotInstalled` when it is not; each call then says the same.
         """
-        said = [{"role": "user", "content": "ready"}]
-        self._vendor().completion(model="gpt-4o-mini", messages=said, mock_response="ready")
+        messages = [{"role": "user", "content": "ready"}]
+        self._vendor().completion(model="gpt-4o-mini", messages=messages, mock_response="ready")
 
     def context_tokens(self, model: str) -> int | None:
         """Say how many tokens a model reads at most; None where nobody knows."""
@@ -84,8 +84,8 @@ class LiteLlm:
             "timeout": float(int(timeout_s) + 1),
         }
         if schema is not None:
-            named = {"name": "reply", "strict": True, "schema": dict(schema)}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": named}
+            json_schema = {"name": "reply", "strict": True, "schema": dict(schema)}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": json_schema}
         answer = within(lambda: self._call(route, arguments, model), timeout_s, f"model {model}")
         return self._completion(answer, route, model)
 
@@ -113,8 +113,8 @@ class LiteLlm:
             if self._credentials is None:
                 raise NotInstalled("the package boto3 is not installed (docstokg[llm])")
             address = {"aws_bedrock_runtime_endpoint": route.base_url} if route.base_url else {}
-            named = {"model": f"bedrock/converse/{route.name}"}
-            return common | named | address | dict(self._credentials())
+            options = {"model": f"bedrock/converse/{route.name}"}
+            return common | options | address | dict(self._credentials())
         served_as = "openai" if route.provider == "gateway" else route.provider
         key = route.api_key or "none"
         address = {"api_base": route.base_url.rstrip("/")} if route.base_url else {}
@@ -162,8 +162,8 @@ class LiteLlm:
 
     def _facts(self, route: ModelRoute, model: str) -> ModelFacts:
         """Give the operator's word on a model, else litellm's list's; nothing for unknown ones."""
-        if (known := self._access.known(model)) is not None:
-            return known
+        if (facts := self._access.facts_of(model)) is not None:
+            return facts
         listed = self._vendor().model_cost
         names = (f"{route.provider}/{route.name}", route.name)
         row: Mapping[str, Any] = next((listed[name] for name in names if name in listed), {})
@@ -201,9 +201,9 @@ def _translated(error: Exception, model: str) -> DocsToKGError:
         ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
         ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
     )
-    for name, ours, said in table:
+    for name, translated, message in table:
         if name in kinds:
-            return ours(f"model {model} {said}")
+            return translated(f"model {model} {message}")
     behind = _behind(error)
     if behind & _UNREACHABLE:
         return Unavailable(f"model {model} could not be reached")

@@ -246,10 +246,10 @@ class Neo4jGraph:
         timeout_s: float,
     ) -> GraphSlice:
         rows = self._ask(template, parameters, min(timeout_s, self._cap_s))
-        known = {entity_key(scope.namespace, name): name for name in request.known_ids}
+        ids_of_keys = {entity_key(scope.namespace, name): name for name in request.known_ids}
         try:
             (row,) = rows
-            return _slice(row, known)
+            return _slice(row, ids_of_keys)
         except (KeyError, TypeError, ValueError, IndexError) as exc:
             raise WrongAnswer(f"Neo4j answered {template.name} in an unknown shape") from exc
 
@@ -407,9 +407,9 @@ def _caps(request: SliceRequest, scope: Scope) -> dict[str, object]:
     }
 
 
-def _slice(row: Record, known: Mapping[int, str]) -> GraphSlice:
+def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
     """Read a row; `known`: names of the entities fetched before, by key."""
-    names = {**known, **{item[0]: item[1] for item in row["entity_rows"]}}
+    names = {**ids_of_keys, **{item[0]: item[1] for item in row["entity_rows"]}}
     mentions = [
         SliceMention(uuid, names[key], start, stop, about)
         for uuid, _, _, edges in row["chunk_rows"]

@@ -318,8 +318,8 @@ class Neo4jGraphWriter:
         if self._ready:
             return
         parameters = INFO.checked({"name": STORE})
-        known = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
-        version = known[0]["schema"] if known else None
+        stored = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
+        version = stored[0]["schema"] if stored else None
         if version not in (None, *UPGRADED, SCHEMA_VERSION):
             raise Misconfigured(
                 f"the database holds a graph of layout {version}, this version writes layout "

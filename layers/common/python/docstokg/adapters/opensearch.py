@@ -287,7 +287,7 @@ class Rarity:
         return sorted(by_token.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
 
 
-def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> str:
+def _child(query: ChannelQuery, scope: Scope, child_ms: int, rarity: Rarity) -> str:
     facts = query.channel == "facts"
     body: Json = {
         "size": query.size,
@@ -320,7 +320,7 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int, known: Rarity) -> s
                     "boost": weight,
                 }
             }
-            for token, weight in known.weighed(query.weights)
+            for token, weight in rarity.weighed(query.weights)
         ]
     elif facts:
         clauses = [{"match": {"text": _words(query.text)}}]

@@ -195,8 +195,12 @@ def _process(pid: int) -> str:
 def _is_gone(holder: str) -> bool:
     """Tell whether the named process was one of this machine and is no more."""
     mine = _process(os.getpid()).split()
-    named = holder.split()
-    return len(named) == 4 and mine[:2] == named[:2] and _process(int(named[2])) != holder
+    holder_words = holder.split()
+    return (
+        len(holder_words) == 4
+        and mine[:2] == holder_words[:2]
+        and _process(int(holder_words[2])) != holder
+    )
 
 
 def _only(stamp: tuple[int, int]) -> dict[str, str]:

@@ -223,9 +223,9 @@ class _PlainConnection(urllib3.connection.HTTPConnection):
         super().connect()
         _announce(self.sock)
 
-    def request(self, *arguments: Any, **named: Any) -> None:
+    def request(self, *arguments: Any, **options: Any) -> None:
         _announce(self.sock)
-        super().request(*arguments, **named)
+        super().request(*arguments, **options)
 
 
 class _TlsConnection(_PlainConnection, urllib3.connection.HTTPSConnection):
@@ -269,9 +269,9 @@ def _reason(exc: vendor.TransportError) -> str:
 
 
 def _translated(exc: Exception) -> DocsToKGError:
-    for theirs, ours, message in TRANSLATION:
-        if isinstance(exc, theirs):
-            return ours(f"OpenSearch {message}")
+    for vendor_error, translated, message in TRANSLATION:
+        if isinstance(exc, vendor_error):
+            return translated(f"OpenSearch {message}")
     if isinstance(exc, vendor.TransportError) and isinstance(exc.status_code, int):
         message = f"OpenSearch answered {exc.status_code}: {_reason(exc)}"
         if exc.status_code == 429:

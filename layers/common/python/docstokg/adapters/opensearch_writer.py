@@ -115,7 +115,7 @@ class OpenSearchWriter:
         notes["sparse_model"] = sparse_model or notes.get("sparse_model")
         self._note(notes | {"unfinished_load": run_id})
 
-    def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+    def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Read fingerprints by id; see the port."""
         fingerprints: dict[str, str] = {}
         for start in range(0, len(uuids), PAGE):
@@ -168,7 +168,7 @@ class OpenSearchWriter:
         return self._remove(self._name, change.gone)
 
     def _any(self, namespace: str, uuids: Collection[str]) -> bool:
-        return bool(self.known(namespace, sorted(uuids)))
+        return bool(self.fingerprints(namespace, sorted(uuids)))
 
     def _generation_of(self, uuid: str) -> str:
         for document in self._documents([uuid]):

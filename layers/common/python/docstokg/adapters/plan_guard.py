@@ -121,10 +121,10 @@ def _type_objections(name: str, details: str) -> Iterator[str]:
     for inside in re.findall(r"\[([^\]]*)\]-|\[([^\]]*)\]->", details):
         text = "".join(inside)
         _, colon, types = text.partition(":")
-        named = re.findall(r"[A-Za-z_]\w*", types.partition("*")[0]) if colon else []
-        if not named:
+        type_names = re.findall(r"[A-Za-z_]\w*", types.partition("*")[0]) if colon else []
+        if not type_names:
             yield f"{name} follows relationships of any type ({details[:80]})"
-        for kind in named:
+        for kind in type_names:
             if kind not in TYPES:
                 yield f"{name} follows {kind}, which is not on the list"
 

@@ -86,10 +86,10 @@ class SqliteRegister:
         if not self._path.exists():
             return []
         with self._open() as db:
-            known = db.execute(
+            columns = db.execute(
                 "SELECT 1 FROM sqlite_master WHERE name = 'index_documents'"
             ).fetchone()
-            return db.execute(query, values).fetchall() if known else []
+            return db.execute(query, values).fetchall() if columns else []
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -46,7 +46,7 @@ from docstokg.domain.visibility import required
 
 __all__ = ["SqliteGraph", "SqliteGraphWriter"]
 
-READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, named=False)
+READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
 MAX_MENTIONS = 20_000
 FEW_HEADED = 50
 """Chunks about an entity that are read together with those about others."""
@@ -186,26 +186,26 @@ class _Reader:
     def slice(self, request: SliceRequest) -> GraphSlice:
         aliases = self._aliases(request.alias_keys)
         seed_rows = self._current(self.rows_of_ids(request.entity_ids))
-        named = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
-        entities = list(named)
+        entity_row = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
+        entities = list(entity_row)
         members = self._members(request)
         member_keys = dict.fromkeys(key for _, key in members)
         member_keys.update(dict.fromkeys(chunk_key(uuid) for uuid in request.chunk_uuids))
         given_chunks = self._chunks(list(member_keys))
         near: list[list[int]] = []
         for entity in entities:
-            near.append(self._about(named[entity], request))
+            near.append(self._about(entity_row[entity], request))
             near.append(self._mentioning(entity, request.chunks_per_entity))
         opened = choose_chunks(
             [key for key in member_keys if key in given_chunks], near, request.max_nodes
         )
         mentioned = self._mentioned(opened, request)
         neighbours = self._neighbours(entities, request)
-        known = self._known(request)
-        entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, known)
-        rows = self._rows([key for key in entity_rows if key not in named])
-        rows |= {key: named[key] for key in entity_rows if key in named}
-        heads = [rows[key] for key in entity_rows if key in rows and key not in named]
+        known_ids = self._known_ids(request)
+        entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, known_ids)
+        rows = self._rows([key for key in entity_rows if key not in entity_row])
+        rows |= {key: entity_row[key] for key in entity_rows if key in entity_row}
+        heads = [rows[key] for key in entity_rows if key in rows and key not in entity_row]
         chunk_keys = dict.fromkeys((*opened, *self._all_about(heads, request)))
         room = request.max_nodes - len(entity_rows)
         choice = Choice(entity_rows, tuple(chunk_keys)[:room])
@@ -247,8 +247,8 @@ class _Reader:
         return members
 
     def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
-        named = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}
-        starts = list(named)[: request.max_nodes]
+        entity_row = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}
+        starts = list(entity_row)[: request.max_nodes]
         near = [
             (entity, chunk)
             for entity in starts
@@ -257,8 +257,8 @@ class _Reader:
         places = self._neighbours(starts, request)
         neighbours = [(starts[place], other) for place, other in places]
         choice = choose_near(starts, near, neighbours, request.max_nodes)
-        rows = self._rows([key for key in choice.entities if key not in named])
-        rows |= {key: named[key] for key in choice.entities if key in named}
+        rows = self._rows([key for key in choice.entities if key not in entity_row])
+        rows |= {key: entity_row[key] for key in choice.entities if key in entity_row}
         return self._assemble(choice, {}, request, rows)
 
     def _aliases(self, keys: Sequence[str]) -> list[tuple[str, Row, bool]]:
@@ -332,7 +332,7 @@ class _Reader:
         if self._sees_all:
             return [
                 SliceEntity(
-                    known,
+                    key,
                     name,
                     kind,
                     min(COUNT_LIMIT, mentions + closed),
@@ -340,7 +340,7 @@ class _Reader:
                     replaced_by,
                     min(COUNT_LIMIT, heads + closed_heads),
                 )
-                for _, known, name, kind, obsolete, replaced_by, _, mentions, closed, heads,
+                for _, key, name, kind, obsolete, replaced_by, _, mentions, closed, heads,
                 closed_heads in rows
             ]  # fmt: skip
         return [
@@ -455,7 +455,7 @@ class _Reader:
                 chunk_keys += own
         return chunk_keys
 
-    def _known(self, request: SliceRequest) -> dict[int, str]:
+    def _known_ids(self, request: SliceRequest) -> dict[int, str]:
         """Give the ids of entities fetched before, by key."""
         if self._before is None:
             self._before = {entity_key(self._space, name): name for name in request.known_ids}
@@ -518,7 +518,7 @@ class _Reader:
         chunks |= self._chunks([key for key in choice.chunks if key not in read])
         # Keys sort as uuids do, so that what is read by them hardly needs sorting.
         uuids = {key: chunks[key][1] for key in sorted(chunks)}
-        names = self._known(request) | {key: row[1] for key, row in rows.items()}
+        names = self._known_ids(request) | {key: row[1] for key, row in rows.items()}
         cursor = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"
@@ -544,11 +544,11 @@ class _Reader:
             return ()
         chosen, values = self._relation_sql(request, "r")
         # What was known before has its relations among itself already.
-        known = _array(key for key in names if key not in rows)
+        keys = _array(key for key in names if key not in rows)
         relations: list[Row] = []
         for here, there, ends in (
             ("source", "target", _array(names)),
-            ("target", "source", known),
+            ("target", "source", keys),
         ):
             if ends == "[]":
                 continue

@@ -217,7 +217,7 @@ class SqliteGraphWriter:
         return [(key, entity, preferred) for (key, entity), preferred in sorted(best.items())]
 
     def _replacements(self, connection: sqlite3.Connection, namespace: str) -> dict[str, str]:
-        known = {
+        stored = {
             old.casefold(): new
             for old, new in connection.execute(
                 "SELECT o.id, n.id FROM graph_entities o CROSS JOIN graph_entities n"
@@ -227,10 +227,10 @@ class SqliteGraphWriter:
             )
         }
         final: dict[str, str] = {}
-        for old, replacement in known.items():
+        for old, replacement in stored.items():
             now = replacement
             for _ in range(REDIRECT_DEPTH):
-                now = known.get(now.casefold(), now)
+                now = stored.get(now.casefold(), now)
             final[old] = now
         ids = connection.execute(
             "SELECT id FROM graph_entities WHERE namespace = ? AND obsolete", (namespace,)

@@ -147,9 +147,9 @@ class Sidecars:
         if not self._locks[name].acquire(timeout=max(0.0, timeout_s)):
             raise Unavailable(f"the {name} arrays are still being opened")
         try:
-            known = self._open.get(name)
-            if known is not None and known[0] == generation and known[1].unchanged():
-                return known[1]
+            open_file = self._open.get(name)
+            if open_file is not None and open_file[0] == generation and open_file[1].unchanged():
+                return open_file[1]
             self._open.pop(name, None)
             opened = self._opened(name, generation)
             self._open[name] = (generation, opened)

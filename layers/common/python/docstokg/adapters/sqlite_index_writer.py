@@ -97,16 +97,16 @@ class SqliteIndexWriter:
                 "sparse_model": sparse_model,
             }
             for key, value in spaces.items():
-                known = None if empty else notes.get(key)
-                if value is not None and known is not None and value != known:
+                stored = None if empty else notes.get(key)
+                if value is not None and stored is not None and value != stored:
                     raise Misconfigured(
-                        f"{self._path} was built with {key.replace('_', ' ')} {known!r}, not "
+                        f"{self._path} was built with {key.replace('_', ' ')} {stored!r}, not "
                         f"{value!r}: load with the same one, or into another file"
                     )
-                _note(db, key, value if value is not None else known)
+                _note(db, key, value if value is not None else stored)
             _note(db, "unfinished", run_id)
 
-    def known(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+    def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to the fingerprint it was stored with."""
         fingerprints: dict[str, str] = {}
         with self._reading() as db:
@@ -406,11 +406,11 @@ class SqliteIndexWriter:
             )
 
     def _token_id(self, db: sqlite3.Connection, token: str) -> int:
-        if (known := self._token_ids.get(token)) is None:
+        if (token_id := self._token_ids.get(token)) is None:
             db.execute("INSERT OR IGNORE INTO index_tokens (token) VALUES (?)", (token,))
             row = db.execute("SELECT id FROM index_tokens WHERE token = ?", (token,)).fetchone()
-            known = self._token_ids[token] = int(row[0])
-        return known
+            token_id = self._token_ids[token] = int(row[0])
+        return token_id
 
     def _remove_chunks(self, db: sqlite3.Connection, uuids: Iterable[str]) -> int:
         removed = 0
@@ -483,13 +483,13 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
         fact.target,
         fact.text,
     )
-    known = db.execute(
+    stored = db.execute(
         "SELECT f.acl, f.doc_id, f.evidence, f.source, f.type, f.target, f.text "
         "FROM index_facts f WHERE f.ns = ? AND f.fact = ?",
         (ns, fact.id),
     ).fetchone()
-    if known is not None:
-        if tuple(known) == values:
+    if stored is not None:
+        if tuple(stored) == values:
             return False
         _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
     row = db.execute(
@@ -530,9 +530,9 @@ def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
 
 
 def _namespace(db: sqlite3.Connection, name: str) -> int:
-    known = _known_namespace(db, name)
-    if known is not None:
-        return known
+    space = _known_namespace(db, name)
+    if space is not None:
+        return space
     made = db.execute("INSERT INTO index_namespaces (name) VALUES (?)", (name,)).lastrowid
     if made is None:
         raise sqlite3.DatabaseError("no row id for a new namespace")

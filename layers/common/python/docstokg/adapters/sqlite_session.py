@@ -23,14 +23,14 @@ class Reading:
     """How a kind of file is read.
 
     `what` it should hold, for messages. `steps`: of SQLite's machine between two looks at the
-    clock. `cache_kib`: pages each thread's connection may keep. `named`: rows know their columns.
+    clock. `cache_kib`: pages each thread's connection may keep. `columns`: rows know their names.
     """
 
     what: str
     check: Check
     steps: int
     cache_kib: int
-    named: bool
+    columns: bool
 
 
 class Sessions:
@@ -65,7 +65,7 @@ class Sessions:
         self._local.session = None
 
     def _session(self, deadline: float) -> "_Session":
-        known: _Session | None = getattr(self._local, "session", None)
+        session: _Session | None = getattr(self._local, "session", None)
         try:
             seen = self._path.stat()
         except FileNotFoundError as exc:
@@ -76,15 +76,15 @@ class Sessions:
             raise Unavailable(f"{self._path} cannot be read: {exc}") from exc
         # Pages that a connection remembers would hide that the file was overwritten in place.
         identity = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
-        if known is None or known.identity != identity:
+        if session is None or session.identity != identity:
             self._local.session = None
-            known = _Session(self._path, identity, deadline, self._reading)
-            known.floor = self._reading.check(known.connection, self._path)
-            self._local.session = known
-        if seen.st_size < known.floor:
+            session = _Session(self._path, identity, deadline, self._reading)
+            session.floor = self._reading.check(session.connection, self._path)
+            self._local.session = session
+        if seen.st_size < session.floor:
             self._local.session = None
             raise Unavailable(f"{self._path} was cut short: load it again, or bring it back")
-        return known
+        return session
 
 
 class _Clock:
@@ -115,7 +115,7 @@ class _Session:
             check_same_thread=False,
             factory=Closing,
         )
-        self.connection.row_factory = sqlite3.Row if reading.named else None
+        self.connection.row_factory = sqlite3.Row if reading.columns else None
         self.connection.execute(f"PRAGMA cache_size = -{reading.cache_kib}")
         self.connection.set_progress_handler(self.clock.late, reading.steps)
 

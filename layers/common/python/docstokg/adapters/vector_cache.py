@@ -71,9 +71,9 @@ class VectorCache:
             self._give_up("written", broken)
 
     def _connection(self) -> sqlite3.Connection:
-        known: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if known is not None:
-            return known
+        opened: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if opened is not None:
+            return opened
         self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(
             self._path, timeout=BUSY_MS / 1000, check_same_thread=False, factory=Closing

@@ -34,7 +34,7 @@ class ModelFacts(Contract):
 
 
 # Retired by its maker and gone from the pinned table; gateways and Bedrock still serve it.
-_KNOWN = {"claude-3-haiku-20240307": ModelFacts(
+_FACTS = {"claude-3-haiku-20240307": ModelFacts(
     context_tokens=200_000, dollars_in=0.25, dollars_out=1.25
 )}  # fmt: skip
 
@@ -103,10 +103,10 @@ class ModelAccess(Contract):
             model for model in models if model != EXTRACTIVE and self.route(model).missing is None
         )
 
-    def known(self, model: str) -> ModelFacts | None:
+    def facts_of(self, model: str) -> ModelFacts | None:
         """Give what is known of a model without any provider's table."""
         name = self.route(model).name
-        listed = _KNOWN.get(_DATED.get(name, name))
+        listed = _FACTS.get(_DATED.get(name, name))
         return self.facts.get(model) or self.facts.get(name) or listed
 
     def _provider(self, model: str) -> tuple[Provider, str]:
@@ -128,8 +128,8 @@ def facts_table(lines: Sequence[str]) -> dict[str, ModelFacts]:
     """
     table = {}
     for line in lines:
-        name, _, said = line.rpartition("=")
-        parts = said.split("/")
+        name, _, fields = line.rpartition("=")
+        parts = fields.split("/")
         if not name or len(parts) not in (1, 3):
             raise ValueError(f"{line!r} is neither NAME=TOKENS nor NAME=TOKENS/IN/OUT")
         try:
@@ -138,5 +138,5 @@ def facts_table(lines: Sequence[str]) -> dict[str, ModelFacts]:
                 context_tokens=int(parts[0]), dollars_in=prices[0], dollars_out=prices[1]
             )
         except ValueError as exc:
-            raise ValueError(f"{line!r}: {said!r} holds something that is no number") from exc
+            raise ValueError(f"{line!r}: {fields!r} holds something that is no number") from exc
     return table

@@ -116,15 +116,19 @@ def differences(
         sure.append("contradicted")
     elif _is_turned(alignment, source) or (close and _is_opposed(claim, alignment)):
         doubts.append("contradiction_suspected")
-    said = [name for name in claim.predicate_rarities if not name[0].isdigit()]
-    if not sure and not doubts and (_hardly_said(alignment, said) or _is_joined(claim, source)):
+    predicates = [name for name in claim.predicate_rarities if not name[0].isdigit()]
+    if (
+        not sure
+        and not doubts
+        and (_hardly_said(alignment, predicates) or _is_joined(claim, source))
+    ):
         doubts.append("contradiction_suspected")
-    named = _names_option(claim.text, alignment.order[0], sentences)
-    if named is False or (
+    option = _names_option(claim.text, alignment.order[0], sentences)
+    if option is False or (
         alignment.subject[best] < _NO_SUBJECT and alignment.predicate[best] >= _CLOSE
     ):
         sure.append("subject_mismatch")
-    elif named is None and not sure and not doubts:
+    elif option is None and not sure and not doubts:
         doubts.append("contradiction_suspected")
     if is_restricted(claim, source):
         sure.append("restriction_mismatch")
@@ -141,21 +145,21 @@ def _is_joined(claim: Claim, source: str) -> bool:
     if len(parts) == 1 or len(words_of(source)) > _LIKE_WORDS:
         return False
     for text in _PARALLEL.split(claim.text):
-        said = frozenset(content_stems(text)) - frozenset(claim.subject)
-        first = max(parts, key=lambda part: len(part & said))
+        stems = frozenset(content_stems(text)) - frozenset(claim.subject)
+        first = max(parts, key=lambda part: len(part & stems))
         for other in parts:
-            if first & other & said and other & said - first and first & said - other:
+            if first & other & stems and other & stems - first and first & stems - other:
                 return True
     return False
 
 
-def _hardly_said(alignment: Alignment, said: Sequence[str]) -> bool:
+def _hardly_said(alignment: Alignment, predicates: Sequence[str]) -> bool:
     """Tell whether what is said of the subject stands nowhere near it, or the text lacks both."""
     claim, best = alignment.claim, alignment.order[0]
     held = alignment.heading.union(*(reading.stems for reading in alignment.readings))
     both = share(claim.subject_rarities, held) + share(claim.predicate_rarities, held)
-    return (bool(said) and both < _LITTLE_OF_BOTH) or (
-        len(said) > 1 and alignment.predicate[best] < _NO_PREDICATE
+    return (bool(predicates) and both < _LITTLE_OF_BOTH) or (
+        len(predicates) > 1 and alignment.predicate[best] < _NO_PREDICATE
     )
 
 
@@ -379,12 +383,12 @@ def is_misplaced_number(alignment: Alignment, sentences: Sequence[str]) -> bool:
     source = sentences[alignment.order[0]]
     if not any(number.exact for number in claim.wording.quantities):
         return False
-    said = {name: value for name, value in claim.rarities.items() if not name[0].isdigit()}
+    rarities = {name: value for name, value in claim.rarities.items() if not name[0].isdigit()}
     # A list of figures is compared item by item.
     items = [item for item in _parts(claim.text, _ITEM) if _exact(item)]
     for item in items if len(items) > 1 else [claim.text]:
         words = frozenset(content_stems(item))
-        own = {name: value for name, value in said.items() if name in words}
+        own = {name: value for name, value in rarities.items() if name in words}
         # What the heading says is true of every clause below it.
         told_apart = {n: value for n, value in own.items() if n not in alignment.heading} or own
         if _is_elsewhere(_exact(item), told_apart, own, source):

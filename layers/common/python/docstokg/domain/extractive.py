@@ -42,11 +42,11 @@ _LONG_WORDS: Final = 25
 _SHORTEST_WORDS: Final = 4
 _LEANING: Final = 0.1
 _HANDLE: Final = 0.1
-_NAMED: Final = 0.3
+_NAME: Final = 0.3
 _AMOUNT: Final = 0.1
 _AMOUNTLESS: Final = 0.2
 _CALLED: Final = 0.1
-_KNOWN: Final = 0.5
+_WHAT_IT_IS_COSTS: Final = 0.5
 _ASKED_FOR: Final = 0.15
 _LISTED: Final = 0.3
 # Such a question is answered by an option or by code.
@@ -284,24 +284,24 @@ class _Question:
         line that says what a command is, where the question names it and asks for something else.
         """
         if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
-            return _NAMED
+            return _NAME
         handle = unit.kind == "code" or (unit.option and not unit.lead)
         more = _HANDLE if self.how and handle else 0.0
         head = _stems(unit.head)
         if head and not unit.option and head <= self.weights.keys():
-            more += _NAMED * (min(1.0, 2 * self.share(head)) + (head == self.term))
-        named = None if self.what else _WHAT_IT_IS.match(text)
-        if named is not None and _stems(named[1]) <= self.weights.keys():
-            more -= _KNOWN
+            more += _NAME * (min(1.0, 2 * self.share(head)) + (head == self.term))
+        what_it_is = None if self.what else _WHAT_IT_IS.match(text)
+        if what_it_is is not None and _stems(what_it_is[1]) <= self.weights.keys():
+            more -= _WHAT_IT_IS_COSTS
         if self.option_asked and (unit.option or _OPTION_NAME.search(text)):
             more += _ASKED_FOR
         if (self.option_asked or self.how) and not unit.lead:
             # `--decode` where the question says "decode".
-            more += _NAMED * self.share(_stems(unit.option))
+            more += _NAME * self.share(_stems(unit.option))
         if self.several and len(_ITEM.findall(text)) > 1:
             more += _LISTED
         if _ANNOUNCES.search(text):
-            more -= _KNOWN
+            more -= _WHAT_IT_IS_COSTS
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         if self.amount:
             amount = bool(read(text).quantities)
@@ -378,8 +378,8 @@ def _borders(block: Block) -> Sequence[tuple[int, int]]:
 
 def _nearness(block: Block, unit: Unit) -> float:
     """The cosine of the unit's nearest sentence; of the whole passage where none is known."""
-    known = [block.cosines[i] for i in unit.parts if i < len(block.cosines)]
-    return max(known) if known else block.relevance / 20
+    cosines = [block.cosines[i] for i in unit.parts if i < len(block.cosines)]
+    return max(cosines) if cosines else block.relevance / 20
 
 
 def _written(candidates: Sequence[Quotation], question: _Question, max_tokens: int) -> str:
@@ -434,10 +434,10 @@ def _untitled(text: str, unit: Unit) -> str:
 
     The term of a list of definitions stands alone at the left, the description four spaces in.
     """
-    said = _RULED.sub("\n", text[unit.start : unit.end])
+    quote = _RULED.sub("\n", text[unit.start : unit.end])
     if unit.start and text[unit.start - 1] != "\n":
-        return said
-    return _DEFINED.sub(r"\1: ", said, count=1)
+        return quote
+    return _DEFINED.sub(r"\1: ", quote, count=1)
 
 
 def _marked(sentence: str, marker: str) -> str:

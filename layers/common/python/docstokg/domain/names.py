@@ -247,19 +247,19 @@ def _runs(sentence: str) -> Iterator[str]:
                 ):
                     run.append(token)
                     continue
-            yield from _named(run, sentence)
+            yield from _names_in(run, sentence)
             run = []
         if capital and (run or i > 0 or not is_everyday(fold(token[0]))):
             run.append(token)
     if run:
-        yield from _named(run, sentence)
+        yield from _names_in(run, sentence)
 
 
 def _touch(one: re.Match[str], next_: re.Match[str], sentence: str) -> bool:
     return not sentence[one.end() : next_.start()].strip(" \n\t&")
 
 
-def _named(run: list[re.Match[str]], sentence: str) -> Iterator[str]:
+def _names_in(run: list[re.Match[str]], sentence: str) -> Iterator[str]:
     name = tidy(sentence[run[0].start() : run[-1].end()])
     if is_proper(name):
         yield name
@@ -272,8 +272,10 @@ def better_surface(one: str, other: str) -> str:
 
 def better_kind(kinds: Iterable[str | None]) -> str | None:
     """Choose one of several kinds, in whatever order they come; a file's own before the rest."""
-    known = {kind for kind in kinds if kind}
-    return min(known, key=lambda kind: (_KINDS.find(f" {kind} "), kind)) if known else None
+    known_kinds = {kind for kind in kinds if kind}
+    return (
+        min(known_kinds, key=lambda kind: (_KINDS.find(f" {kind} "), kind)) if known_kinds else None
+    )
 
 
 def _shouts(text: str) -> bool:

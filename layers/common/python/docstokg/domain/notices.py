@@ -22,8 +22,8 @@ NO_EMBEDDER: Final = (
 
 def model_failed(why: str, instead: str | None) -> str:
     """Say why a model did not answer (`why`: our own words) and who did `instead`."""
-    said = why[:1].upper() + why[1:]
-    return f"{said}; {instead} answered instead." if instead else f"{said}."
+    sentence = why[:1].upper() + why[1:]
+    return f"{sentence}; {instead} answered instead." if instead else f"{sentence}."
 
 
 def is_abstention(answer: str) -> bool:

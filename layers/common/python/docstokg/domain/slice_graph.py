@@ -135,12 +135,12 @@ class SliceGraph:
 
     def led_on(self, uuids: Collection[str]) -> float:
         """Give the share of these chunks that mention what another chunk is about, 0 of none."""
-        known = self.entities
+        entities = self.entities
         leading = sum(
             any(
-                known[entity].heads > 0 and not mention.about
+                entities[entity].heads > 0 and not mention.about
                 for entity, mention in self.mentions.get(uuid, {}).items()
-                if entity in known
+                if entity in entities
             )
             for uuid in uuids
         )
@@ -148,18 +148,18 @@ class SliceGraph:
 
     def rarity(self, entity: str) -> float:
         """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
-        known = self.entities.get(entity)
-        return 0.0 if known is None else 1 / max(1, known.mentions)
+        entry = self.entities.get(entity)
+        return 0.0 if entry is None else 1 / max(1, entry.mentions)
 
     def is_page(self, entity: str) -> bool:
         """Tell whether no list brought the entity, but a title or a heading."""
-        known = self.entities.get(entity)
-        return known is not None and is_own_id(entity) and known.heads > 0
+        entry = self.entities.get(entity)
+        return entry is not None and is_own_id(entity) and entry.heads > 0
 
     def trust(self, entity: str) -> float:
         """Say how far a seed leads, 0 to 1: one of 300 chunks about it is a guess."""
-        known = self.entities.get(entity)
-        heads = 0 if known is None else known.heads
+        entry = self.entities.get(entity)
+        heads = 0 if entry is None else entry.heads
         return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
 
     def neighbours(self, entity: str) -> set[str]:
@@ -215,8 +215,8 @@ def _without_pages(query: str, match: Match, graph: SliceGraph) -> Match:
     around = query[max(0, match.start - 1) : match.start], query[match.end : match.end + 1]
     if not surface.islower() or "`" in around or not is_everyday(surface):
         return match
-    known = tuple(entity for entity in match.entity_ids if not graph.is_page(entity))
-    return replace(match, entity_ids=known)
+    things = tuple(entity for entity in match.entity_ids if not graph.is_page(entity))
+    return replace(match, entity_ids=things)
 
 
 def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
@@ -232,22 +232,22 @@ def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
 
 def restart(
     graph: SliceGraph,
-    named: Mapping[str, float],
+    entity_shares: Mapping[str, float],
     facts: Iterable[tuple[str, str, float]],
     pool: Mapping[str, float],
 ) -> Vector:
     """Give the restart vector: seeds by rarity and the fused scores of the pool.
 
     s = seeds + passages * pool^sharpness / |pool^sharpness|, where seeds =
-    trust * named * rarity / |.| + endpoints of facts * score * rarity / |.|, at most 1 in all;
+    trust * share * rarity / |.| + endpoints of facts * score * rarity / |.|, at most 1 in all;
     `trust` is that of the most telling name.
-    `named`: entity or given chunk -> share of the name, or of the seed, that is its own (1, less
-    for undecided homonyms and for documents of many chunks); a chunk is as rare as can be.
+    `entity_shares`: entity or given chunk -> share of the name, or of the seed, that is its own
+    (1, less for undecided homonyms and for documents of many chunks); a chunk is as rare as can be.
     """
     size, weights = len(graph.names), graph.weights
     by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)
     trust = 0.0
-    for entity, share in named.items():
+    for entity, share in entity_shares.items():
         if entity in graph.node:
             trust = max(trust, graph.trust(entity))
             rarity = graph.rarity(entity) if entity in graph.entities else 1.0

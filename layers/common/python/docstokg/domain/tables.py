@@ -44,14 +44,14 @@ def row(sentence: str, columns: Sequence[str]) -> str:
     line = sentence.strip()
     if "\n" in line or len(parts) < 2 or parts[0] in _EMPTY or _is_delimiter(line):
         return ""
-    named = len(parts) >= _NAMED_COLUMN and len(columns) == len(parts)
-    names = columns if named else ("",) * len(parts)
-    said = [
+    has_names = len(parts) >= _NAMED_COLUMN and len(columns) == len(parts)
+    names = columns if has_names else ("",) * len(parts)
+    values = [
         f"{name}: {value}" if name else value
         for name, value in zip(names[1:], parts[1:], strict=True)
         if value not in _EMPTY
     ]
-    return f"{parts[0]}: {'; '.join(said)}" if said else ""
+    return f"{parts[0]}: {'; '.join(values)}" if values else ""
 
 
 def readings(sentences: Sequence[str]) -> tuple[str, ...]:

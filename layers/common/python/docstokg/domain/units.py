@@ -237,22 +237,22 @@ class _Reader:
         body = self.text[start:end]
         last = at
         alone = self._alone(at, body)
-        named = alone or _OPTION.match(body)
+        option = alone or _OPTION.match(body)
         if alone:
             last = at + 1
-        elif named and self._explained(at, start, named[1]):
+        elif option and self._explained(at, start, option[1]):
             # "This option makes ...": what an option does stands with its names.
             last = at + 1
-        elif not named and self._qualified(at, start):
+        elif not option and self._qualified(at, start):
             last = at + 1
         end = self.spans[last][1]
         defined = _DEFINED.match(body)
         if defined and defined["above"] and not self._breaks_off(start, end):
             defined = None
-        head = " ".join(named[1].split()) if named else _term(defined)
-        if named:
+        head = " ".join(option[1].split()) if option else _term(defined)
+        if option:
             self.option, self.opening = head, Span(start, end)
-        lead = "" if named else self.option
+        lead = "" if option else self.option
         self.made.append(
             Unit(
                 start,
@@ -261,7 +261,7 @@ class _Reader:
                 tuple(range(at, last + 1)),
                 lead,
                 self.option,
-                None if named else self.opening,
+                None if option else self.opening,
                 head,
                 leaning=self._leans(body, at, fresh=fresh),
                 heading=self.heading,

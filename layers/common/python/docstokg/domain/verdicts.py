@@ -272,7 +272,9 @@ def _reasons(
         is_misplaced_number(alignment, texts)
     ):
         flaws.append("number_not_in_source")
-    if any(not _named(name, folded) for name in wording.names if name.upper() not in wording.ids):
+    if any(
+        not _has_name(name, folded) for name in wording.names if name.upper() not in wording.ids
+    ):
         flaws.append("name_not_in_source")
     if wording.ids - held_ids:
         flaws.append("id_not_in_source")
@@ -284,7 +286,7 @@ def _reasons(
     return (*flaws, *doubts, *sure)
 
 
-def _named(name: str, folded: str) -> bool:
+def _has_name(name: str, folded: str) -> bool:
     """Tell whether a text has a name, or each part of one that is put together by signs."""
     return name in folded or all(part in folded for part in _JOINT.split(name) if part)
 

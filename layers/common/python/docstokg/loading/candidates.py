@@ -182,9 +182,9 @@ def find_names(finder: NameFinder | None, texts: Sequence[str]) -> Sequence[Sequ
 
 def _earlier(context: Context) -> Iterator[list[GivenChunk]]:
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
-    known = context.stores.graph_writer.chunk_uuids(context.namespace)
-    for batch in batched((uuid for uuid in known if uuid not in mine), ROW_BATCH, strict=False):
-        marks = context.stores.index_writer.known(context.namespace, batch)
+    stored = context.stores.graph_writer.chunk_uuids(context.namespace)
+    for batch in batched((uuid for uuid in stored if uuid not in mine), ROW_BATCH, strict=False):
+        marks = context.stores.index_writer.fingerprints(context.namespace, batch)
         linkable = [uuid for uuid in batch if uuid in marks and is_linked_here(marks[uuid])]
         chunks = context.stores.search_index.get(linkable, context.scope, READ_S).chunks
         yield [as_given(chunk) for _, chunk in sorted(chunks.items())]

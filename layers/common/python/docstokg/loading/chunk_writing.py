@@ -93,7 +93,7 @@ def _compare(
     sparse = context.sparse.model if context.sparse is not None else ""
     writer, namespace = context.stores.index_writer, context.namespace
     uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
-    stored = writer.known(namespace, uuids)
+    stored = writer.fingerprints(namespace, uuids)
     fresh: list[tuple[GivenChunk, str]] = []
     fallen: list[str] = []
     for uuid, chunk in zip(uuids, chunks, strict=True):

@@ -120,12 +120,12 @@ class _Cutter:
         block = unit.block
         if block is not None and len(block.children) > 1:
             inner = list(_units(self._text, block.children, unit.start, unit.end))
-            named = unit.label or label
-            used = len(self._counter.starts(named)) if named else 0
+            title = unit.label or label
+            used = len(self._counter.starts(title)) if title else 0
             parts = list(self._packed(inner, max(room // 2, room - used), ""))
             # The first part holds the label's own line.
             yield from (
-                (span, deeper or (named if number else label))
+                (span, deeper or (title if number else label))
                 for number, (span, deeper) in enumerate(parts)
             )
         elif block is not None and len(block.children) == 1:

@@ -70,12 +70,12 @@ def write_edges(context: Context, book: EntityBook) -> None:
                         properties=payload["properties"],
                     )
                 )
-                said = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
+                sentence = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
                 facts.append(
                     FactRecord(
                         id=fact_id(context.namespace, source, kind, target, evidence),
                         namespace=context.namespace,
-                        text=fact or said,
+                        text=fact or sentence,
                         source=source,
                         type=kind,
                         target=target,
@@ -140,9 +140,9 @@ def _resolve_triple(context: Context, names: Names, triple: GivenTriple, gone: G
         **place.owner(),
     }
     key = (
-        names.named(triple.subject),
+        names.id_of_name(triple.subject),
         triple.relation,
-        names.named(triple.object),
+        names.id_of_name(triple.object),
         place.uuid,
     )
     fact = f"{triple.subject} {triple.relation} {triple.object}"

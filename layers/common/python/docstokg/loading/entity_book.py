@@ -16,19 +16,19 @@ class EntityBook:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._named: dict[str, NamedEntity] = {}
+        self._own: dict[str, NamedEntity] = {}
         self._written: set[str] = set()
         self.names = Names()
         self.aliases = self._name_everything()
 
     @classmethod
     def decided(
-        cls, context: Context, names: Names, named: Iterable[NamedEntity], aliases: Aliases
+        cls, context: Context, names: Names, entities: Iterable[NamedEntity], aliases: Aliases
     ) -> "EntityBook":
         """Give the book of a load that was decided before, in another process."""
         book = cls.__new__(cls)
         book._context = context
-        book._named = {entity.id: entity for entity in named}
+        book._own = {entity.id: entity for entity in entities}
         book._written = set()
         book.names, book.aliases = names, aliases
         return book
@@ -37,13 +37,13 @@ class EntityBook:
         """Give this book for another task of the same load; what one wrote the other need not."""
         book = EntityBook.__new__(EntityBook)
         book._context = context
-        book._named, book._written = self._named, self._written
+        book._own, book._written = self._own, self._written
         book.names, book.aliases = self.names, self.aliases
         return book
 
-    def named(self) -> Iterable[NamedEntity]:
+    def own(self) -> Iterable[NamedEntity]:
         """Give the entities that no list gave, by id."""
-        return (self._named[identity] for identity in sorted(self._named))
+        return (self._own[identity] for identity in sorted(self._own))
 
     def _name_everything(self) -> Aliases:
         context = self._context
@@ -53,17 +53,17 @@ class EntityBook:
             aliases.put(entity.id, entity.name, entity.synonyms, leads_to=leads_to)
         self.names.add(aliases.of_curies())
         for surface, kind, synonym in context.staging.names():
-            identity = self.names.named(surface)
+            identity = self.names.id_of_name(surface)
             if is_own_id(identity):
-                named = self._named.setdefault(identity, NamedEntity(identity, surface))
-                named.name = better_surface(named.name, surface)
-                named.type = better_kind((named.type, kind))
+                entry = self._own.setdefault(identity, NamedEntity(identity, surface))
+                entry.name = better_surface(entry.name, surface)
+                entry.type = better_kind((entry.type, kind))
                 if synonym:
-                    named.synonyms.add(synonym)
-        for identities in batched(sorted(self._named), ROW_BATCH, strict=False):
+                    entry.synonyms.add(synonym)
+        for identities in batched(sorted(self._own), ROW_BATCH, strict=False):
             self._merge_stored(identities)
-        for named in self._named.values():
-            aliases.put(named.id, named.name, sorted(named.synonyms))
+        for entry in self._own.values():
+            aliases.put(entry.id, entry.name, sorted(entry.synonyms))
         return aliases
 
     def forgotten(self) -> set[str]:
@@ -77,16 +77,16 @@ class EntityBook:
         for batch in batched(uuids, ROW_BATCH, strict=False):
             stated = context.stores.graph_writer.stated(context.namespace, batch)
             ends.update(end for some in stated.values() for end in some)
-        return self.aliases.own() - self._named.keys() - ends
+        return self.aliases.own() - self._own.keys() - ends
 
     def _merge_stored(self, identities: Sequence[str]) -> None:
         """Join what earlier loads said of an entity: the order of loads is no matter."""
         graph, scope = self._context.stores.knowledge_graph, self._context.scope
         for stored in graph.entities(identities, scope, READ_S):
-            mine = self._named[stored.id]
+            mine = self._own[stored.id]
             mine.type = better_kind((mine.type, stored.type))
         for identity, names in graph.names(identities, scope, READ_S).items():
-            mine = self._named[identity]
+            mine = self._own[identity]
             mine.name = better_surface(mine.name, names[0])
             mine.synonyms.update(names[1:])
 
@@ -131,9 +131,9 @@ class EntityBook:
         """Write the entities of this load's texts that are needed now and not yet there."""
         context = self._context
         unwritten = set(identities) - self._written
-        needed = sorted(identity for identity in unwritten if identity in self._named)
+        needed = sorted(identity for identity in unwritten if identity in self._own)
         for batch in batched(needed, ROW_BATCH, strict=False):
-            rows = [self._named[identity] for identity in batch]
+            rows = [self._own[identity] for identity in batch]
             vectors = self._vectors([(row.name, None) for row in rows])
             context.stores.graph_writer.put_entities(
                 [
@@ -156,9 +156,9 @@ class EntityBook:
         """Give the name of each entity, its id where nobody named it."""
         labels, missing = {}, []
         for identity in sorted(identities):
-            named = self._named.get(identity)
-            listed = None if named else self._context.staging.entity(identity)
-            name = named.name if named else listed.name if listed else None
+            entity = self._own.get(identity)
+            listed = None if entity else self._context.staging.entity(identity)
+            name = entity.name if entity else listed.name if listed else None
             if name is None:
                 missing.append(identity)
             labels[identity] = name or identity

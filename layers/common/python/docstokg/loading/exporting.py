@@ -117,13 +117,13 @@ def _relations(
 ) -> Iterator[dict[str, Any]]:
     for relation in stores.graph_writer.stored_relations(namespace):
         row = relation.model_dump(mode="json", exclude={"namespace", "evidence_uuid"})
-        yield row | {"evidence": _named(relation.evidence_uuid, chunk_ids)}
+        yield row | {"evidence": _chunk_id(relation.evidence_uuid, chunk_ids)}
 
 
 def _facts(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[dict[str, Any]]:
     for fact in stores.index_writer.stored_facts(namespace):
         row = fact.model_dump(mode="json", include={"text", "source", "type", "target"})
-        yield row | {"evidence": _named(fact.evidence_uuid, chunk_ids)}
+        yield row | {"evidence": _chunk_id(fact.evidence_uuid, chunk_ids)}
 
 
 def _mentions(
@@ -131,10 +131,10 @@ def _mentions(
 ) -> Iterator[dict[str, Any]]:
     for mention in stores.graph_writer.stored_mentions(namespace):
         row = mention.model_dump(mode="json", exclude={"uuid"})
-        yield row | {"chunk": _named(mention.uuid, chunk_ids)}
+        yield row | {"chunk": _chunk_id(mention.uuid, chunk_ids)}
 
 
-def _named(uuid: str | None, chunk_ids: dict[str, str]) -> str | None:
+def _chunk_id(uuid: str | None, chunk_ids: dict[str, str]) -> str | None:
     if uuid is None:
         return None
     if uuid not in chunk_ids:

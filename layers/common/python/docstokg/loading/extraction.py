@@ -103,10 +103,10 @@ def _estimated(context: Context, chosen: Extraction) -> Estimate:
     seen: set[str] = set()
     for batch in batched(_readable(context, chosen), BATCH, strict=False):
         texts = {_key(chosen.model, chunk.text): chunk.text for chunk in batch}
-        known = chosen.replies.get(list(texts)).keys() | seen
+        answered = chosen.replies.get(list(texts)).keys() | seen
         total += len(batch)
         for key, text in texts.items():
-            if key not in known:
+            if key not in answered:
                 cost_in, cost_out = extraction.estimated_tokens(text)
                 chunks, characters = chunks + 1, characters + len(text[: extraction.LONGEST_SENT])
                 tokens_in, tokens_out = tokens_in + cost_in, tokens_out + cost_out

@@ -85,11 +85,11 @@ class _Import:
 
     def uuid(self, chunk_id: str, start: int | None = None, end: int | None = None) -> str:
         """Give a chunk's uuid; `Rejected` when this file has no such chunk, or no such stretch."""
-        known = self.chunks.get(chunk_id)
-        if known is None:
+        record = self.chunks.get(chunk_id)
+        if record is None:
             raise Rejected(f"chunk {chunk_id!r} is not in this file")
         if (start is None) != (end is None) or (
-            end is not None and not (start or 0) < end <= known.length
+            end is not None and not (start or 0) < end <= record.length
         ):
             raise Rejected(f"{start}..{end} is no stretch of chunk {chunk_id!r}")
         return chunk_uuid(self.namespace, chunk_id)
@@ -205,8 +205,8 @@ def _others(path: Path, run: _Import) -> list[str]:
             if isinstance(row, ChunkRow)
         }
     # The writer is asked: what the reader says was counted by the last load that ended.
-    known = run.stores.graph_writer.chunk_uuids(run.namespace)
-    return [uuid for uuid in known if uuid not in mine]
+    stored = run.stores.graph_writer.chunk_uuids(run.namespace)
+    return [uuid for uuid in stored if uuid not in mine]
 
 
 def _rows(
@@ -233,9 +233,9 @@ def _checked(name: str, raw: bytes) -> StrictContract:
         raise Rejected(reasons(error)) from error
 
 
-def _valid_records[Row: StrictContract, Made](
-    run: _Import, rows: Rows, kind: type[Row], make: Callable[[Row], Made]
-) -> list[Made]:
+def _valid_records[Row: StrictContract, Record](
+    run: _Import, rows: Rows, kind: type[Row], make: Callable[[Row], Record]
+) -> list[Record]:
     """Make records of rows; those that do not fit the file's chunks are rejected."""
     made = []
     for shown, number, row in rows:
@@ -278,7 +278,7 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
     return chunk, _fingerprint(run.manifest, chunk, row.fingerprint)
 
 
-def _fingerprint(manifest: Manifest, chunk: ChunkRecord, said: str) -> str:
+def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
     """Keep the fingerprint when it is this chunk's; else give the one of a chunk made here.
 
     A wrong one would let a later load of the true text pass it over as unchanged.
@@ -298,7 +298,7 @@ def _fingerprint(manifest: Manifest, chunk: ChunkRecord, said: str) -> str:
                 made.append(
                     fingerprint(one, manifest.embedding_model or "", manifest.sparse_model or "")
                 )
-    return said if said in made else made[0]
+    return model if model in made else made[0]
 
 
 def _put_documents(run: _Import, report: LoadReport, rows: Rows) -> None:

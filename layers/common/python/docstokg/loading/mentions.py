@@ -42,7 +42,7 @@ class MentionFinder:
                     places.setdefault(identity, (entry.start, entry.end))
                 if entry.about:
                     heads.add(identity)
-        heads.update(self._names.named(name) for name in self._labels.heads(chunk))
+        heads.update(self._names.id_of_name(name) for name in self._labels.heads(chunk))
         for head in heads:
             places.setdefault(head, None)
         for end in stated:

@@ -34,8 +34,8 @@ class Names:
         for key, identity, preferred in entries:
             if is_curie(identity):
                 table = self._preferred if preferred else self._synonym
-                known = table.setdefault(key, identity)
-                if known != identity:
+                first = table.setdefault(key, identity)
+                if first != identity:
                     table[key] = _SEVERAL
 
     def curie(self, key: str) -> str | None:
@@ -45,13 +45,13 @@ class Names:
             identity = self._synonym.get(key)
         return identity or None
 
-    def named(self, name: str) -> str:
+    def id_of_name(self, name: str) -> str:
         """Give the entity id of a name found in a text."""
         return self.curie(fold(name)) or entity_id(name)
 
     def resolve(self, id_or_name: str) -> str:
         """Give the entity id of what a file may write as an id or as a name."""
-        return id_or_name if is_id(id_or_name) else self.named(id_or_name)
+        return id_or_name if is_id(id_or_name) else self.id_of_name(id_or_name)
 
 
 class Aliases:

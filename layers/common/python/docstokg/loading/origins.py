@@ -51,25 +51,25 @@ class Origins:
 
         Ids that their owners wrote are theirs: such a document replaces the one before.
         """
-        known = self.stored.get(document.doc_id)
+        stored = self.stored.get(document.doc_id)
         if file.posted is not None:
-            return self._taken(file.posted, known)
-        if known is None or document.named or self._replace or known.sha256 == document.digest:
+            return self._taken(file.posted, stored)
+        if stored is None or document.named or self._replace or stored.sha256 == document.digest:
             return None
-        if not known.root or known.root == self.root(file.root):
+        if not stored.root or stored.root == self.root(file.root):
             return None
         return (
             f"doc_id {document.doc_id!r} was loaded from another folder, with other text:"
             " --prefix NAME/ loads this one beside it, --replace-docs in its place"
         )
 
-    def _taken(self, posted: Posted, known: DocumentRecord | None) -> str | None:
+    def _taken(self, posted: Posted, stored: DocumentRecord | None) -> str | None:
         """Say why a posted document must not take its id; what this load wrote is its own."""
-        if known is None or known.run_id == self._run_id:
+        if stored is None or stored.run_id == self._run_id:
             return None
         if not self._replace:
             return "a document of this id is loaded already: send it with `replace`"
-        seen = may_see(known.acl, posted.groups)
+        seen = may_see(stored.acl, posted.groups)
         return None if seen else "there is no document of this id that the sender may read"
 
     def note(self, file: SourceFile, document: GivenDocument, staging: Staging) -> None:
@@ -107,9 +107,11 @@ class Origins:
                 loaded_at=now,
                 **fields,
             )
-            known = self.stored.get(doc_id)
+            stored = self.stored.get(doc_id)
             times = {"run_id", "loaded_at", "text"}
-            if known is None or known.model_dump(exclude=times) != record.model_dump(exclude=times):
+            if stored is None or stored.model_dump(exclude=times) != record.model_dump(
+                exclude=times
+            ):
                 batch.append(record)
             if len(batch) >= BATCH:
                 self._register.put(batch)

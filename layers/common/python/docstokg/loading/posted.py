@@ -36,9 +36,9 @@ def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
     options = LoadOptions(order.namespace, replace_docs=order.replace, run_id=order.job_id)
     load(files, options, stores, rejects)
     refused: dict[str, str] = {}
-    named = {str(file.path): file.doc_id for file in files}
+    ids = {str(file.path): file.doc_id for file in files}
     for rejection in rejects.first:
-        refused.setdefault(named[rejection.file], rejection.reason)
+        refused.setdefault(ids[rejection.file], rejection.reason)
     return _done(order, [doc.doc_id for doc in order.documents], refused)
 
 
@@ -62,34 +62,36 @@ def _source(order: JobOrder, number: int, document: PostedDocument) -> SourceFil
         raw = document.text.encode("utf-8")
     else:
         raw = base64.b64decode(document.content or "", validate=True)
-    said = document.model_dump(exclude={"doc_id", "content"}) | {"text": document.text is not None}
+    statement = document.model_dump(exclude={"doc_id", "content"}) | {
+        "text": document.text is not None
+    }
     groups = order.caller.scope(order.namespace).groups
-    return posted_file(str(number), document.doc_id, raw, said, groups)
+    return posted_file(str(number), document.doc_id, raw, statement, groups)
 
 
 def posted_file(
     name: str,
     doc_id: str,
     raw: bytes,
-    said: Mapping[str, Any],
+    statement: Mapping[str, Any],
     groups: tuple[str, ...] | None,
 ) -> SourceFile:
-    """Make a file of what was sent: `said` of it were title, acl, metadata and media_type.
+    """Make a file of what was sent with its title, acl, metadata and media_type in `statement`.
 
-    `name`: of the path that stands for it, before the suffix of its format. `said["text"]` tells
-    whether it was sent as text.
+    `name`: of the path that stands for it, before the suffix of its format. `statement["text"]`
+    tells whether it was sent as text.
     """
     suffix = ".txt"
-    if said.get("text"):
+    if statement.get("text"):
         suffix = TEXT_SUFFIXES.get(PurePosixPath(doc_id).suffix.lower(), ".txt")
-    if said.get("media_type") is not None:
-        suffix = MEDIA_TYPES[said["media_type"]]
+    if statement.get("media_type") is not None:
+        suffix = MEDIA_TYPES[statement["media_type"]]
     fields: dict[str, object] = {"document_name": doc_id.rpartition("/")[2] or doc_id}
-    if said.get("title") is not None:
-        fields["title"] = said["title"]
-    if said.get("acl") is not None:
-        fields["acl"] = tuple(dict.fromkeys(said["acl"]))
-    posted = Posted(raw, fields, dict(said.get("metadata") or {}), groups)
+    if statement.get("title") is not None:
+        fields["title"] = statement["title"]
+    if statement.get("acl") is not None:
+        fields["acl"] = tuple(dict.fromkeys(statement["acl"]))
+    posted = Posted(raw, fields, dict(statement.get("metadata") or {}), groups)
     return SourceFile(Path(f"{name}{suffix}"), "document", doc_id, POSTED, doc_id, posted)
 
 

@@ -41,14 +41,14 @@ def relink(context: Context, book: EntityBook, finder: MentionFinder, news: News
     Given mentions stay as they are.
     """
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
-    known = context.stores.graph_writer.chunk_uuids(context.namespace)
-    others = [uuid for uuid in known if uuid not in mine]
+    stored = context.stores.graph_writer.chunk_uuids(context.namespace)
+    others = [uuid for uuid in stored if uuid not in mine]
     stating = set(context.staging.evidence()) - mine
     if not others or not (news or stating):
         return
     with context.progress.stage("earlier chunks", len(others)) as advance:
         for batch in batched(others, ROW_BATCH, strict=False):
-            marks = context.stores.index_writer.known(context.namespace, batch)
+            marks = context.stores.index_writer.fingerprints(context.namespace, batch)
             linkable = [uuid for uuid in batch if uuid in marks and is_linked_here(marks[uuid])]
             chunks = context.stores.search_index.get(linkable, context.scope, READ_S).chunks
             concerned = {

@@ -35,9 +35,9 @@ def put_book(
     context: Context,
     decisions: Decisions,
     file: Path,
-    said: Mapping[str, Any],
+    statements: Mapping[str, Any],
 ) -> None:
-    """Keep a run's book; `file`: the staging's. `said`: more that its report tells.
+    """Keep a run's book; `file`: the staging's. `statements`: more that its report tells.
 
     The decisions come last: who finds them finds both.
     """
@@ -55,7 +55,7 @@ def put_book(
         "everything": decisions.everything,
         "recogniser": decisions.recogniser,
         "gone": list(decisions.gone),
-        "said": {**said, "chunks": staging.count("chunk")},
+        "said": {**statements, "chunks": staging.count("chunk")},
     }
     staging.slim()
     staging.save()
@@ -73,8 +73,8 @@ def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
     for kind, entries in kinds.items():
         for entry in entries:
             yield json.dumps([kind, *entry])
-    for named in decisions.book.named():
-        yield json.dumps(["named", named.id, named.name, named.type, sorted(named.synonyms)])
+    for entity in decisions.book.own():
+        yield json.dumps(["named", entity.id, entity.name, entity.type, sorted(entity.synonyms)])
     for kind, keys in zip(("title", "common", "changed"), decisions.labels.counted(), strict=True):
         for key in keys:
             yield json.dumps([kind, key])
@@ -189,14 +189,14 @@ class RunBook:
     def _decide(self, context: Context) -> Decisions:
         names = Names()
         names.add(self._entries("curie"))
-        named = [
+        entities = [
             NamedEntity(identity, name, kind, set(synonyms))
             for identity, name, kind, synonyms in self._rows.get("named", ())
         ]
         labels = Labels.of(*(self._keys(kind) for kind in ("title", "common", "changed")))
         aliases = list(self._entries("alias"))
         return Decisions(
-            book=EntityBook.decided(context, names, named, Aliases(())),
+            book=EntityBook.decided(context, names, entities, Aliases(())),
             finder=MentionFinder(Linker(aliases), names, labels),
             labels=labels,
             aliases=aliases,

@@ -22,8 +22,8 @@ FoundNames = dict[str, tuple[FoundName, ...]]
 
 def text_key(text: str, spans: Spans = ()) -> str:
     """Name a text with the stretches that are asked for."""
-    said = json.dumps([text, [list(span) for span in spans]])
-    return hashlib.sha256(said.encode()).hexdigest()[:40]
+    request = json.dumps([text, [list(span) for span in spans]])
+    return hashlib.sha256(request.encode()).hexdigest()[:40]
 
 
 class RecordingEmbedder:
@@ -201,10 +201,10 @@ def names_in(
 
 def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> dict[str, str | None]:
     """Say which models read a shard: `dense`, `sparse` and `model` of the names."""
-    said: dict[str, str | None] = {}
+    models: dict[str, str | None] = {}
     for kind in ("vectors", "names"):
-        said |= json.loads(_lines(run, objects, kind, shard)[0])
-    return said
+        models |= json.loads(_lines(run, objects, kind, shard)[0])
+    return models
 
 
 def _lines(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> list[str]:

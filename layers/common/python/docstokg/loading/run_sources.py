@@ -14,10 +14,10 @@ from docstokg.ports import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class RunSources:
-    """The objects below a run's prefix. `said`: of posted documents, by id."""
+    """The objects below a run's prefix. `statements`: what was said of posted documents, by id."""
 
     run: IngestRun
-    said: Mapping[str, Mapping[str, Any]]
+    statements: Mapping[str, Mapping[str, Any]]
 
     @classmethod
     def of(cls, run: IngestRun, objects: ObjectStore) -> "RunSources":
@@ -52,13 +52,13 @@ class RunSources:
     def unread(self, inner: str) -> str:
         """Say why an object is of no kind that is read, or ""."""
         if self.run.posted:
-            return "" if inner in self.said else "nothing was said of it when it was sent"
+            return "" if inner in self.statements else "nothing was said of it when it was sent"
         return "" if kind_of(Path(inner)) else no_reader(Path(inner))
 
     def file(self, inner: str, raw: bytes = b"") -> SourceFile:
         """Make the source file of an object that is read."""
         if self.run.posted:
-            return posted_file(inner, inner, raw, self.said[inner], self.run.groups)
+            return posted_file(inner, inner, raw, self.statements[inner], self.run.groups)
         kind = kind_of(Path(inner))
         assert kind is not None
         return SourceFile(Path(inner), kind, inner, self.root, inner)

@@ -200,9 +200,9 @@ def book(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
     ):
         with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
             maker = _BookMaker(run, objects, stores, ledger, staging, rejects)
-            said = maker.make(Path(folder, "staging.sqlite"))
+            report = maker.make(Path(folder, "staging.sqlite"))
         objects.put(run.key("rejects", "book.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
-    return {"done": True, "documents": said["loaded"], "rejected": rejects.count}
+    return {"done": True, "documents": report["loaded"], "rejected": rejects.count}
 
 
 class _BookMaker:
@@ -245,7 +245,7 @@ class _BookMaker:
         asked_for, refused = self._removals(again)
         gone = sorted({*asked_for, *(self._gone(options, context) if run.sync else ())})
         decisions = decide(context, self._before.unfinished_load, gone)
-        said = {
+        statements = {
             "loaded": self._files - len(self._paths) if run.posted else self._documents(),
             "removed": len(gone),
             "kept_back": context.report.kept_back[:MOST_NAMED],
@@ -256,8 +256,8 @@ class _BookMaker:
                 *self._rejected(),
             ],
         }
-        put_book(run, self._objects, context, decisions, file, said)
-        return said
+        put_book(run, self._objects, context, decisions, file, statements)
+        return statements
 
     def _survey(self, stores: Stores) -> Stores:
         """Note what is listed and what was read, and let the models' answers be recalled."""
@@ -272,11 +272,11 @@ class _BookMaker:
         for shard in shard_names(run, objects):
             ledger.add(shard, read_shard(run, objects, shard).parts)
             ledger.add_names(names_in(run, objects, shard))
-            said = models_of(run, objects, shard)
-            if not {"dense", "model"} <= said.keys():
+            answering = models_of(run, objects, shard)
+            if not {"dense", "model"} <= answering.keys():
                 raise Unavailable("some chunks were not encoded or read for names yet")
-            models = models or said
-            if said != models:
+            models = models or answering
+            if answering != models:
                 raise LoadError("two models have read this run's chunks: begin it again")
         if models is None:
             return self._without_rows(stores)

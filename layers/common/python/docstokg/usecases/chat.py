@@ -115,8 +115,8 @@ def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | 
 
 def models_reply(caller: Caller, models: tuple[str, ...]) -> Reply:
     """List the models, each alone and in every namespace that is granted by name."""
-    named = sorted(set(caller.namespaces) - {"*", "default"})
-    ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in named)]
+    namespaces = sorted(set(caller.namespaces) - {"*", "default"})
+    ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in namespaces)]
     listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
     return Reply(statusCode=200, body=listed.model_dump_json(), headers={"Content-Type": JSON_TYPE})
 
@@ -145,11 +145,11 @@ def error_reply(reply: Reply) -> Reply:
     if reply.headers.get("Content-Type") != PROBLEM_TYPE:
         return reply
     problem = Problem.model_validate_json(reply.body)
-    said = "; ".join(f"{_param(error.path)}: {error.message}" for error in problem.errors)
+    detail = "; ".join(f"{_param(error.path)}: {error.message}" for error in problem.errors)
     first = problem.errors[0] if problem.errors else None
     default = "server_error" if problem.status >= 500 else "invalid_request_error"
     error = ErrorDetail(
-        message=f"{problem.detail} {said}".strip(),
+        message=f"{problem.detail} {detail}".strip(),
         type=_ERROR_TYPES.get(problem.status, default),
         param=_param(first.path) if first is not None else None,
         code=first.code if first is not None else problem.code,

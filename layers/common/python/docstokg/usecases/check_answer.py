@@ -185,8 +185,8 @@ def ground_sentences(
             text, _judged_statements(cited, by_rank, compare, together=False), facts
         )
     ]
-    named = {rank for verdict in judged for rank in verdict.citations}
-    return grounding.report(judged, cited=named, ranks=by_rank, invalid=())
+    ranks = {rank for verdict in judged for rank in verdict.citations}
+    return grounding.report(judged, cited=ranks, ranks=by_rank, invalid=())
 
 
 def _by_facts(
@@ -427,12 +427,13 @@ def _confidence(
     citations: Sequence[Citation],
     similarity: float | None,
 ) -> float:
-    known = {citation.rank: citation for citation in citations}
+    citation_of_rank = {citation.rank: citation for citation in citations}
     scores = [
-        known[rank].score if rank in known else block.relevance / 10
+        citation_of_rank[rank].score if rank in citation_of_rank else block.relevance / 10
         for rank, block in by_rank.items()
     ]
     documents = {
-        known[rank].doc_id if rank in known else by_rank[rank].document_name for rank in cited
+        citation_of_rank[rank].doc_id if rank in citation_of_rank else by_rank[rank].document_name
+        for rank in cited
     }
     return confidence(scores, documents, similarity)

@@ -22,14 +22,14 @@ class Comparison:
         """`time_s`: seconds that all comparisons together may take."""
         self._call, self._embedder = call, embedder
         self._until = time.monotonic() + time_s
-        self._known: dict[str, bytes] = {}
+        self._vectors: dict[str, bytes] = {}
 
     def fetch(self, texts: Sequence[str]) -> bool:
         """Embed texts; False when there is no embedder or no time."""
         if self._embedder is None:
             return False
         cut = dict.fromkeys(text[:_LONGEST_COMPARED] for text in texts)
-        missing = sorted((text for text in cut if text not in self._known), key=len)
+        missing = sorted((text for text in cut if text not in self._vectors), key=len)
         # A local encoder looks at the clock between calls only, so the calls are small.
         for start in range(0, len(missing), _AT_ONCE):
             part = missing[start : start + _AT_ONCE]
@@ -43,16 +43,16 @@ class Comparison:
                 self._call.log("compare", error)
                 self._embedder = None
                 return False
-            self._known.update(zip(part, vectors, strict=True))
+            self._vectors.update(zip(part, vectors, strict=True))
         return True
 
     def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
         """Return cosines with texts fetched before."""
         text, others = text[:_LONGEST_COMPARED], [other[:_LONGEST_COMPARED] for other in others]
-        if text not in self._known or any(other not in self._known for other in others):
+        if text not in self._vectors or any(other not in self._vectors for other in others):
             return None
-        one = unpack(self._known[text])
-        return [float(one @ unpack(self._known[other])) for other in others]
+        one = unpack(self._vectors[text])
+        return [float(one @ unpack(self._vectors[other])) for other in others]
 
     def closeness(self, one: Examination) -> Closeness | None:
         """Compare a claim and its sides with its evidence, all fetched before; else None."""
@@ -60,10 +60,10 @@ class Comparison:
         first = one.evidence[0].text
         whole = self.cosines(one.claim, [evidence.text for evidence in one.evidence])
         own = self.cosines(subject, [first, predicate])
-        said = self.cosines(predicate, [first])
-        if whole is None or own is None or said is None:
+        cosines = self.cosines(predicate, [first])
+        if whole is None or own is None or cosines is None:
             return None
-        return Closeness(whole, own[0], said[0], own[1])
+        return Closeness(whole, own[0], cosines[0], own[1])
 
     def know(self, text: str, vector: str | None) -> None:
         """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""
@@ -71,7 +71,7 @@ class Comparison:
             return
         raw = base64.b64decode(vector)
         if len(raw) == 4 * self._embedder.dimension:
-            self._known[text[:_LONGEST_COMPARED]] = raw
+            self._vectors[text[:_LONGEST_COMPARED]] = raw
 
     def similarity(self, query: str, answer: str) -> float | None:
         """Return cosine(query, answer without markers)."""

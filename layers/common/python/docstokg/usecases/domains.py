@@ -113,11 +113,11 @@ GROUP = "docstokg.domains"
 
 def domain_of(names: Sequence[str]) -> SubjectDomain:
     """Give the domains of these names as one; `Misconfigured` names one that is not installed."""
-    domains = [_named(name) for name in names]
+    domains = [_domain(name) for name in names]
     return domains[0] if len(domains) == 1 else Together(domains)
 
 
-def _named(name: str) -> SubjectDomain:
+def _domain(name: str) -> SubjectDomain:
     if name in BUILT_IN:
         return BUILT_IN[name]
     points = tuple(entry_points(group=GROUP, name=name))

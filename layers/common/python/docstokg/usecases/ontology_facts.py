@@ -27,15 +27,15 @@ def facts_of(
     left = countdown(timeout_s)
     keys = dict.fromkeys(key for one in relations for key in (one.subject, one.object))
     request = SliceRequest(alias_keys=tuple(keys), chunks_per_entity=0, neighbours_per_entity=0)
-    named = graph.slice(request, scope, left()).aliases
-    starts = list(dict.fromkeys(match.entity_id.upper() for match in named))[:MOST_NAMED]
+    aliases = graph.slice(request, scope, left()).aliases
+    starts = list(dict.fromkeys(match.entity_id.upper() for match in aliases))[:MOST_NAMED]
     reached = {start: reached_from(start, graph, scope, left) for start in starts}
-    known: dict[str, set[str]] = {}
-    for match in named:
-        known.setdefault(match.entity_id.upper(), set()).add(match.key)
+    statements: dict[str, set[str]] = {}
+    for match in aliases:
+        statements.setdefault(match.entity_id.upper(), set()).add(match.key)
     return tuple(
-        Fact(frozenset(known[start]), relation, frozenset(known[end]))
+        Fact(frozenset(statements[start]), relation, frozenset(statements[end]))
         for start, kinds in reached.items()
         for relation in _MEANT
-        for end in sorted(kinds[relation] & known.keys())
+        for end in sorted(kinds[relation] & statements.keys())
     )
