@@ -110,12 +110,12 @@ class Section:
 
     def places(self, ids: Ints) -> Ints:
         """Find the rows of `index_rows` ids, -1 for one that is not here."""
-        known = self.arrays["ids"]
-        if not len(known):
+        all_ids = self.arrays["ids"]
+        if not len(all_ids):
             return np.full(len(ids), -1, dtype=np.int64)
-        at = np.searchsorted(known, ids, sorter=self.by_id)
-        rows = self.by_id[np.minimum(at, len(known) - 1)]
-        return np.where(known[rows] == ids, rows, -1)
+        at = np.searchsorted(all_ids, ids, sorter=self.by_id)
+        rows = self.by_id[np.minimum(at, len(all_ids) - 1)]
+        return np.where(all_ids[rows] == ids, rows, -1)
 
     def rows(self, ns: int) -> Rows:
         """Give the rows of a namespace; none when it has none."""
