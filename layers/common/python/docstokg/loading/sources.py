@@ -96,8 +96,8 @@ def has_no_ending(path: PurePath) -> bool:
     `Makefile` has none, that of `README.Debian` is none.
     """
     suffix = path.suffix.lower()
-    known = suffix in DOCUMENTS or suffix in PACKED
-    return not suffix or (path.stem in TOLD_BY_NAME and not known)
+    is_readable = suffix in DOCUMENTS or suffix in PACKED
+    return not suffix or (path.stem in TOLD_BY_NAME and not is_readable)
 
 
 def is_passed_over(inner: PurePath) -> bool:
