@@ -181,13 +181,13 @@ def _ended(service: Service, begun: Answer) -> Answer:
     return job
 
 
-def alarms_reach_the_topic(environment: str, cloudwatch: Any, wait_s: float = WAIT_S) -> None:
+def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
     """Set one alarm by hand; its history must tell that its action was carried out."""
     name = f"docstokg-{environment}-{ALARM}"
     started = time.time() - 5
     for state in ("ALARM", "OK"):
         cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="make smoke")
-    until = time.monotonic() + wait_s
+    until = time.monotonic() + WAIT_S
     while True:
         history = cloudwatch.describe_alarm_history(
             AlarmName=name, HistoryItemType="Action", StartDate=started, MaxRecords=10
@@ -198,7 +198,7 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any, wait_s: float = WA
         if failed := [text for text in summaries if text.startswith("Failed")]:
             raise Wrong(f"alarm {name} could not tell anybody: {failed[0]}")
         if time.monotonic() > until:
-            raise Wrong(f"alarm {name} told nobody within {wait_s:.0f} s")
+            raise Wrong(f"alarm {name} told nobody within {WAIT_S:.0f} s")
         time.sleep(2)
 
 

@@ -110,9 +110,8 @@ SHOWN_S = 0.5
 class TerminalProgress:
     """Progress on standard error: bars on a terminal, else a line every ten seconds."""
 
-    def __init__(self, every_s: float = LINE_EVERY_S) -> None:
+    def __init__(self) -> None:
         self._console = notes()
-        self._every_s = every_s
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
@@ -121,7 +120,7 @@ class TerminalProgress:
             yield lambda steps: None
             return
         if not self._console.is_terminal:
-            yield _Lines(title, total, self._every_s).advance
+            yield _Lines(title, total).advance
             return
         columns = (
             SpinnerColumn(),
@@ -139,8 +138,8 @@ class TerminalProgress:
 class _Lines:
     """Plain lines for logs: what is done, how fast, how long it still takes."""
 
-    def __init__(self, title: str, total: int | None, every_s: float) -> None:
-        self._title, self._total, self._every_s = title, total, every_s
+    def __init__(self, title: str, total: int | None) -> None:
+        self._title, self._total = title, total
         self._begun = self._last = time.monotonic()
         self._done = 0
 
@@ -148,7 +147,7 @@ class _Lines:
         """Count; print when the last line is old enough."""
         self._done += steps
         now = time.monotonic()
-        if now - self._last < self._every_s:
+        if now - self._last < LINE_EVERY_S:
             return
         self._last = now
         rate = self._done / (now - self._begun)

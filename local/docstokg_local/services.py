@@ -169,10 +169,10 @@ def default_home(which: Which, cache: Path = DEFAULT_CACHE) -> Path:
     return services_folder(cache) / "homes" / which
 
 
-def missing(which: Which, cache: Path = DEFAULT_CACHE, java_home: Path | None = None) -> str | None:
+def missing(which: Which, cache: Path = DEFAULT_CACHE) -> str | None:
     """Say in one sentence why the server cannot run here, or None; download nothing."""
     try:
-        find_java(java_home)
+        find_java(None)
     except ServiceError as error:
         return str(error)
     if not fetched(which, services_folder(cache)) and shutil.which("mvn") is None:

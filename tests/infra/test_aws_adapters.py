@@ -102,6 +102,11 @@ def refuse() -> None:
     raise Unavailable("refused")
 
 
+def _settled(table: CircuitTable) -> None:
+    """Wait for what is under way in its background."""
+    table._background.submit(lambda: None).result()
+
+
 def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: Any) -> None:
     aws.client("dynamodb").create_table(
         TableName="circuit",
@@ -115,16 +120,16 @@ def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: A
     assert there.call(lambda: 1, 1) == 1
     with pytest.raises(Unavailable, match="refused"):
         here.call(refuse, 1)
-    first.settle()
+    _settled(first)
     second.is_open()
-    second.settle()
+    _settled(second)
     for breaker in (here, there):
         with pytest.raises(CircuitOpen, match="elsewhere"):
             breaker.call(lambda: 1, 1)
     third = CircuitTable("circuit", "model", REGION, refresh_s=0)
     assert not third.is_open()
     third.open(0)
-    third.settle()
+    _settled(third)
     assert not third.is_open()
 
 
@@ -133,7 +138,7 @@ def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
     breaker = Breaker("graph", shared=table)
     for _ in range(3):
         assert breaker.call(lambda: 1, 1) == 1
-        table.settle()
+        _settled(table)
 
 
 def test_a_count_is_shared_and_expires(aws: Any) -> None:

@@ -26,6 +26,9 @@ class Claims:
     load: str = "load"
 
 
+KEYS_TIME_S = 2.0
+
+
 class JwksTokens:
     """Verifies signature, issuer, audience and time; reads `sub`, namespaces, groups, load."""
 
@@ -35,7 +38,6 @@ class JwksTokens:
         audience: str,
         jwks_url: str,
         claims: Claims | None = None,
-        timeout_s: float = 2.0,
     ) -> None:
         self._issuer = issuer
         self._audience = audience
@@ -44,7 +46,7 @@ class JwksTokens:
             jwks_url,
             cache_keys=True,
             lifespan=KEYS_LIFESPAN_S,
-            timeout=timeout_s,
+            timeout=KEYS_TIME_S,
             cooldown_duration=UNKNOWN_LIFESPAN_S,
         )
 

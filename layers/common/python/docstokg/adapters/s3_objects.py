@@ -19,12 +19,11 @@ THERE_ALREADY = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 class S3Objects:
     """The ObjectStore port on a bucket."""
 
-    def __init__(self, bucket: str, service: AwsService | None = None) -> None:
-        """`service`: another client than the one made from the environment."""
+    def __init__(self, bucket: str) -> None:
         if not bucket:
             raise Misconfigured("DOCSTOKG_INGEST_URL names no bucket: s3://NAME")
         self._bucket = bucket
-        self._service = service or AwsService("s3", read_timeout_s=OBJECT_S)
+        self._service = AwsService("s3", read_timeout_s=OBJECT_S)
 
     def warm(self) -> None:
         """Make the client before anybody waits for it."""

@@ -11,10 +11,7 @@ TIME_S = 5.0
 
 
 def read_secrets(
-    ids: Iterable[str],
-    allowed: Iterable[str],
-    service: AwsService | None = None,
-    time_s: float = TIME_S,
+    ids: Iterable[str], allowed: Iterable[str], time_s: float = TIME_S
 ) -> dict[str, str]:
     """Give the settings in the named Secrets Manager secrets, merged in the order given.
 
@@ -22,7 +19,7 @@ def read_secrets(
     field is `Misconfigured`, so that a secret cannot change what is not a credential. `time_s`:
     seconds for each secret.
     """
-    service = service or AwsService("secretsmanager")
+    service = AwsService("secretsmanager")
     permitted = frozenset(allowed)
     merged: dict[str, str] = {}
     for secret_id in ids:

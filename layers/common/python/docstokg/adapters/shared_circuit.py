@@ -27,11 +27,10 @@ class CircuitTable:
         table: str,
         name: str,
         region: str | None = None,
-        service: AwsService | None = None,
         refresh_s: float = REFRESH_S,
     ) -> None:
         self._table, self._name, self._refresh_s = table, name, refresh_s
-        self._service = service or AwsService("dynamodb", region)
+        self._service = AwsService("dynamodb", region)
         self._background = ThreadPoolExecutor(1, thread_name_prefix="circuit")
         self._lock = threading.Lock()
         self._asked_at = float("-inf")
@@ -54,10 +53,6 @@ class CircuitTable:
                 return
             self._open_until = float(until)
         self._background.submit(self._write, until)
-
-    def settle(self) -> None:
-        """Wait for what is under way; for tests."""
-        self._background.submit(lambda: None).result()
 
     def _read(self) -> None:
         key = {"name": {"S": self._name}}

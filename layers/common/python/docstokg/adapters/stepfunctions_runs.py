@@ -19,11 +19,11 @@ OPEN = ("RUNNING", "PENDING_REDRIVE")
 class StepFunctionsRuns:
     """The LoadRuns port on one state machine."""
 
-    def __init__(self, arn: str, service: AwsService | None = None) -> None:
+    def __init__(self, arn: str) -> None:
         """`arn`: of the machine itself, whose latest definition runs."""
         self._arn = arn
         self._executions = arn.replace(":stateMachine:", ":execution:", 1)
-        self._service = service or AwsService("stepfunctions", region_of(arn))
+        self._service = AwsService("stepfunctions", region_of(arn))
 
     def warm(self) -> None:
         """Make the client before anybody waits for it."""

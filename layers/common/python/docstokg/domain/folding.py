@@ -120,7 +120,7 @@ def _starts_segment(character: str) -> bool:
     )
 
 
-def question_keys(question: str, longest: int = LONGEST_NAME) -> tuple[str, ...]:
+def question_keys(question: str) -> tuple[str, ...]:
     """List every n-gram of a question an alias could be, written as is and as variant.
 
     Long n-grams first, so that a cap (MAX_QUESTION_KEYS) drops the vaguest; single stop words are
@@ -133,7 +133,7 @@ def question_keys(question: str, longest: int = LONGEST_NAME) -> tuple[str, ...]
     reduced = words(question)
     empty = [is_function_word(question[start:end]) for start, end in reduced.spans]
     keys: dict[str, None] = {}
-    for size in range(min(longest, len(plain)), 0, -1):
+    for size in range(min(LONGEST_NAME, len(plain)), 0, -1):
         for i in range(len(plain) - size + 1):
             if size == 1 and is_function_word(written[i]):
                 continue

@@ -10,15 +10,10 @@ LAMBDA = 0.7
 REPETITION_FROM = 0.7
 
 
-def select(
-    relevance: Sequence[float],
-    vectors: Sequence[bytes | None],
-    count: int,
-    trade_off: float = LAMBDA,
-) -> list[int]:
+def select(relevance: Sequence[float], vectors: Sequence[bytes | None], count: int) -> list[int]:
     """Pick `count` positions in order, each the best by MMR (Carbonell and Goldstein 1998).
 
-    mmr(d) = trade_off * rel(d) / max rel - (1 - trade_off) * max over picked p of
+    mmr(d) = LAMBDA * rel(d) / max rel - (1 - LAMBDA) * max over picked p of
     max(0, (cos(d, p) - 0.7) / 0.3). `relevance` >= 0, candidates in rank order: a tie keeps it.
     Candidates without a vector (None) are similar to nothing. One mat-vec per pick.
     """
@@ -26,7 +21,7 @@ def select(
     if size == 0 or count <= 0:
         return []
     best = max(relevance)
-    scaled = trade_off * np.asarray(relevance, dtype=np.float64) / (best if best > 0 else 1.0)
+    scaled = LAMBDA * np.asarray(relevance, dtype=np.float64) / (best if best > 0 else 1.0)
     having = [position for position, vector in enumerate(vectors) if vector is not None]
     row = {position: index for index, position in enumerate(having)}
     rows = matrix([vector for vector in vectors if vector is not None])
@@ -35,7 +30,7 @@ def select(
     taken = np.zeros(size, dtype=bool)
     picked: list[int] = []
     for _ in range(min(count, size)):
-        value = np.where(taken, -np.inf, scaled - (1 - trade_off) * repeated)
+        value = np.where(taken, -np.inf, scaled - (1 - LAMBDA) * repeated)
         choice = int(np.argmax(value))
         picked.append(choice)
         taken[choice] = True

@@ -7,13 +7,11 @@ from docstokg.domain.vectors import matrix
 NEAR = 0.95
 
 
-def without_repeats(
-    items: Sequence[tuple[str, str, bytes | None]], near: float = NEAR
-) -> list[int]:
+def without_repeats(items: Sequence[tuple[str, str, bytes | None]]) -> list[int]:
     """Keep the first of every group of equal or nearly equal chunks; give the kept positions.
 
     `items`: (uuid, text hash, int8 vector or None) in rank order. Dropped: a uuid or a text hash
-    seen before, or cosine >= `near` with a kept chunk.
+    seen before, or cosine >= NEAR with a kept chunk.
     """
     positions: list[int] = []
     seen: set[str] = set()
@@ -26,7 +24,7 @@ def without_repeats(
         if uuid in seen or text_hash in seen:
             continue
         index = row.get(position)
-        if index is not None and kept_rows and float(cosines[index, kept_rows].max()) >= near:
+        if index is not None and kept_rows and float(cosines[index, kept_rows].max()) >= NEAR:
             continue
         seen.update((uuid, text_hash))
         positions.append(position)

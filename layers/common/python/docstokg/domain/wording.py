@@ -42,26 +42,6 @@ _NEGATIONS_TEXT: Final = (
     "unnecessary unaltered nonsignificant insignificant neg"
 )
 NEGATIONS: Final = frozenset(_NEGATIONS_TEXT.split())
-_CONTRACTED_NOT: Final = re.compile(r"n['\u2019]t\b|\bnon-", re.IGNORECASE)
-_UP_WORDS_TEXT: Final = (
-    "increase raise rise risen rose elevate enhance promote upregulate activate induce higher "
-    "high great greater more improve stimulate gain positive longer long larger large better "
-    "accelerate augment facilitate strengthen expand grow grew stronger support beneficial "
-    "effective boost trigger cause amplify aggravate exacerbate worsen sensitize susceptible "
-    "require necessary essential enable early earlier success abundant overexpress common "
-    "frequent major majority upper exceed"
-)
-_UP_WORDS: Final = _UP_WORDS_TEXT.split()
-_DOWN_WORDS_TEXT: Final = (
-    "decrease reduce reduction lower low inhibit inhibition suppress downregulate deactivate "
-    "inactivate repress impair attenuate less fewer few loss lose lost negative shorter short "
-    "smaller small worse decelerate diminish decline weaken shrink weaker prevent block abolish "
-    "protect ineffective disrupt deplete limit restrict delay resist resistant abrogate alleviate "
-    "ameliorate mitigate knockdown knockout deficient deficiency delete deletion rare uncommon "
-    "minor minority late later fall fell drop dampen hinder counteract antagonize oppose avoid "
-    "eliminate"
-)
-_DOWN_WORDS: Final = _DOWN_WORDS_TEXT.split()
 _OPPOSITES_TEXT: Final = (
     "increase/decrease increase/reduce increase/lower increase/diminish higher/lower high/low "
     "more/less more/fewer greater/less greater/smaller larger/smaller large/small "
@@ -131,16 +111,13 @@ class Wording:
     """The countable content of one sentence.
 
     `stems`: content stems in order. `names`: folded names (capitals inside, or a capital after
-    the first word). `negations`: how many words deny. `ups`, `downs`: the words for more and less.
+    the first word).
     """
 
     stems: tuple[str, ...]
     quantities: tuple[Quantity, ...]
     names: frozenset[str]
     ids: frozenset[str]
-    negations: int
-    ups: int
-    downs: int
 
 
 @lru_cache(maxsize=65_536)
@@ -190,9 +167,6 @@ OPPOSITES: Final = _pairs()
 ALIKE: Final = _groups()
 """Stems of verbs to the stems of those that may say the same, each among its own."""
 
-_UP_STEMS: Final = frozenset(map(stem, _UP_WORDS))
-_DOWN_STEMS: Final = frozenset(map(stem, _DOWN_WORDS))
-
 
 def content_stems(text: str) -> tuple[str, ...]:
     """Return the stems of all words that are no stop words, in order."""
@@ -207,16 +181,11 @@ def read(text: str) -> Wording:
     folded = normalise(text)
     words = WORD.findall(folded)
     stems = tuple(stem(word) for word in words if word not in CLAIM_STOP_WORDS)
-    negations = sum(word in NEGATIONS for word in words)
-    negations += len(_CONTRACTED_NOT.findall(folded))
     return Wording(
         stems=stems,
         quantities=quantities(text),
         names=names(text),
         ids=frozenset(item.upper().replace("_", ":") for item in ID_IN_CLAIM.findall(text)),
-        negations=negations,
-        ups=sum(item in _UP_STEMS for item in stems),
-        downs=sum(item in _DOWN_STEMS for item in stems),
     )
 
 

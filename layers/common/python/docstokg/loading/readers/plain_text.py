@@ -28,13 +28,13 @@ class _Group:
     below: list["_Group"] = field(default_factory=list)
 
 
-def outline_text(text: str, begin: int = 0) -> Outline:
+def outline_text(text: str) -> Outline:
     """Find headings, paragraphs, and terms with their indented descriptions.
 
     A heading is a line without small letters above deeper lines, as in manual pages (at least
     two of them, or it is a shout), or a line above a rule of `===` or `---`.
     """
-    roots = _nested(_groups(text, begin, len(text)))
+    roots = _nested(_groups(text, 0, len(text)))
     shouts = [root for root in roots if _is_shout(root)]
     headings = {id(root) for root in shouts} if len(shouts) >= 2 else set()
     blocks: list[Block] = []
@@ -53,7 +53,7 @@ def outline_text(text: str, begin: int = 0) -> Outline:
             blocks.extend(map(_block, root.below))
         else:
             blocks.append(_block(root))
-    first = next((line for line in text[begin : begin + 500].split("\n") if line.strip()), "")
+    first = next((line for line in text[:500].split("\n") if line.strip()), "")
     manual = _MAN_TITLE.match(first) if len(first) < 200 else None
     title = f"{manual[1].lower()}({manual[2]})" if manual and headings else ""
     return Outline(text=text, blocks=tuple(blocks), title=title)
