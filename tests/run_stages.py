@@ -82,6 +82,7 @@ class Stages:
     def __init__(self, wiring: Callable[[], Wiring], run: dict[str, Any]) -> None:
         self._wiring, self.run = wiring, run
         self.fuse = Fuse()
+        self.context: object = None
 
     def call(self, stage: str, items: Sequence[dict[str, Any]] = (), **more: Any) -> dict[str, Any]:
         """Run one task."""
@@ -91,7 +92,7 @@ class Stages:
                 port = getattr(wiring, name)()
                 wiring.override(name, Fused(port, self.fuse, methods))
             event = {"run": self.run, "stage": stage, "items": list(items), **more}
-            return BUILDS[stage](wiring)(event, None)
+            return BUILDS[stage](wiring)(event, self.context)
         finally:
             wiring.close()
 

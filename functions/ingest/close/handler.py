@@ -6,6 +6,7 @@ from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
 from docstokg.loading.stages import close
 from docstokg.loading.stores import stores_of
+from docstokg.loading.task_time import TaskTime
 from docstokg.wiring import Handler, Wiring
 
 
@@ -14,7 +15,7 @@ def build(wiring: Wiring) -> Handler:
     objects, stores = wiring.object_store(), stores_of(wiring)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        return close(IngestTask.model_validate(event), objects, stores)
+        return close(IngestTask.model_validate(event), objects, stores, TaskTime.of(context))
 
     return handler
 

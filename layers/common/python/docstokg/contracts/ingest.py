@@ -61,10 +61,20 @@ class IngestObject(IngestMessage):
     etag: str = Field("", alias="ETag")
 
 
+class IngestCursor(IngestMessage):
+    """Where `close` stopped: a mark of `pipeline.finishing`, and what was counted until then."""
+
+    step: str
+    after: str
+    relations: int = 0
+    relinked: int = 0
+
+
 class IngestTask(IngestMessage):
     """One task. `crashed`: how the reading of its only object ended, which is not tried again.
 
-    `failed` with `error`: the run is given up.
+    `failed` with `error`: the run is given up. `cursor`: where the task before it stopped, which
+    could not do all in its time.
     """
 
     run: IngestRun
@@ -73,3 +83,4 @@ class IngestTask(IngestMessage):
     crashed: dict[str, Any] | None = None
     failed: bool = False
     error: dict[str, Any] | None = None
+    cursor: IngestCursor | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import batched
+from itertools import batched, islice
 from typing import Any
 
 from docstokg.contracts.records import FactRecord, RelationRecord
@@ -48,10 +48,15 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
             advance(1)
 
 
-def write_edges(context: Context, book: EntityBook) -> None:
-    """Write relations to the graph and, as sentences, to the index."""
+def write_edges(context: Context, book: EntityBook, after: str = "") -> Iterator[str]:
+    """Write relations to the graph and, as sentences, to the index.
+
+    Yields how many are written, after each batch; `after`: so many were written before.
+    """
+    done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
-        for batch in batched(context.staging.edges(), ROW_BATCH, strict=False):
+        advance(done)
+        for batch in batched(islice(context.staging.edges(), done, None), ROW_BATCH, strict=False):
             ends = {end for row in batch for end in (row[0], row[2])}
             book.write_named(ends)
             names = book.display_names(ends)
@@ -87,7 +92,9 @@ def write_edges(context: Context, book: EntityBook) -> None:
             context.stores.graph_writer.put_relations(relations)
             context.stores.index_writer.put_facts(facts)
             context.report.relations += len(relations)
+            done += len(batch)
             advance(len(batch))
+            yield str(done)
 
 
 def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> str:

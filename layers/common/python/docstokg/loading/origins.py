@@ -6,7 +6,8 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import batched
 from pathlib import Path
 
 from docstokg.contracts.records import DocumentRecord
@@ -89,35 +90,42 @@ class Origins:
         """Keep the key of the roots' hashes, so that another process makes the same."""
         self._register.put([DocumentRecord(namespace=KEY[0], doc_id=KEY[1], text=self._key)])
 
-    def write(self, staging: Staging, run_id: str) -> None:
-        """Bring the register to what was loaded; unchanged documents keep run and time."""
+    def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
+        """Bring the register to what was loaded; unchanged documents keep run and time.
+
+        Yields the last document's id after each batch, in their order; `after`: the last one that
+        was written before.
+        """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.write_key()
-        batch: list[DocumentRecord] = []
-        for doc_id, line in staging.origins():
-            chunks, title, acl = staging.document_facts(doc_id)
-            fields = json.loads(line)
-            fields["title"] = fields["title"] or title
-            record = DocumentRecord(
-                namespace=self._namespace,
-                doc_id=doc_id,
-                acl=acl,
-                chunks=chunks,
-                run_id=run_id,
-                loaded_at=now,
-                **fields,
-            )
-            stored = self.stored.get(doc_id)
-            times = {"run_id", "loaded_at", "text"}
-            if stored is None or stored.model_dump(exclude=times) != record.model_dump(
-                exclude=times
-            ):
-                batch.append(record)
-            if len(batch) >= BATCH:
-                self._register.put(batch)
-                batch = []
-        if batch:
-            self._register.put(batch)
+        rows = ((doc_id, line) for doc_id, line in staging.origins() if doc_id > after)
+        for some in batched(rows, BATCH, strict=False):
+            records = [self._record(staging, *row, run_id, now) for row in some]
+            if changed := [record for record in records if self._is_changed(record)]:
+                self._register.put(changed)
+            yield some[-1][0]
+
+    def _record(
+        self, staging: Staging, doc_id: str, line: str, run_id: str, now: str
+    ) -> DocumentRecord:
+        chunks, title, acl = staging.document_facts(doc_id)
+        fields = json.loads(line)
+        fields["title"] = fields["title"] or title
+        return DocumentRecord(
+            namespace=self._namespace,
+            doc_id=doc_id,
+            acl=acl,
+            chunks=chunks,
+            run_id=run_id,
+            loaded_at=now,
+            **fields,
+        )
+
+    def _is_changed(self, record: DocumentRecord) -> bool:
+        stored, times = self.stored.get(record.doc_id), {"run_id", "loaded_at", "text"}
+        if stored is None:
+            return True
+        return stored.model_dump(exclude=times) != record.model_dump(exclude=times)
 
     def of_roots(self, roots: Iterable[Path]) -> int:
         """Count the documents that were read from these folders."""

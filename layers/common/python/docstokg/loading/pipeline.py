@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -325,15 +325,62 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     )
 
 
+class Mark(NamedTuple):
+    """Where a load's end stands: its step, and what is done of it; "" for none."""
+
+    step: str = "stale"
+    after: str = ""
+
+
 def finish(context: Context, decisions: Decisions, origins: Origins) -> None:
     """Remove what is gone, write edges, link earlier chunks anew, and close both stores."""
+    for _ in finishing(context, decisions, origins):
+        pass
+
+
+def finishing(
+    context: Context, decisions: Decisions, origins: Origins, begun: Mark | None = None
+) -> Iterator[Mark]:
+    """Do what `finish` does, a batch at a time: after each, the load may be left and gone on with.
+
+    Yields where it stands; `begun`: the last mark of whoever did the beginning.
+    """
+    steps = _steps(context, decisions, origins)
+    step, after = begun or Mark()
+    names = list(steps)[list(steps).index(step) :]
+    for name, following in zip_longest(names, names[1:]):
+        for done in steps[name](after if name == step else ""):
+            yield Mark(name, done)
+        if following is not None:
+            yield Mark(following)
+
+
+def _steps(
+    context: Context, decisions: Decisions, origins: Origins
+) -> dict[str, Callable[[str], Iterator[str]]]:
+    """Give the steps of a load's end, in order; each takes and yields what is done of it."""
     stores, book = context.stores, decisions.book
-    remove_stale(context, every_document=context.replace_docs)
-    remove_documents(context, decisions.gone)
-    write_edges(context, book)
-    news = News(Linker(decisions.fresh), decisions.labels.changed, decisions.everything)
-    relink(context, book, decisions.finder, news)
-    stores.graph_writer.note_recogniser(context.namespace, decisions.recogniser)
-    stores.graph_writer.close_load()
-    origins.write(context.staging, context.report.run_id)
-    stores.index_writer.close_load()
+
+    def relinked(after: str) -> Iterator[str]:
+        news = News(Linker(decisions.fresh), decisions.labels.changed, decisions.everything)
+        yield from relink(context, book, decisions.finder, news, after)
+
+    def closed(_: str) -> Iterator[str]:
+        stores.graph_writer.note_recogniser(context.namespace, decisions.recogniser)
+        stores.graph_writer.close_load()
+        yield from ()
+
+    def ended(_: str) -> Iterator[str]:
+        stores.index_writer.close_load()
+        yield from ()
+
+    every = context.replace_docs
+    return {
+        "stale": lambda after: remove_stale(context, every, after),
+        "gone": lambda after: remove_documents(context, decisions.gone, after),
+        "edges": lambda after: write_edges(context, book, after),
+        "earlier": relinked,
+        "graph": closed,
+        "register": lambda after: origins.write(context.staging, context.report.run_id, after),
+        "index": ended,
+    }

@@ -1,6 +1,6 @@
 """Chunks of earlier loads come to mention what a load names."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import batched
 
@@ -35,14 +35,17 @@ class News:
         return heading is not None and fold(heading) in self.labels
 
 
-def relink(context: Context, book: EntityBook, finder: MentionFinder, news: News) -> None:
+def relink(
+    context: Context, book: EntityBook, finder: MentionFinder, news: News, after: str = ""
+) -> Iterator[str]:
     """Link again every earlier chunk that the news concern, or that states an edge of this load.
 
-    Given mentions stay as they are.
+    Given mentions stay as they are. Yields the last chunk's uuid after each batch, in their order;
+    `after`: the last one that was linked before.
     """
     mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     stored = context.stores.graph_writer.chunk_uuids(context.namespace)
-    others = [uuid for uuid in stored if uuid not in mine]
+    others = [uuid for uuid in stored if uuid > after and uuid not in mine]
     stating = set(context.staging.evidence()) - mine
     if not others or not (news or stating):
         return
@@ -59,6 +62,7 @@ def relink(context: Context, book: EntityBook, finder: MentionFinder, news: News
             if concerned:
                 _link(context, book, finder, concerned)
             advance(len(batch))
+            yield batch[-1]
 
 
 def _link(

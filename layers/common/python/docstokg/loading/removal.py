@@ -23,29 +23,42 @@ def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
     return stores.index_writer.delete(namespace, uuids)
 
 
-def remove_stale(context: Context, every_document: bool) -> None:
-    """Remove what documents read whole (or every document of the load) no longer hold."""
-    documents = context.staging.documents(every=every_document)
+def remove_stale(context: Context, every_document: bool, after: str = "") -> Iterator[str]:
+    """Remove what documents read whole (or every document of the load) no longer hold.
+
+    Each is yielded when it is done, in order; `after`: of those, the last one that was.
+    """
+    documents = [d for d in context.staging.documents(every=every_document) if d > after]
     with context.progress.stage("replaced documents", len(documents)) as advance:
         for doc_id in documents:
-            stored = set(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
-            current = {chunk_uuid(context.namespace, i) for i in context.staging.chunk_ids(doc_id)}
-            if stale := sorted(stored - current):
-                context.report.removed += remove(context.stores, context.namespace, stale)
+            if context.earlier is None or doc_id in context.earlier:
+                _remove_stale_chunks(context, doc_id)
             advance(1)
+            yield doc_id
 
 
-def remove_documents(context: Context, doc_ids: Sequence[str]) -> None:
-    """Remove documents whose files are gone; the register remembers them until the last."""
+def _remove_stale_chunks(context: Context, doc_id: str) -> None:
+    stored = set(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
+    current = {chunk_uuid(context.namespace, i) for i in context.staging.chunk_ids(doc_id)}
+    if stale := sorted(stored - current):
+        context.report.removed += remove(context.stores, context.namespace, stale)
+
+
+def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") -> Iterator[str]:
+    """Remove documents whose files are gone; the register remembers them until the last.
+
+    Each is yielded when it is done, in order; `after`: of those, the last one that was.
+    """
     stores = context.stores
     with context.progress.stage("gone documents", len(doc_ids)) as advance:
-        for doc_id in doc_ids:
+        for doc_id in sorted(doc_id for doc_id in doc_ids if doc_id > after):
             uuids = stores.index_writer.doc_uuids(context.namespace, doc_id)
             if uuids:
                 context.report.removed += remove(stores, context.namespace, uuids)
             stores.register.forget(context.namespace, [doc_id])
             context.report.gone += 1
             advance(1)
+            yield doc_id
 
 
 @contextmanager

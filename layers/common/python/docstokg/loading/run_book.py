@@ -1,9 +1,12 @@
 """What a run's `book` has decided, kept for `write` and `close`: a slim staging and the names."""
 
 import gzip
+import io
 import json
+import shutil
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,12 +24,13 @@ from docstokg.loading.naming import Aliases, Entry, NamedEntity, Names
 from docstokg.loading.pipeline import Decisions
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.run_readings import RecalledEmbedder, RecalledSparse, readings
-from docstokg.loading.run_rows import packed_lines, unpacked_lines
+from docstokg.loading.run_rows import each_line, packed_lines
 from docstokg.loading.staging import Staging
 from docstokg.ports import ObjectStore
 
 STAGING = "staging.sqlite.gz"
 DECISIONS = "decisions.jsonl.gz"
+PIECE = 1 << 20
 
 
 def put_book(
@@ -59,8 +63,19 @@ def put_book(
     }
     staging.slim()
     staging.save()
-    objects.put(run.key("book", STAGING), gzip.compress(file.read_bytes(), 6, mtime=0))
+    objects.put(run.key("book", STAGING), _packed(file))
     objects.put(run.key("book", DECISIONS), packed_lines(_lines(head, decisions)))
+
+
+def _packed(file: Path) -> bytes:
+    """Compress a file a piece at a time: it may be larger than memory."""
+    body = io.BytesIO()
+    with (
+        file.open("rb") as whole,
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=body, mtime=0) as packed,
+    ):
+        shutil.copyfileobj(whole, packed, PIECE)
+    return body.getvalue()
 
 
 def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
@@ -128,19 +143,20 @@ class RunBook:
         self._run, self._objects = run, objects
         self._decided: Decisions | None = None
         try:
-            lines = unpacked_lines(objects.get(run.key("book", DECISIONS)))
+            lines = each_line(objects.get(run.key("book", DECISIONS)))
             body = objects.get(run.key("book", STAGING))
         except KeyError as missing:
             raise Unavailable("the run has no book yet: `book` comes first") from missing
-        self.head: dict[str, Any] = json.loads(lines[0])
+        self.head: dict[str, Any] = json.loads(next(lines))
         self._rows: dict[str, list[list[Any]]] = {}
-        for line in lines[1:]:
+        for line in lines:
             kind, *row = json.loads(line)
             self._rows.setdefault(kind, []).append(row)
         with tempfile.NamedTemporaryFile(prefix="docstokg-book-", suffix=".sqlite") as file:
             try:
-                file.write(gzip.decompress(body))
-            except (OSError, EOFError) as broken:
+                with gzip.GzipFile(fileobj=io.BytesIO(body)) as packed:
+                    shutil.copyfileobj(packed, file, PIECE)
+            except (OSError, EOFError, zlib.error) as broken:
                 raise WrongAnswer("the run's book is cut short") from broken
             file.flush()
             # SQLite keeps the file open: it goes when the staging is closed or the process ends.

@@ -3,10 +3,10 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from docstokg.contracts.ingest import IngestRun
-from docstokg.errors import LoadError, Locked, Timeout
+from docstokg.errors import LoadError, Locked, Timeout, Unavailable
 from docstokg.loading.pipeline import info_before
 from docstokg.ports import IndexWriter, ObjectStore, SearchIndex
 
@@ -18,23 +18,29 @@ CLOSED = "report.json"
 
 
 @contextmanager
-def turn(
-    run: IngestRun, objects: ObjectStore, writer: IndexWriter, last: bool = False
-) -> Iterator[None]:
+def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[None]:
     """Keep other loads and removals out while a task writes; `Locked` while it is not our turn.
 
     Tasks of one run share the store's lease, which runs out between two that are far apart; so the
     run has one of its own in the bucket. Only who holds the store's lease takes or renews it.
-    `last`: no task of the run follows, the store's lease is given back.
     """
     _refuse_others(run, objects)
     with ExitStack() as held:
         try:
-            held.enter_context(writer.hold(0, run=run.run_id, more=not last))
+            held.enter_context(writer.hold(0, run=run.run_id, more=True))
         except Timeout as busy:
             raise Locked("another load or removal holds the index") from busy
         _take(run, objects)
         yield
+
+
+def end_turns(run: IngestRun, writer: IndexWriter) -> None:
+    """Give the store's lease back, which no task of the run wants any more.
+
+    Where somebody else has it already, or the store is away, it runs out by itself.
+    """
+    with suppress(Timeout, Unavailable), writer.hold(0, run=run.run_id):
+        pass
 
 
 def give_back(run: IngestRun, objects: ObjectStore) -> None:

@@ -7,7 +7,8 @@ notes. So the stages run a load's own functions, and neither knows of the other.
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from docstokg.contracts.ingest import IngestRun
 from docstokg.contracts.records import FoundName
@@ -162,6 +163,7 @@ def put_readings(
     for key, weights in sorted(sparse.weights.items()) if sparse else ():
         lines.append(json.dumps(["sparse", key, weights]))
     objects.put(run.key("vectors", shard + ENDING), packed_lines(lines))
+    objects.put(run.key("encoded", shard + ENDING), packed_lines(lines[:1]))
 
 
 def readings(
@@ -190,21 +192,22 @@ def put_names(
     objects.put(run.key("names", shard + ENDING), packed_lines(lines))
 
 
-def names_in(
-    run: IngestRun, objects: ObjectStore, shard: str
-) -> Iterator[tuple[str, tuple[FoundName, ...]]]:
-    """Yield which names were found in each text of a shard."""
-    for line in _lines(run, objects, "names", shard)[1:]:
-        key, row = json.loads(line)
-        yield key, tuple(FoundName(*name) for name in row)
+class Answers(NamedTuple):
+    """What models said of a shard, but its vectors.
+
+    `models`: `dense`, `sparse` and `model`, of the names; without those that have not read it yet.
+    """
+
+    models: dict[str, str | None]
+    names: list[tuple[str, tuple[FoundName, ...]]]
 
 
-def models_of(run: IngestRun, objects: ObjectStore, shard: str) -> dict[str, str | None]:
-    """Say which models read a shard: `dense`, `sparse` and `model` of the names."""
-    models: dict[str, str | None] = {}
-    for kind in ("vectors", "names"):
-        models |= json.loads(_lines(run, objects, kind, shard)[0])
-    return models
+def answers_of(run: IngestRun, objects: ObjectStore, shard: str) -> Answers:
+    """Read which models read a shard, and which names were found in each of its texts."""
+    head, *rows = _lines(run, objects, "names", shard)
+    models = json.loads(_lines(run, objects, "encoded", shard)[0]) | json.loads(head)
+    found = ((key, row) for key, row in map(json.loads, rows))
+    return Answers(models, [(key, tuple(FoundName(*name) for name in row)) for key, row in found])
 
 
 def _lines(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> list[str]:

@@ -3,8 +3,12 @@
 import base64
 import gzip
 import hashlib
+import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +29,9 @@ from docstokg.ports import ObjectStore
 
 SHARD_BYTES = 8_000_000
 """Of rows as text, after which a shard is written and another one begun."""
+
+AHEAD = 8
+"""Objects that are fetched at once, which are held in memory as well."""
 
 ENDING = ".jsonl.gz"
 KINDS: dict[str, type[GivenRecord]] = {
@@ -152,16 +159,30 @@ def row_from(row: Sequence[Any]) -> Row:
 
 
 def packed_lines(lines: Iterable[str]) -> bytes:
-    """Compress lines, without a time, so that the same lines are the same bytes."""
-    text = "\n".join(lines).encode("utf-8", "surrogatepass")
-    return gzip.compress(text, compresslevel=6, mtime=0)
+    """Compress lines as they come, none empty, without a time: the same lines, the same bytes."""
+    body = io.BytesIO()
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=body, mtime=0) as packed:
+        for number, line in enumerate(lines):
+            text = f"\n{line}" if number else line
+            packed.write(text.encode("utf-8", "surrogatepass"))
+    return body.getvalue()
 
 
 def unpacked_lines(body: bytes) -> list[str]:
     """Read what `packed_lines` wrote; `WrongAnswer` for anything else."""
+    return list(each_line(body))
+
+
+def each_line(body: bytes) -> Iterator[str]:
+    """Yield the lines that `packed_lines` wrote; `WrongAnswer` for anything else."""
     try:
-        return gzip.decompress(body).decode("utf-8", "surrogatepass").split("\n")
-    except (OSError, EOFError, ValueError) as broken:
+        with (
+            gzip.GzipFile(fileobj=io.BytesIO(body)) as packed,
+            io.TextIOWrapper(packed, "utf-8", "surrogatepass", newline="\n") as text,
+        ):
+            for line in text:
+                yield line.removesuffix("\n")
+    except (OSError, EOFError, ValueError, zlib.error) as broken:
         raise WrongAnswer("an object of this run is cut short or is none of ours") from broken
 
 
@@ -172,6 +193,24 @@ def every_object(objects: ObjectStore, prefix: str) -> Iterator[tuple[str, str]]
         for entry in page:
             yield entry.key, entry.etag
         after = page[-1].key
+
+
+def ahead[Key, Value](
+    fetch: Callable[[Key], Value], keys: Iterable[Key]
+) -> Iterator[tuple[Key, Value]]:
+    """Yield each key with what is fetched for it, in order, the next ones fetched meanwhile.
+
+    A bucket answers after some 20 ms: one by one, that would be most of a task's time.
+    """
+    waiting: deque[tuple[Key, Future[Value]]] = deque()
+    with ThreadPoolExecutor(AHEAD) as pool:
+        for key in keys:
+            waiting.append((key, pool.submit(fetch, key)))
+            if len(waiting) >= AHEAD:
+                first, coming = waiting.popleft()
+                yield first, coming.result()
+        for first, coming in waiting:
+            yield first, coming.result()
 
 
 def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:

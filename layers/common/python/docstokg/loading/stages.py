@@ -8,14 +8,14 @@ stages all rows in the order of their paths and decides, `write` writes one shar
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import batched
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from docstokg.contracts.ingest import IngestObject, IngestRun, IngestTask
+from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
 from docstokg.domain.visibility import may_see
 from docstokg.errors import LoadError, Unavailable
 from docstokg.loading.candidates import RULE, find_names, has_given_mentions
@@ -25,8 +25,8 @@ from docstokg.loading.context import (
     Context,
     LoadOptions,
     LoadReport,
+    Progress,
     Readers,
-    Silent,
     Stores,
 )
 from docstokg.loading.given import GivenChunk
@@ -34,10 +34,11 @@ from docstokg.loading.origins import Origins
 from docstokg.loading.pipeline import (
     NO_EMBEDDER,
     Beginning,
+    Mark,
     context_of,
     count_unread,
     decide,
-    finish,
+    finishing,
     gone_documents,
     info_before,
     stage_file,
@@ -45,22 +46,25 @@ from docstokg.loading.pipeline import (
 from docstokg.loading.reading import Row, rows_of
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.run_book import DECISIONS, RunBook, WarmBooks, put_book
-from docstokg.loading.run_lease import CLOSED, check_turn, give_back, is_closed, turn
+from docstokg.loading.run_lease import CLOSED, check_turn, end_turns, give_back, is_closed, turn
 from docstokg.loading.run_ledger import Entry, Ledger
 from docstokg.loading.run_readings import (
+    Answers,
     RecalledNames,
     RecalledSparse,
     RecordingEmbedder,
     RecordingNames,
     RecordingSparse,
-    models_of,
-    names_in,
+    answers_of,
     put_names,
     put_readings,
 )
+from docstokg.loading.run_refusal import reason_kept, refusal
 from docstokg.loading.run_rows import (
+    Part,
     Shard,
     ShardWriter,
+    ahead,
     every_object,
     read_shard,
     shard_name,
@@ -69,6 +73,7 @@ from docstokg.loading.run_rows import (
 )
 from docstokg.loading.run_sources import RunSources
 from docstokg.loading.staging import Place, Staging
+from docstokg.loading.task_time import InTime, TaskTime
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
 LARGEST_OBJECT = 500_000_000
@@ -156,28 +161,30 @@ def encode(
 ) -> Answer:
     """Ask the encoders about the chunks of some shards."""
     count = 0
-    for shard, rows in _shards(task, objects):
-        dense_notes = RecordingEmbedder(embedder) if embedder is not None else None
-        sparse_notes = RecordingSparse(sparse) if sparse is not None else None
-        for chunks in batched(rows.chunks(), CHUNK_BATCH, strict=False):
-            texts, borders = encoder_input(chunks)
-            vectors_of(dense_notes, chunks, texts, borders)
-            weights_of(sparse_notes, chunks, texts)
-            count += len(chunks)
-        put_readings(task.run, objects, shard, dense_notes, sparse_notes)
+    with reason_kept(task, objects):
+        for shard, rows in _shards(task, objects):
+            dense_notes = RecordingEmbedder(embedder) if embedder is not None else None
+            sparse_notes = RecordingSparse(sparse) if sparse is not None else None
+            for chunks in batched(rows.chunks(), CHUNK_BATCH, strict=False):
+                texts, borders = encoder_input(chunks)
+                vectors_of(dense_notes, chunks, texts, borders)
+                weights_of(sparse_notes, chunks, texts)
+                count += len(chunks)
+            put_readings(task.run, objects, shard, dense_notes, sparse_notes)
     return {"chunks": count}
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
     """Ask the recogniser about the chunks of some shards."""
     count = 0
-    for shard, rows in _shards(task, objects):
-        notes = RecordingNames(finder) if finder is not None else None
-        linked = (chunk for chunk in rows.chunks() if not has_given_mentions(chunk))
-        for chunks in batched(linked, CHUNK_BATCH, strict=False):
-            find_names(notes, [chunk.text for chunk in chunks])
-            count += len(chunks)
-        put_names(task.run, objects, shard, notes)
+    with reason_kept(task, objects):
+        for shard, rows in _shards(task, objects):
+            notes = RecordingNames(finder) if finder is not None else None
+            linked = (chunk for chunk in rows.chunks() if not has_given_mentions(chunk))
+            for chunks in batched(linked, CHUNK_BATCH, strict=False):
+                find_names(notes, [chunk.text for chunk in chunks])
+                count += len(chunks)
+            put_names(task.run, objects, shard, notes)
     return {"chunks": count}
 
 
@@ -187,8 +194,13 @@ def _shards(task: IngestTask, objects: ObjectStore) -> Iterator[tuple[str, Shard
         yield shard, read_shard(task.run, objects, shard)
 
 
-def book(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Stage every row, in the order of the paths, decide who is named, and keep that."""
+def book(
+    task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
+) -> Answer:
+    """Stage every row, in the order of the paths, decide who is named, and keep that.
+
+    Killed, it begins anew; `LoadError` when it does not end in its `time`.
+    """
     run = task.run
     if is_closed(run, objects):
         return {"done": True}
@@ -199,30 +211,33 @@ def book(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
         with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
-            maker = _BookMaker(run, objects, stores, ledger, staging, rejects)
+            desk = _Desk(ledger, staging, rejects, InTime(time or TaskTime()))
+            maker = _BookMaker(run, objects, stores, desk)
             report = maker.make(Path(folder, "staging.sqlite"))
         objects.put(run.key("rejects", "book.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
     return {"done": True, "documents": report["loaded"], "rejected": rejects.count}
 
 
+class _Desk(NamedTuple):
+    """What a book is made with."""
+
+    ledger: Ledger
+    staging: Staging
+    rejects: RejectLog
+    progress: Progress
+
+
 class _BookMaker:
     """One making of a run's book."""
 
-    def __init__(
-        self,
-        run: IngestRun,
-        objects: ObjectStore,
-        stores: Stores,
-        ledger: Ledger,
-        staging: Staging,
-        rejects: RejectLog,
-    ) -> None:
-        self._run, self._objects, self._ledger = run, objects, ledger
-        self._staging, self._rejects = staging, rejects
+    def __init__(self, run: IngestRun, objects: ObjectStore, stores: Stores, desk: _Desk) -> None:
+        self._run, self._objects = run, objects
+        self._ledger, self._staging, self._rejects, self._progress = desk
         self._sources = RunSources.of(run, objects)
         self._before = info_before(stores.search_index)
         self._origins = Origins(stores.register, run.namespace, run.replace, run.run_id)
         self._at_hand: dict[str, Shard] = {}
+        self._came: set[str] = set()
         self._unread: list[str] = []
         self._paths: dict[str, str] = {}
         self._files = 0
@@ -269,15 +284,17 @@ class _BookMaker:
         )
         ledger.list(listed)
         models: dict[str, str | None] | None = None
-        for shard in shard_names(run, objects):
-            ledger.add(shard, read_shard(run, objects, shard).parts)
-            ledger.add_names(names_in(run, objects, shard))
-            answering = models_of(run, objects, shard)
-            if not {"dense", "model"} <= answering.keys():
-                raise Unavailable("some chunks were not encoded or read for names yet")
-            models = models or answering
-            if answering != models:
-                raise LoadError("two models have read this run's chunks: begin it again")
+        with self._progress.stage("shards", None) as advance:
+            for shard, (parts, answers) in ahead(self._read, shard_names(run, objects)):
+                ledger.add(shard, parts)
+                ledger.add_names(answers.names)
+                if not {"dense", "model"} <= answers.models.keys():
+                    raise Unavailable("some chunks were not encoded or read for names yet")
+                models = models or answers.models
+                if answers.models != models:
+                    raise LoadError("two models have read this run's chunks: begin it again")
+                advance(1)
+        self._coming = ahead(lambda name: read_shard(run, objects, name), ledger.shards())
         if models is None:
             return self._without_rows(stores)
         sparse, recogniser = models["sparse"], models["model"]
@@ -290,6 +307,10 @@ class _BookMaker:
             sparse_encoder=None if sparse is None else RecalledSparse(sparse, {}),
             names=recalled,
         )
+
+    def _read(self, shard: str) -> tuple[Sequence[Part], Answers]:
+        run, objects = self._run, self._objects
+        return read_shard(run, objects, shard).parts, answers_of(run, objects, shard)
 
     def _without_rows(self, stores: Stores) -> Stores:
         """Keep the store's recogniser where nothing was read: another would name all anew."""
@@ -310,24 +331,26 @@ class _BookMaker:
         report = LoadReport(run_id=self._run.run_id)
         if dense is None:
             report.warnings.append(NO_EMBEDDER)
-        for entry in self._ledger.entries():
-            self._files += 1
-            if entry.unread:
-                self._unread.append(entry.inner)
-                self._paths[entry.inner] = entry.inner
-                self._rejects.add_file(Path(entry.inner), entry.unread)
-                continue
-            file = self._sources.file(entry.inner)
-            rows, before = self._rows(entry), self._rejects.count
-            dimension = stage_file(
-                file, rows, self._staging, self._rejects, report, dimension, self._origins
-            )
-            if self._rejects.count > before:
-                self._paths[str(file.path)] = entry.inner
+        with self._progress.stage("reading", None) as advance:
+            for entry in self._ledger.entries():
+                self._files += 1
+                if entry.unread:
+                    self._unread.append(entry.inner)
+                    self._paths[entry.inner] = entry.inner
+                    self._rejects.add_file(Path(entry.inner), entry.unread)
+                    continue
+                file = self._sources.file(entry.inner)
+                rows, before = self._rows(entry), self._rejects.count
+                dimension = stage_file(
+                    file, rows, self._staging, self._rejects, report, dimension, self._origins
+                )
+                if self._rejects.count > before:
+                    self._paths[str(file.path)] = entry.inner
+                advance(1)
         count_unread(report, self._rejects)
         beginning = Beginning(self._before, self._origins, dimension)
         return context_of(
-            options, self._stores, self._staging, self._rejects, Silent(), report, beginning
+            options, self._stores, self._staging, self._rejects, self._progress, report, beginning
         )
 
     def _rows(self, entry: Entry) -> Iterator[Row]:
@@ -337,11 +360,16 @@ class _BookMaker:
                 yield line, record
 
     def _shard(self, name: str) -> Shard:
-        """Fetch a shard, or give one of the last: batches follow the order of the paths."""
-        if name not in self._at_hand:
+        """Give a shard: one of the last, the next one, or one that is needed again, fetched."""
+        while name not in self._at_hand:
+            if name in self._came:
+                came = name, read_shard(self._run, self._objects, name)
+            else:
+                came = next(self._coming)
             if len(self._at_hand) >= SHARDS_AT_HAND:
                 del self._at_hand[next(iter(self._at_hand))]
-            self._at_hand[name] = read_shard(self._run, self._objects, name)
+            self._at_hand[came[0]] = came[1]
+            self._came.add(came[0])
         return self._at_hand[name]
 
     def _gone(self, options: LoadOptions, context: Context) -> list[str]:
@@ -387,7 +415,7 @@ def write(task: IngestTask, objects: ObjectStore, stores: Stores, books: WarmBoo
     written = chunks = 0
     if is_closed(run, objects):
         return {"chunks": 0, "written": 0}
-    with turn(run, objects, stores.index_writer):
+    with reason_kept(task, objects), turn(run, objects, stores.index_writer):
         check_turn(run, stores.search_index)
         with books.lent(run, objects) as run_book:
             for item in task.items:
@@ -417,22 +445,28 @@ def _write_shard(
     return context
 
 
-def close(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
-    """Write edges, remove what is gone, link earlier chunks, end the load and report."""
+def close(
+    task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
+) -> Answer:
+    """Write edges, remove what is gone, link earlier chunks, end the load and report.
+
+    What does not fit into its `time` the next task does, from the `cursor` of the answer.
+    """
     run = task.run
     if task.failed:
         return _give_up(task, objects)
     if is_closed(run, objects):
         give_back(run, objects)
         return {"done": True}
-    with turn(run, objects, stores.index_writer, last=True):
+    with turn(run, objects, stores.index_writer):
         closing_before = _is_there(objects, run.key("book", CLOSING))
         check_turn(run, stores.search_index, closing_before)
         with closing(RunBook(run, objects)) as run_book:
             objects.put(run.key("book", CLOSING), b"{}")
             context = run_book.context(stores)
-            origins = Origins(stores.register, run.namespace, run.replace, run.run_id)
-            finish(context, run_book.decisions(context), origins)
+            stopped = _finish(task, context, run_book, time or TaskTime())
+            if stopped is not None:
+                return {"done": False, "cursor": stopped.model_dump()}
             report = {
                 "run_id": run.run_id,
                 "namespace": run.namespace,
@@ -442,25 +476,45 @@ def close(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
             }
         objects.put(f"runs/{run.run_id}/{CLOSED}", _json(report))
         give_back(run, objects)
+    end_turns(run, stores.index_writer)
     return {"done": True, "loaded": report["loaded"], "removed": report["removed"]}
+
+
+def _finish(
+    task: IngestTask, context: Context, run_book: RunBook, time: TaskTime
+) -> IngestCursor | None:
+    """Go on with a load's end; where it stopped, None when all is done."""
+    run, begun, report = task.run, None, context.report
+    if task.cursor is not None:
+        begun = Mark(task.cursor.step, task.cursor.after)
+        report.relations, report.relinked = task.cursor.relations, task.cursor.relinked
+    origins = Origins(context.stores.register, run.namespace, run.replace, run.run_id)
+    for mark in finishing(context, run_book.decisions(context), origins, begun):
+        if time.is_over():
+            return IngestCursor(
+                **mark._asdict(), relations=report.relations, relinked=report.relinked
+            )
+    return None
 
 
 def _give_up(task: IngestTask, objects: ObjectStore) -> Answer:
     """Report why, and let others begin; the load stays unfinished, to be gone on with."""
     error = task.error or {}
-    reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"[:1000]
+    reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
+    if kept_reason := refusal(task.run, objects):
+        reason = f"{kept_reason} ({reason})"
     report = {
         "run_id": task.run.run_id,
         "namespace": task.run.namespace,
         "loaded": 0,
         "removed": 0,
         "rejected": [],
-        "reason": reason,
+        "reason": reason[:1000],
     }
     if not is_closed(task.run, objects):
         objects.put(f"runs/{task.run.run_id}/{CLOSED}", _json(report))
     give_back(task.run, objects)
-    return {"done": True, "reason": reason}
+    return {"done": True, "reason": reason[:1000]}
 
 
 def _is_there(objects: ObjectStore, key: str) -> bool:

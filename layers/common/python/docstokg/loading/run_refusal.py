@@ -1,0 +1,31 @@
+"""Why a task of many failed: a machine's map says only that too many of them did."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from docstokg.contracts.ingest import IngestRun, IngestTask
+from docstokg.errors import Permanent
+from docstokg.ports import ObjectStore
+
+KIND = "refused"
+
+
+@contextmanager
+def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
+    """Keep the reason of what is not tried again, for the report of the run that ends by it."""
+    try:
+        yield
+    except Permanent as error:
+        line = {"error": type(error).__name__, "reason": str(error)}
+        objects.put(task.run.key(KIND, f"{task.stage}.json"), json.dumps(line).encode())
+        raise
+
+
+def refusal(run: IngestRun, objects: ObjectStore) -> str:
+    """Give the reason that was kept last; "" where none was."""
+    there = max(objects.list(run.key(KIND)), key=lambda entry: entry.modified, default=None)
+    if there is None:
+        return ""
+    refused = json.loads(objects.get(there.key))
+    return f"{refused['error']}: {refused['reason']}"

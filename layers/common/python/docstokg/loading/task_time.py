@@ -1,0 +1,48 @@
+"""How long a task of a run may go on: a function is ended when its time is over, not asked."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from docstokg.errors import LoadError
+
+KEPT_S = 180.0
+"""Of a function's time, for what follows the word to stop: a batch under way, and the answer."""
+
+
+class TaskTime:
+    """The time of one task."""
+
+    def __init__(self, end_s: float = math.inf) -> None:
+        """`end_s`: seconds until the task has to stop by itself; without end on a laptop."""
+        self._end = time.monotonic() + end_s
+
+    @classmethod
+    def of(cls, context: object) -> "TaskTime":
+        """Give the time that Lambda's context of an invocation tells."""
+        left: Callable[[], int] | None = getattr(context, "get_remaining_time_in_millis", None)
+        return cls() if left is None else cls(left() / 1000 - KEPT_S)
+
+    def is_over(self) -> bool:
+        """Tell whether the task has to stop."""
+        return time.monotonic() >= self._end
+
+
+class InTime:
+    """Progress that ends a load which cannot stop half way, when its time is over."""
+
+    def __init__(self, time: TaskTime) -> None:
+        self._time = time
+
+    @contextmanager
+    def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """Begin a stage; each advance may raise `LoadError`: tried again, it would take as long."""
+        yield self._advance
+
+    def _advance(self, steps: int) -> None:
+        if self._time.is_over():
+            raise LoadError(
+                "deciding who is named in these documents takes longer than one task of `book` may:"
+                " load them into several namespaces, or once with `docstokg load`"
+            )

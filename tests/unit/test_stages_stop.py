@@ -1,0 +1,194 @@
+"""`book` and `close` are killed at any of their writes, or run out of time: one content in the end.
+
+`book` begins anew; `close` goes on where it stopped, as often as it has to.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docstokg.errors import LoadError
+from docstokg.loading import edges, relinking
+from docstokg.loading.task_time import KEPT_S, TaskTime
+from tests.run_stages import Killed, Stages, listed
+from tests.unit.test_stages import NS, Place, changed, folder_of, lines
+
+RUN = "second"
+DOCUMENTS = 8
+STEPS = ["stale", "gone", "edges", "earlier", "graph", "register", "index"]
+MOST = 200
+"""Writes of one task: more than `book` or `close` of these few documents make."""
+
+
+class Left:
+    """Lambda's context of an invocation that has so much time left."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left_ms = int(seconds * 1000)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self._left_ms
+
+
+OVER = Left(KEPT_S)
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, str, str]]:
+    """A store that holds one load, and a second run whose shards are read; the digest to end in.
+
+    Documents changed, went and came, and what is new names what earlier chunks say.
+    """
+    source = folder_of(tmp_path_factory.mktemp("in") / "in", DOCUMENTS)
+    laptop, place = (Place(tmp_path_factory.mktemp(name)) for name in ("laptop", "place"))
+    first = place.stages("first")
+    earlier = tmp_path_factory.mktemp("earlier")
+    for number in range(DOCUMENTS):
+        (earlier / f"trier{number}.md").write_text(f"# Note {number}\n\nA mill wheel of Trier.\n")
+    for one in (laptop, place):
+        one.load(earlier, prefix="earlier/")
+    laptop.load(source)
+    place.upload(source)
+    computed(first, place)
+    first.call("book")
+    written(first, place)
+    first.call("close")
+    changed(source)
+    lines(source / "entities_more.jsonl", [{"id": "MILL:1", "name": "mill wheel"}])
+    laptop.load(source, sync=True)
+    place.upload(source)
+    computed(place.stages(RUN, sync=True), place)
+    return folder_in(place), laptop.digest()
+
+
+@pytest.fixture(scope="module")
+def booked(
+    before: tuple[Path, tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The same, up to `close`."""
+    place = copy(before[0], tmp_path_factory.mktemp("booked"))
+    stages = place.stages(RUN, sync=True)
+    stages.call("book")
+    written(stages, place)
+    return folder_in(place)
+
+
+def folder_in(place: Place) -> Path:
+    return Path((place.settings.index_url or "").removeprefix("sqlite:///")).parent
+
+
+def copy(folder: Path, into: Path) -> Place:
+    shutil.copytree(folder, into, dirs_exist_ok=True)
+    return Place(into)
+
+
+def computed(stages: Stages, place: Place) -> None:
+    stages.call("read", list(listed(place.objects, f"sources/{NS}/")))
+    for item in shards(stages, place):
+        stages.call("encode", [item])
+        stages.call("names", [item])
+
+
+def written(stages: Stages, place: Place) -> None:
+    for item in shards(stages, place):
+        stages.call("write", [item])
+
+
+def shards(stages: Stages, place: Place) -> list[dict[str, object]]:
+    return list(listed(place.objects, f"runs/{stages.run['run_id']}/rows/"))
+
+
+def kills(folder: Path, into: Path, stage: str) -> Iterator[tuple[Stages, Place]]:
+    """A fresh copy for each write of a stage, at which it was killed; ends where it was not."""
+    for write in range(MOST):
+        place = copy(folder, into / str(write))
+        stages = place.stages(RUN, sync=True)
+        stages.fuse.left = write
+        try:
+            stages.call(stage)
+        except Killed:
+            yield stages, place
+            shutil.rmtree(into / str(write))
+        else:
+            return
+    raise AssertionError(f"{stage} writes more than {MOST} times")
+
+
+def test_a_book_killed_at_any_write_is_made_again(
+    before: tuple[Path, tuple[str, str, str]], tmp_path: Path
+) -> None:
+    folder, wanted = before
+    count = 0
+    for stages, place in kills(folder, tmp_path, "book"):
+        stages.call("book")
+        written(stages, place)
+        stages.call("close")
+        assert place.digest() == wanted, count
+        count += 1
+    assert count > 5
+
+
+def test_a_close_killed_at_any_write_is_gone_on_with(
+    before: tuple[Path, tuple[str, str, str]], booked: Path, tmp_path: Path
+) -> None:
+    count = 0
+    for stages, place in kills(booked, tmp_path, "close"):
+        assert stages.call("close")["done"]
+        assert place.digest() == before[1], count
+        count += 1
+    assert count > 15
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_close_without_time_does_a_batch_and_says_where_it_stopped(
+    before: tuple[Path, tuple[str, str, str]],
+    booked: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    twice: bool,
+) -> None:
+    monkeypatch.setattr(edges, "ROW_BATCH", 1)
+    monkeypatch.setattr(relinking, "ROW_BATCH", 3)
+    at_once, pieces = (copy(booked, tmp_path / name) for name in ("whole", "pieces"))
+    at_once.stages(RUN, sync=True).call("close")
+    stages = pieces.stages(RUN, sync=True)
+    stages.context = OVER
+    steps, cursor = [], None
+    for _ in range(MOST):
+        said = stages.call("close", cursor=cursor)
+        if twice and cursor is not None and not said["done"]:
+            assert stages.call("close", cursor=cursor) == said
+        if said["done"]:
+            break
+        cursor = said["cursor"]
+        steps.append(cursor["step"])
+    assert list(dict.fromkeys(steps)) == STEPS
+    assert len(steps) > 12
+    assert pieces.digest() == at_once.digest() == before[1]
+    assert pieces.report(RUN) == at_once.report(RUN)
+    assert pieces.report(RUN)["relinked"] > 0
+
+
+def test_a_book_that_cannot_end_in_its_time_says_so_and_leaves_the_store_alone(
+    before: tuple[Path, tuple[str, str, str]], tmp_path: Path
+) -> None:
+    place = copy(before[0], tmp_path)
+    content = place.digest()
+    stages = place.stages(RUN, sync=True)
+    stages.context = OVER
+    with pytest.raises(LoadError, match="several namespaces, or once with `docstokg load`"):
+        stages.call("book")
+    assert place.digest() == content
+    stages.context = Left(900)
+    stages.call("book")
+    written(stages, place)
+    stages.call("close")
+    assert place.digest() == before[1]
+
+
+def test_a_laptop_s_task_has_no_end() -> None:
+    assert not TaskTime.of(None).is_over()
+    assert not TaskTime.of(Left(900)).is_over()
+    assert TaskTime.of(OVER).is_over()
