@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ import pytest
 
 from infra.specs import STAGES
 from tests.infra.conftest import Template
-from tests.infra.iam import Call
+from tests.infra.deployed import Deployed
+from tests.infra.iam import Call, Policies
 from tests.infra.loading_cloud import NAMESPACE, LoadingCloud
 from tests.infra.loopback_aws import Moto
 from tests.infra.service_calls import via
@@ -146,6 +147,49 @@ def test_every_call_is_allowed_and_its_neighbours_are_not(cloud: LoadingCloud) -
             behind = Call(call.principal, BEHIND[call.action], key, via("s3"))
             assert cloud.policies.allows(behind), call
         assert [near for near in neighbours(call) if cloud.policies.allows(near)] == []
+
+
+@pytest.mark.parametrize("name", ["staging", "prod"])
+def test_every_environment_allows_the_same_calls_and_no_neighbour(
+    cloud: LoadingCloud, request: pytest.FixtureRequest, name: str
+) -> None:
+    """What dev's functions asked, asked of the other environments' policies by their own names."""
+    there = Deployed(request.getfixturevalue(name))
+    policies = Policies(there)
+    move = _moved(cloud.deployed, there)
+    calls = [
+        Call(move(call.principal), call.action, move(call.resource), call.context)
+        for call in cloud.calls()
+    ]
+    assert len(calls) > 60
+    assert [call for call in calls if not policies.allows(call)] == []
+    key = there.arn(there.only("AWS::KMS::Key"))
+    for call in calls:
+        assert "dev" not in call.resource.split("/", 1)[0], call
+        if call.action in BEHIND:
+            assert policies.allows(Call(call.principal, BEHIND[call.action], key, via("s3"))), call
+        assert [near for near in neighbours(call) if policies.allows(near)] == []
+
+
+def _moved(here: Deployed, there: Deployed) -> Callable[[str], str]:
+    """Give for an ARN of one environment that of the same thing in another.
+
+    An index has its environment's name in its path, so every `docstokg-dev` is the other's.
+    """
+    kinds = ("AWS::IAM::Role", "AWS::S3::Bucket", "AWS::SecretsManager::Secret")
+    same = [name for kind in kinds for name in here.all(kind) if name in there.all(kind)]
+    table = {here.arn(name): there.arn(name) for name in same}
+    domains = (one.arn(one.only("AWS::OpenSearchService::Domain")) for one in (here, there))
+    table.update([tuple(domains)])
+
+    def moved(arn: str) -> str:
+        for before, after in table.items():
+            if arn == before or arn.startswith(f"{before}/"):
+                arn = after + arn.removeprefix(before)
+        names = (f"docstokg-{one.template.name}" for one in (here, there))
+        return arn.replace(*names)
+
+    return moved
 
 
 def test_each_right_to_objects_is_needed_by_a_call(cloud: LoadingCloud) -> None:

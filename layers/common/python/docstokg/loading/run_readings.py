@@ -206,8 +206,8 @@ def answers_of(run: IngestRun, objects: ObjectStore, shard: str) -> Answers:
     """Read which models read a shard, and which names were found in each of its texts."""
     head, *rows = _lines(run, objects, "names", shard)
     models = json.loads(_lines(run, objects, "encoded", shard)[0]) | json.loads(head)
-    found = ((key, row) for key, row in map(json.loads, rows))
-    return Answers(models, [(key, tuple(FoundName(*name) for name in row)) for key, row in found])
+    names = ((key, row) for key, row in map(json.loads, rows))
+    return Answers(models, [(key, tuple(FoundName(*name) for name in row)) for key, row in names])
 
 
 def _lines(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> list[str]:
