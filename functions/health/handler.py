@@ -2,11 +2,11 @@
 
 import math
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
+from docstokg.workers import Workers
 from functions.health.health import Check, health
 
 
@@ -15,7 +15,7 @@ def build(wiring: Wiring) -> Handler:
 
     Nobody has to say who asks: without that each call would be one to every store.
     """
-    workers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="health")
+    workers = Workers(8, "health")
     index, graph = wiring.search_index(), wiring.knowledge_graph()
     checks: dict[str, Check | None] = {
         "index": index.info,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as NotYet
 from typing import Literal
 
@@ -18,9 +18,7 @@ ESSENTIAL = "index"
 Check = Callable[[float], object]
 
 
-def health(
-    checks: Mapping[str, Check | None], workers: ThreadPoolExecutor, telemetry: Telemetry
-) -> Reply:
+def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Telemetry) -> Reply:
     """Give 200 ok or degraded, 503 down (nothing can be retrieved without the index).
 
     `checks`: dependency -> a call with a time limit in seconds, or None where it is off.

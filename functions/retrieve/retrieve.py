@@ -3,7 +3,7 @@
 import base64
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
 
@@ -46,7 +46,7 @@ def retrieve(
     index: SearchIndex,
     embedder: Embedder | None,
     sparse_encoder: SparseEncoder | None,
-    workers: ThreadPoolExecutor,
+    workers: Executor,
 ) -> Retrieval:
     """Give `selected` and `pool`; a channel that fails is a reason, the others still fuse.
 
@@ -110,7 +110,7 @@ def _usable_embedder(
     return embedder
 
 
-def _embedding(run: Run, embedder: Embedder, workers: ThreadPoolExecutor) -> Future[bytes]:
+def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]:
     """Start embedding the question."""
     time_s = _left_s(run)
 

@@ -9,9 +9,10 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from docstokg.workers import Workers
 
 Answer = TypeVar("Answer")
 
@@ -88,7 +89,7 @@ class Gate:
 
     def __init__(self, slots: int = SLOTS, most_waiting: int = MOST_WAITING) -> None:
         self._slots, self._most_waiting = slots, most_waiting
-        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="request")
+        self._pool = Workers(slots, "request")
         self._waiting: dict[str, deque[Ticket]] = {}
         self._running: dict[Ticket, float] = {}
         self._patience: dict[str, Patience] = {}
@@ -246,7 +247,7 @@ class Shared:
     def __init__(self, work: Callable[[], Answer], fresh_s: float, name: str) -> None:
         self._work: Callable[[], object] = work
         self._fresh_s = fresh_s
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._pool = Workers(1, name)
         self._begun = -math.inf
         self._result: asyncio.Future[object] | None = None
 

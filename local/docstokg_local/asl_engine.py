@@ -9,7 +9,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from typing import Any, Literal
 from sfnx.testing import Failure, Unsupported, check, every_state, execution_context
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.workers import Workers
 from docstokg_local.asl_endings import (
     DataLimitExceeded,
     MachineTimedOut,
@@ -100,7 +101,7 @@ class StateMachine:
         self._functions = dict(functions)
         longest_s = 300 if standard is None else _YEAR_S
         self._timeout_s = timeout_s or float(read.get("TimeoutSeconds", longest_s))
-        self._pool = ThreadPoolExecutor(_TASKS_AT_ONCE, thread_name_prefix="task")
+        self._pool = Workers(_TASKS_AT_ONCE, "task")
 
     @classmethod
     def from_file(

@@ -2,13 +2,12 @@
 
 `sfnx.testing.evaluate` parses an expression each time it is used, converts every variable for it
 and registers each function anew: three quarters of what the machine cost a question. Here an
-expression is parsed when the machine is made, once a thread, and gets what it names of the
-variables, no more. A plain path, such as `$plan.cache`, needs no evaluator at all as long as it
-meets objects only.
+expression is parsed once, again only for two evaluations at the same time, and gets what it names
+of the variables, no more. A plain path, such as `$plan.cache`, needs no evaluator at all as long
+as it meets objects only.
 """
 
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -59,7 +58,7 @@ class Expression:
 
     def __init__(self, code: str) -> None:
         self._code = code
-        self._local = threading.local()
+        self._free: list[jsonata.Jsonata] = []
         path = _PATH.fullmatch(code)
         self._path = (path[1], *path[2].split(".")[1:]) if path is not None else None
         self._reads: Fields = {}
@@ -80,7 +79,12 @@ class Expression:
         return self._evaluated(values)
 
     def _evaluated(self, values: Values) -> Any:
-        parsed = self._parsed()
+        # An evaluation keeps its time of day in the object: nobody shares it meanwhile.
+        try:
+            parsed = self._free.pop()
+        except IndexError:
+            parsed = self._parsed()
+        jsonata.Jsonata.CURRENT.jsonata = parsed  # functions such as $map apply through it
         try:
             bindings = {
                 name: sfnx.nulls(_needed(values[name], fields))
@@ -90,6 +94,8 @@ class Expression:
             result = parsed.evaluate(None, bindings)
         except jsonata.JException as broken:
             raise sfnx.Failure("States.QueryEvaluationError", str(broken)) from broken
+        finally:
+            self._free.append(parsed)
         if result is None:
             raise sfnx.Failure("States.QueryEvaluationError", f"{self._code} is undefined")
         value = Utils.convert_nulls(result)
@@ -99,19 +105,14 @@ class Expression:
         return value
 
     def _parsed(self) -> jsonata.Jsonata:
-        """Give this thread's own: an evaluation keeps its time of day in the object."""
-        parsed: jsonata.Jsonata | None = getattr(self._local, "parsed", None)
-        if parsed is None:
-            parsed = jsonata.Jsonata(self._code)
-            parsed.set_output_convert_nulls(False)
-            for name, function in _ADDED.items():
-                parsed.register_lambda(name, function)
-            for name, function in sfnx.DIFFERING.items():
-                parsed.register_function(name, sfnx.Replaced(name, function))
-            for name in sfnx.CASTS:
-                parsed.register_function(name, sfnx.Cast(name))
-            self._local.parsed = parsed
-        jsonata.Jsonata.CURRENT.jsonata = parsed  # functions such as $map apply through it
+        parsed = jsonata.Jsonata(self._code)
+        parsed.set_output_convert_nulls(False)
+        for name, function in _ADDED.items():
+            parsed.register_lambda(name, function)
+        for name, function in sfnx.DIFFERING.items():
+            parsed.register_function(name, sfnx.Replaced(name, function))
+        for name in sfnx.CASTS:
+            parsed.register_function(name, sfnx.Cast(name))
         return parsed
 
 

@@ -138,6 +138,31 @@ def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server
     assert sum(status == 200 for status in seconds) >= 0.8 * len(seconds)
 
 
+FEW_THREADS, FEW_FILES = 8, 45
+"""Of a server that nobody asks: the loop, its jobs, the wake-up; files of models and arrays."""
+
+
+def test_after_a_flood_threads_and_descriptors_come_back(server) -> None:
+    def held() -> tuple[int, int]:
+        process = Path(f"/proc/{server.process.pid}")
+        return len([*(process / "task").iterdir()]), len([*(process / "fd").iterdir()])
+
+    def is_little() -> bool:
+        threads, files = held()
+        return threads <= FEW_THREADS and files <= FEW_FILES
+
+    for _ in range(2):
+        burst(server, 40)
+        assert held()[0] > FEW_THREADS
+        until = time.monotonic() + 90
+        while not is_little() and time.monotonic() < until:
+            time.sleep(0.5)
+        assert is_little(), held()
+    ask = {**ASK, "budget": {"timeout_s": 20}}
+    answer = httpx.post(f"{server.url}/v1/search", json=ask, headers=headers("second"), timeout=60)
+    assert answer.json()["citations"], answer.text
+
+
 def test_silent_and_slow_sockets_lock_nobody_out(server) -> None:
     """More sockets than the process has files: none of them costs another client its answer."""
     opened = []

@@ -15,13 +15,14 @@ ALLOWED = {
     "domain": PURE | {"domain"},
     "ports": {"contracts"},
     "usecases": PURE | {"domain", "ports", "observability", "usecases", "__version__"},
-    "adapters": PURE | {"domain", "ports", "observability", "adapters"},
+    "adapters": PURE | {"domain", "ports", "observability", "adapters", "workers"},
     "loading": PURE | {"domain", "ports", "observability", "loading"},
     "wiring": PURE | {"adapters", "ports", "settings", "observability"},
     "entry": {"adapters", "errors", "settings", "wiring"},
     "settings": PURE,
     "client": PURE | {"adapters", "__version__"},
     "observability": set(),
+    "workers": set(),
     "errors": set(),
 }
 VENDORS = {
@@ -136,6 +137,7 @@ def test_no_vendor_leans_on_another(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "functions").rglob("*.py")), ids=str)
 def test_functions_obey_the_dependency_rule(path: Path) -> None:
     allowed = PURE | {"domain", "ports", "usecases", "observability", "settings", "__version__"}
+    allowed |= {"workers"}
     if path.is_relative_to(ROOT / "functions" / "ingest"):
         allowed = allowed | {"loading"}
     for name in imports(path):

@@ -1,6 +1,9 @@
 """The cache of vectors: it saves work, and nothing it meets fails a call."""
 
+import gc
+import os
 import sqlite3
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -175,3 +178,28 @@ def test_threads_may_share_a_cache(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = set(pool.map(lambda _: cached.embed(texts, None), range(8)))
     assert answers == {CountingEncoder().embed(texts, None)}
+
+
+def test_a_thread_that_ends_closes_the_file(tmp_path: Path) -> None:
+    cache, ends = VectorCache(tmp_path), threading.Event()
+
+    def descriptors() -> int:
+        links = [*Path("/proc/self/fd").iterdir()]
+        return sum("vectors.sqlite" in os.path.realpath(link) for link in links)
+
+    def use() -> None:
+        cache.put({"k": b"v"})
+        ends.wait(60)
+
+    threads = [threading.Thread(target=use) for _ in range(3)]
+    gc.disable()  # nobody waits for a look for garbage
+    try:
+        for thread in threads:
+            thread.start()
+        ends.set()
+        for thread in threads:
+            thread.join(60)
+        assert descriptors() == 0
+    finally:
+        gc.enable()
+    assert cache.get(["k"]) == {"k": b"v"}

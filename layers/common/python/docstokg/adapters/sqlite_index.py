@@ -4,14 +4,13 @@
 
 import json
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,7 @@ from docstokg.domain.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import quantised, unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
+from docstokg.workers import Workers
 
 __all__ = ["SqliteIndex", "SqliteIndexWriter"]
 
@@ -49,7 +49,6 @@ READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, columns=
 
 _HITS = TypeAdapter(tuple[Hit, ...])
 Answer = TypeVar("Answer")
-Parameters = ParamSpec("Parameters")
 Mask = NDArray[np.bool_]
 
 
@@ -60,8 +59,7 @@ class SqliteIndex:
         self._path = Path(path)
         self._sessions = Sessions(self._path, READING)
         self._sidecars = Sidecars(self._path)
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_lock = threading.Lock()
+        self._workers = Workers(WORKERS, "sqlite-index")
 
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
@@ -77,12 +75,12 @@ class SqliteIndex:
         def begin(first: ChannelQuery, *others: ChannelQuery) -> ChannelResult:
             """Set the others going and stay for one: handing it on takes longer than a look."""
             context = self._context_of(scope, deadline)
-            running[:] = [self._submit(self._channel, query, context) for query in others]
+            running[:] = [self._workers.submit(self._channel, query, context) for query in others]
             return self._channel(first, context)
 
         if not queries:
             return ()
-        started = self._submit(begin, *queries)
+        started = self._workers.submit(begin, *queries)
         try:
             results = [self._wait(started, deadline)]
         except Timeout as exc:
@@ -99,19 +97,19 @@ class SqliteIndex:
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
         """Read chunks by uuid in one query; what the scope hides is missing."""
         deadline = time.monotonic() + timeout_s
-        return self._wait(self._submit(self._read, uuids, scope, deadline), deadline)
+        return self._wait(self._workers.submit(self._read, uuids, scope, deadline), deadline)
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
         """Read the compact vectors of sentences by chunk, in one query."""
         deadline = time.monotonic() + timeout_s
-        return self._wait(self._submit(self._sentences, uuids, scope, deadline), deadline)
+        return self._wait(self._workers.submit(self._sentences, uuids, scope, deadline), deadline)
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Count what is there, and say which spaces it is in."""
         deadline = time.monotonic() + timeout_s
-        return self._wait(self._submit(self._describe, deadline), deadline)
+        return self._wait(self._workers.submit(self._describe, deadline), deadline)
 
     def generation(self, timeout_s: float) -> str | None:
         """Read what `close_load` noted; see the port."""
@@ -121,7 +119,7 @@ class SqliteIndex:
             with self._sessions.use(deadline) as db:
                 return None if _notes(db, "unfinished") else _notes(db, "finished")
 
-        return self._wait(self._submit(read), deadline)
+        return self._wait(self._workers.submit(read), deadline)
 
     def warm(self, timeout_s: float = 30.0) -> None:
         """Open and check the arrays before the first request has to."""
@@ -134,25 +132,11 @@ class SqliteIndex:
                 if generation is not None:
                     self._sidecars.section(name, generation, deadline - time.monotonic())
 
-        self._wait(self._submit(open_all), deadline)
+        self._wait(self._workers.submit(open_all), deadline)
 
     def close(self) -> None:
         """End the workers; connections close with them."""
-        with self._pool_lock:
-            if self._pool is not None:
-                self._pool.shutdown(wait=True, cancel_futures=True)
-                self._pool = None
-
-    def _submit(
-        self,
-        task: Callable[Parameters, Answer],
-        *args: Parameters.args,
-        **kwargs: Parameters.kwargs,
-    ) -> Future[Answer]:
-        with self._pool_lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
-            return self._pool.submit(task, *args, **kwargs)
+        self._workers.shutdown(cancel_futures=True)
 
     def _wait(self, future: Future[Answer], deadline: float) -> Answer:
         """Wait until the deadline and a grace: a worker that keeps it still has to say so."""

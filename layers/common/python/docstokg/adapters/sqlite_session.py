@@ -131,6 +131,16 @@ class Closing(sqlite3.Connection):
         self.close()
 
 
+class Owner:
+    """Closes a connection when its thread is gone: the connection itself is part of a cycle."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
     """Say what a SQLite error means to a caller."""
     code = getattr(exc, "sqlite_errorcode", None)

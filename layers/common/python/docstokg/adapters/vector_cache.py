@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from docstokg.adapters.sqlite_session import Closing
+from docstokg.adapters.sqlite_session import Closing, Owner
 from docstokg.contracts.records import FoundName
 from docstokg.errors import Timeout
 from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
@@ -71,9 +71,9 @@ class VectorCache:
             self._give_up("written", broken)
 
     def _connection(self) -> sqlite3.Connection:
-        opened: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if opened is not None:
-            return opened
+        owner: Owner | None = getattr(self._local, "owner", None)
+        if owner is not None:
+            return owner.connection
         self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(
             self._path, timeout=BUSY_MS / 1000, check_same_thread=False, factory=Closing
@@ -89,12 +89,12 @@ class VectorCache:
         except sqlite3.Error:
             connection.close()
             raise
-        self._local.connection = connection
+        self._local.owner = Owner(connection)
         return connection
 
     def _give_up(self, verb: str, broken: Exception) -> None:
         _log.warning("vector cache %s could not be %s: %s", self._path, verb, broken)
-        self._local.connection = None
+        self._local.owner = None
         # Busy, full and read-only are OperationalErrors and pass; any other is a broken file.
         if isinstance(broken, sqlite3.DatabaseError) and not isinstance(
             broken, sqlite3.OperationalError
