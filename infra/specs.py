@@ -93,7 +93,7 @@ SPECS: tuple[FunctionSpec, ...] = (
     _spec("respond", 1769, "index", "graph", "embedder", "cache", "circuit", "trace"),
     _spec("traverse", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
     _spec("check", 1769, "index", "graph", "embedder", "circuit", "flags", concurrency=20),
-    _spec("mcp", 1024, "workflow", "cursor", concurrency=20),
+    _spec("mcp", 1024, "workflow", "cursor", "flags", concurrency=20),
     _spec("documents", 1024, "index", "cursor", "intake", concurrency=10, lock="ground"),
     _spec("health", 512, "index", "graph", concurrency=5),
     _spec("authorize", 512, "tokens"),

@@ -21,21 +21,22 @@ def writer(wiring: Wiring) -> str | None:
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler over the routes that are there: in this process, or deployed beside it."""
-    offered = wiring.settings.feature_traversal_tool
     tools = offered_tools(
         wiring.workflow(),
         wiring.check_function(),
-        wiring.traverse_function() if offered else None,
+        wiring.traverse_function(),
         wiring.documents_function(),
         writer(wiring),
     )
+    without_walks = tuple(tool for tool in tools if tool.route != "traverse")
 
     cursor_key = wiring.cursor_key()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        walks = wiring.current_settings().feature_traversal_tool
         reply = answer(
             Envelope.model_validate(event),
-            tools=tools,
+            tools=tools if walks else without_walks,
             cursor_key=cursor_key,
             telemetry=wiring.telemetry,
         )

@@ -310,7 +310,7 @@ def view_of_citations(
         cursor = None  # it repeats question and filter: of those there may be 64 KiB
     shown = view_within(nodes, edges, free - len(cursor or ""))
     left_out = len(nodes) - len(shown[0])
-    if left_out or cursor is None:
+    if left_out or (cursor is None and result.skipped):
         run.lose("payload_trimmed")
     return GraphView(
         nodes=shown[0],

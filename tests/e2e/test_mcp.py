@@ -202,10 +202,12 @@ async def test_a_walk_and_its_flag(url, server_for) -> None:
             max_response_tokens=50_000,
             response_cursor=first["next_cursor"],
         )
+        by_weight = await good(client, "traverse_relationships", seed_ids=["MONDO:0100135"])
         problem = await bad(client, "traverse_relationships", seed_ids=[], query="abc")
     nodes = [node["id"] for node in [*first["nodes"], *rest["nodes"]]]
     assert nodes == [node["id"] for node in whole["nodes"]]
     assert "MONDO:0100135" in nodes
+    assert {"MONDO:0100135", "HP:0001250"} <= {node["id"] for node in by_weight["nodes"]}
     assert problem["errors"][0]["path"] == "$.seed_ids"
     async with Client(f"{server_for(feature_traversal_tool=False)}/mcp") as client:
         names = {tool.name for tool in (await client.list_tools()).tools}

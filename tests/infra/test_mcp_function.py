@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.adapters.appconfig_flags import AppConfigFlags
 from docstokg.adapters.aws import AwsService
 from docstokg.adapters.lambda_invoke import LambdaRouteFunction
 from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
@@ -19,6 +20,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
 from functions.mcp import handler as mcp
+from tests.infra.test_aws_adapters import Agent, agent  # noqa: F401 - a fixture
 
 REGION = "eu-central-1"
 MACHINE = f"arn:aws:states:{REGION}:111122223333:stateMachine:docstokg-dev:live"
@@ -188,6 +190,24 @@ def call(handler: Handler, method: str, params: dict[str, Any]) -> dict[str, Any
 def test_only_deployed_routes_are_tools(deployed) -> None:
     names = [tool["name"] for tool in call(deployed, "tools/list", {})["tools"]]
     assert names == ["search_documentation", "answer_with_citations", "check_grounding"]
+
+
+def test_a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on(
+    amazon: Amazon,
+    agent: Agent,  # noqa: F811
+) -> None:
+    made = {
+        "flags": AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0),
+        "workflow": amazon.workflow(),
+        "traverse_function": amazon.function(),
+    }
+    handler = mcp.build(Wiring(Settings(appconfig="a/e/p"), Telemetry(write=[].append), made))
+    offered = []
+    for switch in (True, False):
+        agent.answer = (200, json.dumps({"FEATURE_TRAVERSAL_TOOL": switch}).encode())
+        offered.append([tool["name"] for tool in call(handler, "tools/list", {})["tools"]])
+    searching = ["search_documentation", "answer_with_citations"]
+    assert offered == [[*searching, "traverse_relationships"], searching]
 
 
 def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None:

@@ -16,7 +16,7 @@ from functions.ground import handler as ground
 from functions.respond import handler as respond
 from functions.retrieve import handler as retrieve
 from functions.validate import handler as validate
-from tests.conftest import load_folder
+from tests.conftest import load_folder, write_corpus
 from tests.model_server import serving
 
 QUESTION = "What does Dravet syndrome look like?"
@@ -216,6 +216,35 @@ def test_a_model_is_told_what_the_question_calls_otherwise(
     line = "KG Match: Zorbium syndrome (Disease) - direct mention"
     assert f"{line}, called Kappler disease in the question\n" in other
     assert f"{line}\n" in same
+
+
+def test_where_the_question_names_nothing_there_is_no_evidence_and_what_came_has_its_path(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    body = {"query": "what is this about", "top_k": 1}
+    answer = client_for(small_store).post("/v1/answer", json=body).json()
+    assert [c["kg_evidence"] for c in answer["citations"]] == [None] * len(answer["citations"])
+    added = [c for c in answer["citations"] if c["source"] == "kg_expansion"]
+    assert added
+    assert all(c["kg_path"] for c in added)
+
+
+def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
+    tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
+) -> None:
+    pages = [
+        {"id": f"c{i}", "doc_id": f"d{i}", "text": f"Train {i} leaves Zurbach station at {i}."}
+        for i in range(30)
+    ]
+    station = {"id": "S:1", "name": "Zurbach station", "type": "Station"}
+    write_corpus(tmp_path / "corpus", {"chunks.jsonl": pages, "entities.jsonl": [station]})
+    load_folder(tmp_path / "corpus", tmp_path / "store.sqlite", cache_dir)
+    body = {"query": "Which train leaves Zurbach station at 7?", "verbosity": "graph"}
+    answer = client_for(tmp_path / "store.sqlite").post("/v1/answer", json=body).json()
+    budget = answer["graph"]["budget"]
+    assert 0 < budget["expanded"] < len(answer["graph"]["nodes"])
+    assert budget["pruned"] > 0
+    assert "payload_trimmed" not in answer["diagnostics"]["degraded_reasons"]
 
 
 def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph_brought(

@@ -1,0 +1,153 @@
+"""What the graph's step costs here and at an earlier commit, in processor time of its questions.
+
+    python -m benchmarks.graph_step BASE SET... [--questions 20] [--calls 5] [--hops N]
+                                    [--stores FOLDER]
+
+Both load the sets into an embedded store as `benchmarks.http_api build` does (kept under FOLDER and
+used again where they are there), the commit in its own worktree with an environment from its own
+lock. Of every set so many questions are taken evenly; the step gets what retrieval found, as a
+dict, and gives a dict, with default hops unless told otherwise. Processor time of the process, the
+best of the calls, is what a busy machine changes least; p50 and p95 are over the questions.
+"""
+
+import argparse
+import base64
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+NAMESPACE = "bench"
+TIMEOUT_S = 25
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def questions(folder: Path, count: int) -> list[str]:
+    """Take questions of a set, evenly."""
+    lines = (folder / "questions.jsonl").read_text("utf-8").splitlines()
+    return [str(json.loads(line)["question"]) for line in lines[:: max(1, len(lines) // count)]][
+        :count
+    ]
+
+
+def measure(store: Path, sets: Sequence[Path], options: argparse.Namespace) -> dict[str, Any]:
+    """Give milliseconds of the step for each set's questions; runs at either commit."""
+    from docstokg.observability import Telemetry
+    from docstokg.settings import Settings
+    from docstokg.wiring import Wiring
+    from functions.expand import handler as expand
+    from functions.retrieve import handler as retrieve
+    from functions.validate import handler as validate
+
+    url = f"sqlite:///{store.resolve()}"
+    settings = Settings(index_url=url, graph_url=url, log_level="ERROR")
+    wiring = Wiring(settings, Telemetry(write=lambda line: None))
+    steps = [module.build(wiring) for module in (validate, retrieve, expand)]
+    found: dict[str, Any] = {}
+    for folder in sets:
+        asked = questions(folder, options.questions)
+        _best(steps, asked[0], options)  # opens files and models
+        found[folder.name] = [_best(steps, question, options) for question in asked]
+    wiring.close()
+    return found
+
+
+def _best(steps: Sequence[Any], question: str, options: argparse.Namespace) -> float:
+    validate, retrieve, expand = steps
+    graph = {} if options.hops is None else {"hops": options.hops}
+    body = {
+        "query": question, "namespace": NAMESPACE, "kg_expansion": graph,
+        "budget": {"timeout_s": TIMEOUT_S},
+    }  # fmt: skip
+    least = float("inf")
+    for _ in range(options.calls):
+        caller = {"sub": "bench", "namespaces": ["*"], "groups": ["*"]}
+        envelope = {
+            "route": "answer", "request_id": "bench", "caller": caller,
+            "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
+        }  # fmt: skip
+        state = {key: part for key, part in validate({"envelope": envelope}, None).items() if part}
+        state["retrieval"] = retrieve(state, None)
+        started = time.process_time()
+        result = expand({"mode": "expand", **state}, None)
+        spent = time.process_time() - started
+        if not result.get("degraded"):
+            least = min(least, spent * 1000)
+    return least
+
+
+def run(tree: Path, arguments: Sequence[str], **more: Any) -> str:
+    """Run a tree's Python in it; give what it printed."""
+    done = subprocess.run(
+        [str(tree / ".venv" / "bin" / "python"), *arguments],
+        cwd=tree, check=True, text=True, stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, more["path"]))},
+    )  # fmt: skip
+    return done.stdout
+
+
+def main() -> None:
+    """Measure both, one after the other, and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("base")
+    parser.add_argument("sets", nargs="+", type=Path)
+    parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--calls", type=int, default=5)
+    parser.add_argument("--hops", type=int)
+    parser.add_argument("--stores", type=Path)
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one is not None:
+        json.dump(measure(options.one, options.sets, options), sys.stdout)
+        return
+    from benchmarks.bench_load_rate import checked_out
+
+    sets = [str(folder.resolve()) for folder in options.sets]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (options.stores or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        sides = {f"at {options.base}": checked_out(options.base), "here": ROOT}
+        took: dict[str, dict[str, list[float]]] = {}
+        for name, tree in sides.items():
+            store = folder / f"{'here' if tree == ROOT else options.base}.sqlite"
+            path = [tree, tree / "layers/common/python", tree / "local"]
+            if not store.exists():
+                run(tree, ["-m", "benchmarks.http_api", "build", str(store), *sets], path=path)
+            words = [__file__, options.base, *sets, "--one", str(store)]
+            words += ["--questions", str(options.questions), "--calls", str(options.calls)]
+            words += [] if options.hops is None else ["--hops", str(options.hops)]
+            took[name] = json.loads(run(tree, words, path=path))
+    report(took)
+
+
+def report(took: dict[str, dict[str, list[float]]]) -> None:
+    """Print p50 and p95 of both, for each set and for all questions."""
+    (base, before), (here, now) = took.items()
+    print(f"| questions of | n | {base}, CPU ms p50 | p95 | {here} | p95 | share |")
+    print("|---|---|---|---|---|---|---|")
+    every = {"all": [ms for one in before.values() for ms in one]}
+    both = before | every, now | {"all": [ms for one in now.values() for ms in one]}
+    for name, old in both[0].items():
+        new = both[1][name]
+        middle = statistics.median(old), statistics.median(new)
+        high = _high(old), _high(new)
+        print(
+            f"| {name} | {len(old)} | {middle[0]:.1f} | {high[0]:.1f} | {middle[1]:.1f} |"
+            f" {high[1]:.1f} | {middle[1] / middle[0]:.2f} |"
+        )
+
+
+def _high(values: Sequence[float]) -> float:
+    return sorted(values)[int(0.95 * (len(values) - 1))]
+
+
+if __name__ == "__main__":
+    main()
