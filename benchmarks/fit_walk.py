@@ -67,7 +67,7 @@ def main() -> None:
     for given in chosen.sets:
         folder, _, place = given.partition("=")
         store, _, namespace = place.partition(":")
-        name = f"{Path(folder).name} ({namespace or 'default'})"
+        name = f"{Path(folder).name} ({Path(store).stem})"
         cases[name] = cases_of(Path(folder), Path(store), namespace or "default", chosen.limit)
     report(cases)
 

@@ -62,7 +62,7 @@ def _best(steps: Sequence[Any], question: str, options: argparse.Namespace) -> f
     validate, retrieve, expand = steps
     graph = {} if options.hops is None else {"hops": options.hops}
     body = {
-        "query": question, "namespace": NAMESPACE, "kg_expansion": graph,
+        "query": question, "namespace": options.namespace, "kg_expansion": graph,
         "budget": {"timeout_s": TIMEOUT_S},
     }  # fmt: skip
     least = float("inf")
@@ -103,6 +103,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=5)
     parser.add_argument("--hops", type=int)
     parser.add_argument("--stores", type=Path)
+    parser.add_argument("--namespace", default=NAMESPACE, help=argparse.SUPPRESS)
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:

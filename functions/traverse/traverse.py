@@ -304,10 +304,8 @@ def view_of_citations(
         return None
     count(run.telemetry, result)
     nodes, edges = result.view()
-    cursor: str | None = write_cursor(request, run.scope)
     free = _view_room(plan, grounded)
-    if cursor is not None and 2 * len(cursor) > free:
-        cursor = None  # it repeats question and filter: of those there may be 64 KiB
+    cursor = _view_cursor(run, request, free)
     shown = view_within(nodes, edges, free - len(cursor or ""))
     left_out = len(nodes) - len(shown[0])
     if left_out or (cursor is None and result.skipped):
@@ -323,6 +321,12 @@ def view_of_citations(
             cursor=cursor if result.skipped + left_out else None,
         ),
     )
+
+
+def _view_cursor(run: Run, request: WalkRequest, free: int) -> str | None:
+    """Give the cursor of a view, None when it repeats too much of question and filter."""
+    cursor = write_cursor(request, run.scope)
+    return cursor if 2 * len(cursor) <= free else None
 
 
 def _view_room(plan: Plan, grounded: Grounded) -> int:
