@@ -205,16 +205,35 @@ def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
         with pytest.raises(CircuitOpen):
             graph.slice(SEIZURE, SPACE, 1.0)
         proxy.mood = "pass"
-
-        def closed() -> bool:
-            try:
-                return bool(graph.slice(SEIZURE, SPACE, 10.0).entities)
-            except DocsToKGError:
-                return False
-
-        assert eventually(closed)
+        assert eventually(lambda: sliced(graph))
     finally:
         graph.close()
+
+
+def test_a_look_at_the_plans_that_hangs_does_not_keep_the_graph_off(
+    place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docstokg.adapters.neo4j.PROBE_WARM_S", 600.0)
+    graph = place.graph(proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
+    try:
+        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, 10.0).entities))
+        proxy.mood = "garbage"
+        for _ in range(3):  # the first leaves a look behind it, on a line that never ends a reply
+            with pytest.raises((Timeout, Unavailable)):
+                graph.slice(SEIZURE, SPACE, 0.5)
+        with pytest.raises(CircuitOpen):
+            graph.slice(SEIZURE, SPACE, 0.5)
+        proxy.mood = "pass"
+        assert eventually(lambda: bool(sliced(graph)), seconds=60.0)
+    finally:
+        graph.close()
+
+
+def sliced(graph: Neo4jGraph) -> bool:
+    try:
+        return bool(graph.slice(SEIZURE, SPACE, 10.0).entities)
+    except DocsToKGError:
+        return False
 
 
 def test_refused_and_out_of_time_are_told_apart(place: Place) -> None:

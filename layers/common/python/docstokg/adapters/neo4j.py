@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from operator import attrgetter
 from typing import Any, Unpack
@@ -87,6 +87,7 @@ class Neo4jGraph:
         self._admitted = committed_digests()
         self._verdicts: dict[str, PlanVerdict] = {}
         self._checking = False
+        self._end_check: Callable[[], object] = bool  # nothing to end yet
         self._checked = threading.Event()
         self._warm = False
         self._warm_for: str | None = None  # the finished load that was seen then
@@ -285,6 +286,9 @@ class Neo4jGraph:
         after PROBE_WARM_S is asked by requests again while the rest goes on in the background.
         """
         self._finished(PROBE_S)
+        # One from before may wait for a reply that will never end, on a line of that time.
+        self._end_check()
+        self._checked.wait(PROBE_S)
         self._check_behind()
         if self._checked.wait(PROBE_WARM_S) and not self._warm:
             raise Unavailable("Neo4j is there, but its queries could not be run")
@@ -304,7 +308,7 @@ class Neo4jGraph:
                 return
             self._checking = True
         self._checked.clear()
-        self._server.begin(self._check_all())
+        self._end_check = self._server.begin(self._check_all())
 
     def _finished(self, timeout_s: float) -> str | None:
         """Name the last finished load."""

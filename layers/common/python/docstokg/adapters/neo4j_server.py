@@ -1,10 +1,11 @@
 """The wire to Neo4j: the async driver on a loop of its own, and what its errors mean here."""
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from neo4j import (
@@ -111,16 +112,23 @@ class Server:
                 f"Neo4j could not be reached, or broke off: {type(exc).__name__}"
             ) from exc
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do `work` on the loop without waiting for it."""
+    def begin(self, work: Coroutine[Any, Any, None]) -> Callable[[], None]:
+        """Do `work` on the loop without waiting for it; what is given back ends it early."""
         loop = self._running()
+        begun: list[asyncio.Task[None]] = []
 
         def spawn() -> None:
             task = loop.create_task(work)
+            begun.append(task)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+        def end() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and the work with it
+                loop.call_soon_threadsafe(lambda: [task.cancel() for task in begun])
+
         loop.call_soon_threadsafe(spawn)
+        return end
 
     async def query(
         self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
