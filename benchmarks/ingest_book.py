@@ -1,4 +1,4 @@
-"""What the stage `book` takes for a number of names: memory, processor time, storage.
+"""What the stage `book` takes for a number of names, and `write` to open it: memory, time, storage.
 
 `python -m benchmarks.ingest_book 20000 50000 200000` makes shards of chunks that each name two
 things nobody named before and three that many name, and runs `book` over them in a process of its
@@ -13,14 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from docstokg.contracts.ingest import IngestRun, IngestTask
 from docstokg.contracts.records import FoundName
 from docstokg.loading.given import GivenChunk
+from docstokg.loading.run_book import RunBook
 from docstokg.loading.run_readings import RecordingNames, put_names, put_readings
 from docstokg.loading.run_rows import ShardWriter
 from docstokg.loading.stages import book
+from docstokg.loading.staging import Staging
 from docstokg.loading.stores import stores_of
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -96,9 +99,19 @@ def prepare(folder: Path, names: int, run: IngestRun) -> int:
 
 
 def child(folder: Path, run: IngestRun) -> None:
-    """Make the book, and print what it took."""
+    """Make the book, and print what it took; its disk is fullest before texts are forgotten."""
+    tempfile.tempdir = str(folder / "tmp")
+    Path(tempfile.tempdir).mkdir()
     wiring = Wiring(settings_of(folder))
     stores = stores_of(wiring)
+    disk: list[int] = []
+    slim = Staging.slim
+
+    def noting(staging: Staging) -> None:
+        disk.append(sum(path.stat().st_size for path in Path(tempfile.gettempdir()).rglob("*")))
+        slim(staging)
+
+    Staging.slim = noting  # type: ignore[method-assign]
     before, begun = time.process_time(), time.monotonic()
     book(IngestTask(run=run, stage="book"), wiring.object_store(), stores)
     took = time.process_time() - before, time.monotonic() - begun
@@ -106,27 +119,54 @@ def child(folder: Path, run: IngestRun) -> None:
     kept = sum(entry.size for entry in objects.list(run.key("book")))
     wiring.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    say(json.dumps({"cpu_s": took[0], "wall_s": took[1], "peak_mb": peak, "kept_mb": kept / 1e6}))
+    figures = {"cpu_s": took[0], "wall_s": took[1], "peak_mb": peak}
+    say(json.dumps({**figures, "kept_mb": kept / 1e6, "disk_mb": disk[-1] / 1e6}))
+
+
+def opened(folder: Path, run: IngestRun) -> None:
+    """Open the book as a process of `write` does, and print what that took."""
+    wiring = Wiring(settings_of(folder))
+    stores, objects = stores_of(wiring), wiring.object_store()
+    before = time.process_time()
+    with closing(RunBook(run, objects)) as run_book:
+        run_book.decisions(run_book.context(stores))
+        took = time.process_time() - before
+    wiring.close()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    say(json.dumps({"open_cpu_s": took, "open_mb": peak}))
+
+
+def _in_a_process(folder: str, *more: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.ingest_book", "--child", folder, *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def measure(sizes: list[int]) -> None:
     """Run every size, and say at how many names a task would end."""
     found: list[tuple[int, dict[str, float]]] = []
-    say("| names | chunks | CPU s | peak MB | book in the bucket, MB |\n|---|---|---|---|---|")
+    say(
+        "| names | chunks | CPU s | peak MB | on disk MB | in the bucket MB | opened: CPU s "
+        "| peak MB |\n|---|---|---|---|---|---|---|---|"
+    )
     for names in sizes:
         with tempfile.TemporaryDirectory() as name:
             chunks = prepare(Path(name), names, RUN)
-            command = [sys.executable, "-m", "benchmarks.ingest_book", "--child", name]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            said = json.loads(done.stdout.splitlines()[-1])
+            said = _in_a_process(name) | _in_a_process(name, "--open")
         found.append((names, said))
         say(
             f"| {names:,} | {chunks:,} | {said['cpu_s']:.1f} | {said['peak_mb']:.0f} "
-            f"| {said['kept_mb']:.1f} |"
+            f"| {said['disk_mb']:.0f} | {said['kept_mb']:.1f} "
+            f"| {said['open_cpu_s']:.1f} | {said['open_mb']:.0f} |"
         )
     if len(found) > 1:
         (few, less), (many, more) = found[0], found[-1]
-        for what, unit, limit in (("cpu_s", "s", LIMIT_S), ("peak_mb", "MB", LIMIT_MB)):
+        for what, unit, limit in (
+            ("cpu_s", "s", LIMIT_S),
+            ("peak_mb", "MB", LIMIT_MB),
+            ("open_mb", "MB", LIMIT_MB),
+        ):
             slope = (more[what] - less[what]) / (many - few)
             end = many + (limit - more[what]) / slope
             say(f"{what}: {1e6 * slope:,.1f} {unit} a million names; {limit} {unit} at {end:,.0f}")
@@ -137,9 +177,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", type=int, nargs="*", default=[20_000, 50_000, 200_000])
     parser.add_argument("--child", type=Path)
+    parser.add_argument("--open", action="store_true")
     options = parser.parse_args()
     if options.child is not None:
-        child(options.child, RUN)
+        (opened if options.open else child)(options.child, RUN)
     else:
         measure(options.names)
 

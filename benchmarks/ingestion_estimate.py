@@ -13,9 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.cloud_costs import CALL, COMPUTE, Price
+from docstokg.loading.run_rows import AHEAD
 
 LAMBDA_S = 900
 BOOK_MB = 3008
+BOOK_GETS = 4
+"""Of a shard: its rows twice, which names were found in it, and which models read it."""
 TRANSITIONS = 9
 """Of a batch: two where it is read, five where encoders and names run, two where it is written."""
 CORE_MB = 1769
@@ -34,8 +37,9 @@ class Load:
 
     CPU seconds of one core: `read` a document, `encode` and `names` a chunk. Rates a second:
     `book` chunks that one task stages and whose names it decides, `write` chunks of one writer
-    into both stores. `name_kb`: what a name that nobody named before takes of the book's memory.
-    `batch`: documents of one child of the map.
+    into both stores. `name_kb`: what a name that nobody named before takes of the memory of
+    `write`, which opens the whole book, or of `book`, whichever is more.
+    `batch`: documents of one child of the map. `get`: seconds until the bucket gives an object.
     """
 
     documents: int = 1_000_000
@@ -45,11 +49,12 @@ class Load:
     encode: float = 0.12
     names: float = 0.011
     book: float = 2_950.0
-    name_kb: float = 2.4
+    name_kb: float = 1.6
     write: float = 192.0
     writers: int = 1
     parallel: int = 50
     batch: int = 40
+    get: float = 0.025
 
     @property
     def chunks(self) -> int:
@@ -79,7 +84,7 @@ def stages(load: Load) -> list[Stage]:
         _mapped(load, "read", load.documents * load.read),
         _mapped(load, "encode", load.chunks * load.encode),
         _mapped(load, "names", load.chunks * load.names),
-        _alone("book", load.chunks / load.book, 1, 1),
+        _alone("book", load.chunks * book_s(load), 1, 1),
         _alone("write", load.chunks / load.write / load.writers, load.writers, load.batches),
     ]
 
@@ -92,20 +97,25 @@ def _mapped(load: Load, name: str, core_s: float) -> Stage:
 def _alone(name: str, wall_s: float, writers: int, tasks: int) -> Stage:
     """A stage whose tasks run one after another, or a few beside each other."""
     core_s = wall_s * writers
-    return Stage(name, tasks, core_s, wall_s, _compute(tasks, core_s))
+    return Stage(name, tasks, core_s, wall_s, _compute(tasks, core_s, BOOK_MB))
 
 
-def _compute(tasks: int, core_s: float) -> float:
-    return tasks * CALL.usd / MILLION + core_s * CORE_MB / 1024 * COMPUTE.usd
+def _compute(tasks: int, core_s: float, memory_mb: int = CORE_MB) -> float:
+    return tasks * CALL.usd / MILLION + core_s * memory_mb / 1024 * COMPUTE.usd
+
+
+def book_s(load: Load) -> float:
+    """Give the seconds the book takes for a chunk: to decide, and to wait for its shard."""
+    return 1 / load.book + BOOK_GETS * load.get / AHEAD / (load.batch * load.chunks_each)
 
 
 def book_limit(load: Load) -> int:
     """How many chunks one task of the book stages before its function has to end."""
-    return int(load.book * LAMBDA_S * 0.8)
+    return round(LAMBDA_S * 0.8 / book_s(load))
 
 
 def name_limit(load: Load) -> int:
-    """How many names nobody named before fit the memory of one task of the book."""
+    """How many names nobody named before fit the memory of a task that has the whole book."""
     return int(BOOK_MB * 0.8 * 1000 / load.name_kb)
 
 

@@ -124,9 +124,11 @@ STAGES: tuple[FunctionSpec, ...] = (
     _stage("encode", 3008, 900, "intake", "embedder"),
     _stage("names", 1769, 900, "intake"),
     # These three read the names of entities with the embedder.
-    _stage("book", 3008, 900, *_STORES, storage_mb=2048),
-    _stage("write", 1769, 900, *_STORES, lock="ingest_book"),
-    _stage("close", 1769, 900, *_STORES, storage_mb=2048, lock="ingest_book"),
+    # On disk a chunk takes 1.5 kB with its text and a third of that without it, a name in memory
+    # 1.6 kB: two million and a million fit (docs/decisions/cloud-ingestion.md).
+    _stage("book", 3008, 900, *_STORES, storage_mb=10240),
+    _stage("write", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_book"),
+    _stage("close", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_book"),
 )
 """Of the machine that loads, in its order."""
 

@@ -115,4 +115,4 @@ def test_the_note_on_ingestion_shows_what_the_estimate_says() -> None:
     assert wider[1].wall_s == usual[1].wall_s / 2
     assert wider[1].usd == usual[1].usd
     assert stages(Load(writers=4))[4].wall_s == usual[4].wall_s / 4
-    assert book_limit(Load(book=1000.0)) == 720_000
+    assert book_limit(Load(book=1000.0, get=0.0)) == 720_000

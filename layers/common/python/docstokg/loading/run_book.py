@@ -148,10 +148,14 @@ class RunBook:
         except KeyError as missing:
             raise Unavailable("the run has no book yet: `book` comes first") from missing
         self.head: dict[str, Any] = json.loads(next(lines))
-        self._rows: dict[str, list[list[Any]]] = {}
+        # A million names are read here: an id is one text, however many aliases lead to it.
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
+        ids: dict[str, str] = {}
         for line in lines:
-            kind, *row = json.loads(line)
-            self._rows.setdefault(kind, []).append(row)
+            kind, first, *more = json.loads(line)
+            if len(more) == 2:
+                more[0] = ids.setdefault(more[0], more[0])
+            self._rows.setdefault(kind, []).append((first, *more))
         with tempfile.NamedTemporaryFile(prefix="docstokg-book-", suffix=".sqlite") as file:
             try:
                 with gzip.GzipFile(fileobj=io.BytesIO(body)) as packed:
@@ -207,7 +211,7 @@ class RunBook:
         names.add(self._entries("curie"))
         entities = [
             NamedEntity(identity, name, kind, set(synonyms))
-            for identity, name, kind, synonyms in self._rows.get("named", ())
+            for identity, name, kind, synonyms in self._rows.pop("named", ())
         ]
         labels = Labels.of(*(self._keys(kind) for kind in ("title", "common", "changed")))
         aliases = list(self._entries("alias"))
@@ -223,8 +227,8 @@ class RunBook:
         )
 
     def _entries(self, kind: str) -> Iterator[Entry]:
-        for key, identity, preferred in self._rows.get(kind, ()):
+        for key, identity, preferred in self._rows.pop(kind, ()):
             yield key, identity, bool(preferred)
 
     def _keys(self, kind: str) -> list[str]:
-        return [row[0] for row in self._rows.get(kind, ())]
+        return [row[0] for row in self._rows.pop(kind, ())]
