@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 
 from ulid import ULID
 
-from docstokg.errors import Misconfigured
+from docstokg.errors import LoadError, Misconfigured
+from docstokg.loading.origins import is_listable
+from docstokg.loading.rejects import Rejection, RejectLog, Unreadable
 from docstokg.loading.run_rows import every_object
+from docstokg.loading.sources import NO_NAME, ODD_NAME
 from docstokg.ports import ObjectStore
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -42,20 +45,41 @@ def with_bucket(settings: Settings) -> Settings:
 
 
 def copy_folder(folder: Path, objects: ObjectStore, namespace: str) -> tuple[int, int]:
-    """Bring the namespace's sources to what a folder holds; count what was written and removed."""
+    """Bring the namespace's sources to what a folder holds; count what was written and removed.
+
+    `LoadError` when it cannot be listed completely, or a file cannot be read: nothing is removed.
+    """
+    if not is_listable(folder):
+        raise LoadError(f"{folder} cannot be listed completely: nothing was loaded or removed")
     prefix = f"sources/{namespace}/"
     there = dict(every_object(objects, prefix))
     written = 0
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
             continue
-        key, body = prefix + path.relative_to(folder).as_posix(), path.read_bytes()
+        if NO_NAME.search(path.relative_to(folder).as_posix()):
+            continue
+        try:
+            key, body = prefix + path.relative_to(folder).as_posix(), path.read_bytes()
+        except OSError as broken:
+            raise Unreadable(path, broken) from broken
         if there.pop(key, "") != hashlib.md5(body, usedforsecurity=False).hexdigest():
             objects.put(key, body)
             written += 1
     for key in there:
         objects.delete(key)
     return written, len(there)
+
+
+def left_out(folder: Path) -> tuple[Rejection, ...]:
+    """Say of what lies below a folder why it is not copied (of the first thousand)."""
+    top, log = folder.resolve(), RejectLog(examples=1000)
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() and not path.resolve().is_relative_to(top):
+            log.add_file(path, "a link that leads out of the folder")
+        elif NO_NAME.search(path.relative_to(folder).as_posix()):
+            log.add_file(path, ODD_NAME)
+    return tuple(log.first)
 
 
 def ingest_folder(given_wiring: Wiring, folder: Path, order: RunOrder) -> bool:
@@ -92,6 +116,8 @@ def ingest(
     """Copy a folder and run the machine over it; the run's report, or why it failed in `reason`."""
     objects, namespace = wiring.object_store(), order.namespace
     written, removed = copy_folder(folder, objects, namespace)
+    for rejection in left_out(folder):
+        tell(f"not copied: {rejection}")
     tell(f"bucket: {written} objects written, {removed} removed")
     run_id = order.run_id or str(ULID())
     tell(f"run {run_id}")

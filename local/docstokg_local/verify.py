@@ -21,7 +21,7 @@ from docstokg.loading.given import GivenChunk
 from docstokg.loading.readers.documents import Document, read_documents
 from docstokg.loading.reading import rows_of, stage
 from docstokg.loading.records import text_sha256
-from docstokg.loading.rejects import Rejected, RejectLog
+from docstokg.loading.rejects import Rejected, RejectLog, Unreadable
 from docstokg.loading.sources import find_files
 from docstokg.loading.staging import Staging
 from docstokg.loading.stores import readers_of
@@ -137,7 +137,7 @@ class FileSources:
                 if file.kind == "document":
                     try:
                         read = read_documents(file.path, file.doc_id, readers.converter)
-                    except Rejected:
+                    except (Rejected, Unreadable):
                         continue
                     documents |= {document.doc_id: document.text for document in read}
                     if store is not None:

@@ -2,22 +2,29 @@
 
 import json
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docstokg.adapters.folder_objects import FolderObjects
 from docstokg.contracts.records import DocumentRecord
+from docstokg.errors import LoadError
 from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.origins import KEY, document_rows, every_document
 from docstokg.loading.pipeline import load
+from docstokg.loading.reading import rows_of
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.removal import delete_document, delete_namespace
+from docstokg.loading.sources import SourceFile, find_files
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.documents import list_loaded
+from docstokg_local.ingesting import copy_folder, left_out
 from docstokg_local.load_stores import stores_of
 
 NS = "default"
@@ -154,18 +161,115 @@ def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: P
     assert (report.gone, "File 1." in store.texts(), store.rejects.count) == (0, True, 1)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may list everything")
 def test_a_folder_that_cannot_be_listed_removes_nothing(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
     folder(home / "locked", x="X.")
     store.load(home)
     (home / "f1.md").unlink()
-    (home / "locked").chmod(0)
+    too_deep(home / "locked")
+    report = store.load(home, sync=True)
+    assert (report.gone, len(report.warnings), len(store.texts())) == (0, 1, 10)
+    (said,) = store.rejects.first
+    assert said.file.startswith(str(home / "locked"))
+    assert said.reason == "a folder that cannot be listed: File name too long"
+
+
+def too_deep(path: Path) -> None:
+    """Make folders whose path no system call takes: nobody lists them, whoever he is."""
+    inside = os.open(path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=inside)
+        outside, inside = inside, os.open("d" * 250, os.O_RDONLY, dir_fd=inside)
+        os.close(outside)
+    os.close(inside)
+
+
+def test_a_file_that_may_not_be_read_stops_no_other(store: Store):
+    with tempfile.TemporaryDirectory() as name:
+        home = folder(Path(name), a="Blue.", b="Red.")
+        (home / "chunks.jsonl").write_text("{}")
+        (home / "terms.obo").write_text("[Term]")
+        for path in home.iterdir():
+            path.chmod(0o644 if path.name == "a.md" else 0)
+        # The process that converts is started while its program may be read.
+        list(rows_of(SourceFile(home / "a.md", "document", "a.md", home), store.stores.readers))
+        with not_root(home):
+            rejects = RejectLog()
+            files = find_files([home], rejects)
+            rows = {file.inner: list(rows_of(file, store.stores.readers)) for file in files}
+            with pytest.raises(LoadError, match=r"b\.md cannot be read: Permission denied"):
+                find_files([home / "b.md"], rejects)
+    assert len(rows.pop("a.md")) == 2
+    assert len(rows) == 3
+    for inner, ((line, said),) in rows.items():
+        assert (line, str(said)) == (1, "it cannot be read: Permission denied"), inner
+
+
+@contextmanager
+def not_root(home: Path) -> Iterator[None]:
+    """Be somebody whom permissions stop."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for path in (home, *home.iterdir()):
+        os.chown(path, 65534, 65534)
+    os.seteuid(65534)
     try:
-        report = store.load(home, sync=True)
+        yield
     finally:
-        (home / "locked").chmod(0o700)
-    assert (report.gone, len(report.warnings)) == (0, 1)
+        os.seteuid(0)
+
+
+def test_names_that_no_id_can_have_are_rejected(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", a="Blue.")
+    for name in (b"caf\xe9.md", b"two\nlines.md", "café au lait.md".encode()):
+        Path(os.fsdecode(os.fsencode(home) + b"/" + name)).write_text("Brown.")
+    (home / "a\u202fspace of\u3000macOS.md").write_text("Brown.")
+    os.mkfifo(home / "pipe.md")
+    store.load(home)
+    assert store.texts() == {"Blue.", "Brown."}
+    assert sorted((os.fsencode(Path(r.file).name), r.reason) for r in store.rejects.first) == [
+        (b"caf\xe9.md", "its name is not UTF-8, or holds a control character"),
+        (b"pipe.md", "no regular file"),
+        (b"two\nlines.md", "its name is not UTF-8, or holds a control character"),
+    ]
+    (shown,) = [str(one) for one in store.rejects.first if "lines" in one.file]
+    assert "two\\nlines.md:1: its name" in shown
+    objects = FolderObjects(tmp_path / "bucket")
+    assert copy_folder(home, objects, NS) == (3, 0)
+    assert len(left_out(home)) == 2
+
+
+def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: Path):
+    home = folder(tmp_path / "a", a="Blue.")
+    folder(home / "inner", b="Red.")
+    folder(home / ".hidden", c="Grey.")
+    folder(tmp_path / "out", d="Black.")
+    (home / "again").symlink_to(home / "inner")
+    (home / "loop").symlink_to(home)
+    (home / "leads out").symlink_to(tmp_path / "out")
+    (home / "veiled").symlink_to(home / ".hidden")
+    report = store.load(home)
+    assert store.texts() == {"Blue.", "Red."}
+    assert {(Path(one.file).name, one.reason) for one in store.rejects.first} == {
+        ("leads out", "a link that leads out of the folder"),
+        ("veiled", "a link to a hidden folder"),
+    }
+    assert report.types["folders"].rejected == 2
+    assert [Path(one.file).name for one in left_out(home)] == ["leads out"]
+
+
+def test_a_bucket_keeps_what_a_folder_cannot_list(tmp_path: Path):
+    home, objects = folder(tmp_path / "a", a="Blue.", b="Red."), FolderObjects(tmp_path / "bucket")
+    assert copy_folder(home, objects, NS) == (2, 0)
+    folder(home / "locked")
+    too_deep(home / "locked")
+    (home / "b.md").unlink()
+    with pytest.raises(LoadError, match="cannot be listed completely"):
+        copy_folder(home, objects, NS)
+    assert [one.key for one in objects.list("sources/")] == [
+        "sources/default/a.md", "sources/default/b.md"
+    ]  # fmt: skip
 
 
 def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_path: Path):

@@ -21,7 +21,7 @@ from docstokg.loading.readers.obo import read_obo
 from docstokg.loading.readers.relations import read_relation
 from docstokg.loading.readers.triples import read_triple
 from docstokg.loading.records import text_sha256
-from docstokg.loading.rejects import Rejected, RejectLog
+from docstokg.loading.rejects import Rejected, RejectLog, Unreadable
 from docstokg.loading.sources import Kind, SourceFile
 from docstokg.loading.staging import Staging
 
@@ -91,7 +91,17 @@ def _claim(
 
 
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
-    """Read one file: each row with its line, or why it is none. Nothing else is looked at."""
+    """Read one file: each row with its line, or why it is none. Nothing else is looked at.
+
+    A file that cannot be opened, or read to its end, is one reject: others are not its fault.
+    """
+    try:
+        yield from _rows(file, readers)
+    except Unreadable as broken:
+        yield 1, Rejected(broken.reason)
+
+
+def _rows(file: SourceFile, readers: Readers) -> Iterator[Row]:
     if file.kind == "obo":
         yield from read_obo(file.path)
     elif file.kind == "document":

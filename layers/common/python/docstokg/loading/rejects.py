@@ -1,6 +1,7 @@
 """A bad line is put aside with its place and reason; the good ones around it load."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,19 @@ from typing import IO, Self
 from docstokg.errors import LoadError
 
 EXAMPLES = 20
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Rejected(LoadError):
     """One line, or one document, cannot be loaded; `str()` is the reason."""
+
+
+class Unreadable(LoadError):
+    """A file cannot be opened or read; `reason` says why, `str()` of which file too."""
+
+    def __init__(self, path: Path, broken: OSError) -> None:
+        self.reason = f"it cannot be read: {broken.strerror}"
+        super().__init__(f"{path} cannot be read: {broken.strerror}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +35,9 @@ class Rejection:
     reason: str
 
     def __str__(self) -> str:
-        """Give `file:line: reason`."""
-        return f"{self.file}:{self.line}: {self.reason}"
+        """Give `file:line: reason`; what a name would do to a terminal is shown instead of done."""
+        name = _CONTROLS.sub(lambda control: repr(control[0])[1:-1], self.file)
+        return f"{name}:{self.line}: {self.reason}"
 
 
 class RejectLog:
@@ -59,9 +70,9 @@ class RejectLog:
             self._file.close()
             self._file = None
 
-    def add_file(self, path: Path, reason: str) -> None:
-        """Record a whole file that is not read; counted by type."""
-        self.unread[path.suffix.lower() or "without ending"] += 1
+    def add_file(self, path: Path, reason: str, kind: str = "") -> None:
+        """Record a whole file that is not read; counted by `kind`, or else its ending."""
+        self.unread[kind or path.suffix.lower() or "without ending"] += 1
         self.add(str(path), 1, reason)
 
     def add(self, file: str, line: int, reason: str) -> None:

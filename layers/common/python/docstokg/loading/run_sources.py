@@ -8,7 +8,14 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestRun
 from docstokg.loading.posted import posted_file
-from docstokg.loading.sources import SourceFile, is_passed_over, kind_of, no_reader
+from docstokg.loading.sources import (
+    NO_NAME,
+    ODD_NAME,
+    SourceFile,
+    is_passed_over,
+    kind_of,
+    no_reader,
+)
 from docstokg.ports import ObjectStore
 
 
@@ -53,6 +60,8 @@ class RunSources:
         """Say why an object is of no kind that is read, or ""."""
         if self.run.posted:
             return "" if inner in self.statements else "nothing was said of it when it was sent"
+        if NO_NAME.search(inner):
+            return ODD_NAME
         return "" if kind_of(Path(inner)) else no_reader(Path(inner))
 
     def file(self, inner: str, raw: bytes = b"") -> SourceFile:

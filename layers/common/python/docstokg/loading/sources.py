@@ -1,12 +1,15 @@
 """Which files a load reads, and as what: the beginning of a name says its kind."""
 
+import os
+import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from docstokg.errors import LoadError
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.rejects import RejectLog, Unreadable
 
 Kind = Literal[
     "chunks", "entities", "relations", "triples", "obo", "document", "questions", "answers"
@@ -31,6 +34,11 @@ TOLD_BY_NAME = frozenset((
 """Files of these names are texts whatever ending a project gives them: `README.Debian`."""
 
 PACKED = frozenset((".gz", ".bz2", ".xz", ".zst", ".zip"))
+NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+ODD_NAME = "its name is not UTF-8, or holds a control character"
+FOLDERS = "folders"
+"""How a folder that is not read is counted among the types of files."""
+
 EVALUATION = ("questions", "answers")
 """What `docstokg eval` reads and `load` passes over."""
 
@@ -116,17 +124,18 @@ def find_files(
 ) -> tuple[SourceFile, ...]:
     """List the loadable files of files and folders, folders whole, each once, in path order.
 
-    What cannot be loaded is rejected by name: a file of no known kind, and a link that leads out
-    of its folder, for whoever made the folder need not be allowed to read what it names. Hidden
-    files and those of `docstokg eval` are passed over. `LoadError` when a source is not there, a
-    named file is of no known kind, or nothing is left (unless `may_be_empty`).
+    What cannot be loaded is rejected by name: a file of no known kind, a folder that cannot be
+    listed, and a link that leads out of its folder, for whoever made the folder need not be
+    allowed to read what it names. Hidden files and those of `docstokg eval` are passed over.
+    `LoadError` when a source is not there or cannot be read, a named file is of no known kind, or
+    nothing is left (unless `may_be_empty`).
     """
     files: dict[Path, SourceFile] = {}
     for source in sources:
         if source.is_dir():
-            for path in sorted(source.rglob("*"), key=lambda path: path.as_posix()):
+            for path in _below(source, rejects):
                 inner = path.relative_to(source)
-                if is_passed_over(inner) or path.is_dir():
+                if is_passed_over(inner):
                     continue
                 kind, name = kind_of(path), inner.as_posix()
                 if real := _readable(path, kind, source, rejects):
@@ -138,7 +147,10 @@ def find_files(
         kind = kind_of(source)
         if kind is None:
             raise LoadError(f"{source} is of no known kind; expected {EXPECTED}")
+        if NO_NAME.search(source.name):
+            raise LoadError(f"{source.name!a}: {ODD_NAME}")
         if kind not in EVALUATION:
+            check_readable(source)
             file = SourceFile(source, kind, source.name, source.parent, source.name)
             files.setdefault(source.resolve(), file)
     if not files and not may_be_empty:
@@ -146,11 +158,58 @@ def find_files(
     return tuple(files.values())
 
 
+def check_readable(path: Path) -> None:
+    """Raise `Unreadable` for a file that cannot be opened."""
+    try:
+        path.open("rb").close()
+    except OSError as broken:
+        raise Unreadable(path, broken) from broken
+
+
+def _below(source: Path, rejects: RejectLog) -> list[Path]:
+    """List what lies below a folder and is none, in path order; hidden folders are passed over.
+
+    Links to folders are not followed: one that leads to a folder of `source` adds nothing, any
+    other is rejected, as is a folder that cannot be listed.
+    """
+
+    def unlisted(broken: OSError) -> None:
+        path = Path(broken.filename)
+        rejects.add_file(path, f"a folder that cannot be listed: {broken.strerror}", FOLDERS)
+
+    paths: list[Path] = []
+    for folder, inner, names in os.walk(source, onerror=unlisted):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        paths += [Path(folder, name) for name in names]
+        for link in (Path(folder, name) for name in inner if _is_link(Path(folder, name))):
+            target, top = link.resolve(), source.resolve()
+            if not target.is_relative_to(top):
+                rejects.add_file(link, "a link that leads out of the folder", FOLDERS)
+            elif is_passed_over(target.relative_to(top)):
+                rejects.add_file(link, "a link to a hidden folder", FOLDERS)
+    return sorted(paths, key=lambda path: path.as_posix())
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether it is a regular file; what no system call can reach is none."""
+    with suppress(OSError):
+        return path.is_file()
+    return False
+
+
+def _is_link(path: Path) -> bool:
+    with suppress(OSError):
+        return path.is_symlink()
+    return False
+
+
 def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
     """Give the file's real place, or reject it with the reason."""
     real = path.resolve()
-    if not path.is_file():
-        reason = "a link that leads nowhere" if path.is_symlink() else "no regular file"
+    if NO_NAME.search(path.relative_to(source).as_posix()):
+        reason = ODD_NAME
+    elif not _is_file(path):
+        reason = "a link that leads nowhere" if _is_link(path) else "no regular file"
     elif not real.is_relative_to(source.resolve()):
         reason = "a link that leads out of the folder"
     elif kind is None:

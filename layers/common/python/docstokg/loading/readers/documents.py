@@ -14,7 +14,7 @@ from docstokg.loading.given import GivenChunk
 from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
 from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
-from docstokg.loading.rejects import Rejected
+from docstokg.loading.rejects import Rejected, Unreadable
 from docstokg.loading.sources import Posted, has_no_ending
 from docstokg.ports import Converter, PieceCounter
 
@@ -70,7 +70,7 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
             raise Rejected(f"{size:,} bytes are more than {LARGEST_FILE:,}")
         raw = path.read_bytes()
     except OSError as broken:
-        raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
+        raise Unreadable(path, broken) from broken
     if has_no_ending(path):
         _check_is_text(raw)
         return _documents(raw, ".txt", doc_id, converter)

@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError
 
 from docstokg.contracts.model import StrictContract
-from docstokg.errors import LoadError
-from docstokg.loading.rejects import Rejected
+from docstokg.loading.rejects import Rejected, Unreadable
 
 LONGEST_LINE = 16 * 1024 * 1024
 DEEPEST = 64
@@ -26,7 +25,7 @@ class Line(StrictContract):
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
     """Yield (line number from 1, object or why it is none); blank lines are passed over.
 
-    Lines end at LF only, so that a line separator inside a string never splits it. `LoadError`
+    Lines end at LF only, so that a line separator inside a string never splits it. `Unreadable`
     when the file cannot be read.
     """
     try:
@@ -38,7 +37,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Rejected]]:
                     except Rejected as rejected:
                         yield number, rejected
     except OSError as broken:
-        raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
+        raise Unreadable(path, broken) from broken
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:

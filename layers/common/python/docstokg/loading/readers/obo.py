@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from docstokg.domain.identity import is_curie
-from docstokg.errors import LoadError
 from docstokg.loading.given import GivenEntity, GivenRelation
-from docstokg.loading.rejects import Rejected
+from docstokg.loading.rejects import Rejected, Unreadable
 
 _TAG = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -79,7 +78,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str | Rejected]]:
                     continue
                 yield number, Rejected("the line holds the NUL character") if "\0" in text else text
     except OSError as broken:
-        raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
+        raise Unreadable(path, broken) from broken
 
 
 def _take(term: _Term, number: int, tag: str, value: str) -> None:
