@@ -91,8 +91,10 @@ def application(settings: Settings, host: str) -> "Starlette":
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
     from docstokg_local import server
+    from docstokg_local.memory import few_arenas
     from docstokg_local.prometheus import PrometheusSink
 
+    few_arenas()
     sink = PrometheusSink(settings.process_dir)
     telemetry = Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
     wiring = Wiring(settings, telemetry)
