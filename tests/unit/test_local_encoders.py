@@ -40,6 +40,15 @@ def minilm() -> OnnxMiniLm:
     return OnnxMiniLm(threads=1)
 
 
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> OnnxMiniLm:
+    """The installed model itself, as where 8-bit products are not exact."""
+    monkeypatch.setattr(OnnxMiniLm, "_is_exact", lambda self: False)
+    model = OnnxMiniLm()
+    assert not model.is_in_8_bits()
+    return model
+
+
 @pytest.fixture(scope="module")
 def splade() -> OnnxSplade:
     return OnnxSplade()
@@ -54,7 +63,9 @@ def test_vectors_are_unit_and_near_for_like_meanings(minilm: OnnxMiniLm) -> None
 
 
 @needs_minilm
-def test_a_vector_does_not_depend_on_its_batch(minilm: OnnxMiniLm) -> None:
+@pytest.mark.parametrize("which", ["minilm", "installed"])
+def test_a_vector_does_not_depend_on_its_batch(which: str, request: pytest.FixtureRequest) -> None:
+    minilm = request.getfixturevalue(which)
     texts = [f"{SEIZURES} {'More words follow. ' * (i % 5)}{i}" for i in range(BATCH_PIECES // 8)]
     together = minilm.embed(texts, None)
     assert together[::7] == minilm.embed(texts[::7], None)
@@ -295,22 +306,36 @@ def test_the_graph_is_the_recorded_one_and_holds_no_weights() -> None:
 
 
 @needs_minilm
-def test_a_question_has_the_vector_it_would_have_in_a_load(minilm: OnnxMiniLm) -> None:
+def test_vectors_are_those_of_the_installed_model(
+    minilm: OnnxMiniLm, installed: OnnxMiniLm
+) -> None:
     texts = [SEIZURES, FITS, TAXES, "", "a", "😀 ż", "word " * 300, SEIZURES.upper() * 4]
-    loaded = [unpack(vector) for vector in minilm.embed(texts, None)]
-    asked = [unpack(vector) for vector in minilm.embed(texts, 60.0)]
-    assert minilm.asks_in_8_bits()
-    for one, other in zip(loaded, asked, strict=True):
+    expected = [unpack(vector) for vector in installed.embed(texts, None)]
+    found = [unpack(vector) for vector in minilm.embed(texts, None)]
+    assert minilm.is_in_8_bits()
+    for one, other in zip(expected, found, strict=True):
         assert np.abs(one - other).max() <= TOLERANCE
         assert one @ other > 0.999999
-    # Alone or beside others, to the last bit.
-    assert minilm.embed(texts[::-1], 60.0)[::-1] == minilm.embed(texts, 60.0)
-    assert minilm.embed([SEIZURES], 60.0)[0] == minilm.embed(texts, 60.0)[0]
+    # Alone or beside others, asked for or loaded, to the last bit.
+    assert minilm.embed(texts[::-1], 60.0)[::-1] == minilm.embed(texts, None)
+    assert minilm.embed([SEIZURES], 60.0)[0] == minilm.embed(texts, None)[0]
 
 
 @needs_minilm
-def test_8_bits_alone_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first 8 bits leave over is what makes a vector that of a load."""
+def test_sentences_are_those_of_the_installed_model(
+    minilm: OnnxMiniLm, installed: OnnxMiniLm
+) -> None:
+    text = f"{SEIZURES} It began in spring. {TAXES}"
+    spans = [(0, len(SEIZURES)), (len(SEIZURES) + 1, len(SEIZURES) + 20)]
+    ((_, expected),) = installed.embed_parts([text], [spans])
+    ((_, found),) = minilm.embed_parts([text], [spans])
+    rows = zip(unpacked(expected, DIMENSION), unpacked(found, DIMENSION), strict=True)
+    assert all(one @ other > 0.9999 for one, other in rows)
+
+
+@needs_minilm
+def test_8_bits_alone_would_not_do(minilm: OnnxMiniLm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first 8 bits leave over is what makes a vector the installed model's."""
     node = OnnxWriter.node
 
     def dropping(
@@ -322,8 +347,8 @@ def test_8_bits_alone_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(OnnxWriter, "node", dropping)
     model = OnnxMiniLm()
-    (loaded,), (asked,) = model.embed([SEIZURES], None), model.embed([SEIZURES], 60.0)
-    assert np.abs(unpack(loaded) - unpack(asked)).max() > 10 * TOLERANCE
+    (whole,), (rough,) = minilm.embed([SEIZURES], None), model.embed([SEIZURES], None)
+    assert np.abs(unpack(whole) - unpack(rough)).max() > 10 * TOLERANCE
 
 
 @needs_minilm
@@ -333,15 +358,5 @@ def test_another_model_runs_as_it_is(tmp_path: Path) -> None:
     copy.write_bytes(stored + b"\x1a\x01x")  # the producer's version: another file, the same model
     model = OnnxMiniLm(str(copy))
     model.warm()
-    assert not model.asks_in_8_bits()
-    assert model.embed([SEIZURES], 60.0) == model.embed([SEIZURES], None)
-
-
-@needs_minilm
-def test_where_8_bit_products_overflow_the_installed_model_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(OnnxMiniLm, "_is_exact", lambda self: False)
-    model = OnnxMiniLm()
-    assert not model.asks_in_8_bits()
+    assert not model.is_in_8_bits()
     assert model.embed([SEIZURES], 60.0) == model.embed([SEIZURES], None)

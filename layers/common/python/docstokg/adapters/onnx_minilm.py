@@ -35,8 +35,8 @@ More texts at once are slower: 38 ms of a core a text at 16 of 105 pieces, 28 at
 class OnnxMiniLm:
     """An `Embedder`; the model is loaded by `warm()` or at the first use, never when made.
 
-    What a request asks for is computed text by text with 8-bit products (`onnx_minilm_graph`), in
-    half of the time; a load, which has no time limit, runs the installed model itself.
+    Text by text with 8-bit products (`onnx_minilm_graph`), in less than half of the time of the
+    installed model itself, which answers where such products are not exact, and for other files.
 
     `model_path`, `tokenizer_path`: files to use instead of the installed packages' ones. A
     question is too small to share: two threads answer it no sooner beside the sparse encoder and
@@ -72,8 +72,8 @@ class OnnxMiniLm:
         """Tell whether every package the model needs is there, importing none of them."""
         return have(*PACKAGES) and has_vocabulary()
 
-    def asks_in_8_bits(self) -> bool:
-        """Tell whether requests are computed in 8 bits; loads the model."""
+    def is_in_8_bits(self) -> bool:
+        """Tell whether texts are computed in 8 bits; loads the model."""
         return self._quick() is not None
 
     def with_threads(self, threads: int) -> "OnnxMiniLm":
@@ -81,20 +81,19 @@ class OnnxMiniLm:
         return OnnxMiniLm(self._model_path, self._tokenizer_path, threads)
 
     def warm(self) -> None:
-        """Load what answers requests (0.1 s); `Misconfigured` says what to install."""
-        if not self.asks_in_8_bits():
+        """Load the model (0.1 s); `Misconfigured` says what to install."""
+        if not self.is_in_8_bits():
             self._opened()
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; `Timeout` is raised between batches.
 
-        Mean of the last hidden states over the text's own pieces, then unit length. With a
-        `timeout_s` no component is further than `onnx_minilm_graph.TOLERANCE` from what it is
-        without one. No vector depends on the other texts.
+        Mean of the last hidden states over the text's own pieces, then unit length. No component
+        is further than `onnx_minilm_graph.TOLERANCE` from the installed model's. No vector depends
+        on the other texts.
         """
         vectors = [b""] * len(texts)
-        quick = None if timeout_s is None else self._quick()
-        for index, read in self._readings(texts, timeout_s, quick):
+        for index, read in self._readings(texts, timeout_s):
             vectors[index] = pack(read.hidden.mean(axis=0))
         return tuple(vectors)
 
@@ -116,12 +115,10 @@ class OnnxMiniLm:
         return tuple((one, packed(own)) for one, own in zip(whole, vectors, strict=True))
 
     def _readings(
-        self,
-        texts: Sequence[str],
-        timeout_s: float | None,
-        quick: tuple[Any, Any] | None = None,
+        self, texts: Sequence[str], timeout_s: float | None
     ) -> Iterator[tuple[int, "_Reading"]]:
-        """Read each text, with its place: batches of like length, so that little is padded."""
+        """Read each text, with its place: alone, or the installed model batches of like length."""
+        quick = self._quick()
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = quick or self._opened()
         encoded = tokenizer.encode_batch(list(texts))

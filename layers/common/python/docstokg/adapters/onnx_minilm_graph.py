@@ -1,4 +1,4 @@
-"""MiniLM for one question, as an ONNX graph over the installed weights that multiplies in 8 bits.
+"""MiniLM for one text, as an ONNX graph over the installed weights that multiplies in 8 bits.
 
 The installed model stores its weights in 8 bits and unpacks them when it is loaded: 48 products in
 single precision, 42 MB of them and 47 MB of words. Here they stay 8 bits. What they are multiplied
@@ -41,14 +41,14 @@ _KINDS = {"float32": FLOAT, "int8": INT8}
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class QuestionGraph(NamedTuple):
+class TextGraph(NamedTuple):
     """A model, and the arrays to hand to the runtime with it, by name."""
 
     model: bytes
     weights: dict[str, NDArray[Any]]
 
 
-def write_graph(stored: bytes) -> QuestionGraph:
+def write_graph(stored: bytes) -> TextGraph:
     """Write the model for the installed file's bytes.
 
     It takes `ids`, the pieces of one text, shape (1, pieces), and gives `hidden`, shape
@@ -82,13 +82,13 @@ class _Network:
         self._writer = OnnxWriter("minilm", OPSET)
         self._arrays: dict[str, NDArray[Any]] = {}
 
-    def graph(self) -> QuestionGraph:
+    def graph(self) -> TextGraph:
         x = self._embedded(self._writer.take("ids", INT64, [1, "pieces"]))
         for layer in range(LAYERS):
             x = self._layer(f"encoder.layer.{layer}", x)
         self._writer.node("Identity", [x], "hidden")
         self._writer.give("hidden", FLOAT, [1, "pieces", WIDTH])
-        return QuestionGraph(self._writer.model(), self._arrays)
+        return TextGraph(self._writer.model(), self._arrays)
 
     def _embedded(self, ids: str) -> str:
         node = self._writer.node
