@@ -83,6 +83,7 @@ prune: ## remove versions of ENV that no rollback can want
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 
 smoke: ## ask, load, delete and fire one alarm (URL=, ENV= for a deployed environment)
+	$(if $(URL),,$(error name the service: make smoke URL=https://... ENV=dev))
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
 
 index-job: ## a job on a real index (JOB="rebuild", "register --bucket B --role R", "snapshot N", "restore N")

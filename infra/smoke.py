@@ -255,10 +255,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     none is: a server on this machine.
     """
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--url", required=True)
+    parser.add_argument("--url", required=True, help="output `Url` of the stack, or a local server")
     parser.add_argument("--env", default="", help="an environment of infra/settings.py")
-    parser.add_argument("--token", default=os.environ.get("SMOKE_TOKEN", ""))
-    parser.add_argument("--key", default=os.environ.get("SMOKE_KEY", ""))
+    token, key = (os.environ.get(name, "") for name in ("SMOKE_TOKEN", "SMOKE_KEY"))
+    parser.add_argument("--token", default=token, help="of a caller; else SMOKE_TOKEN")
+    parser.add_argument("--key", default=key, help="X-Api-Key of the usage plan; else SMOKE_KEY")
     options = parser.parse_args(arguments)
     try:
         service = Service(options.url)

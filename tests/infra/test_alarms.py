@@ -70,6 +70,26 @@ def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(
     assert watched == {dead, missed}
 
 
+@pytest.mark.parametrize(
+    ("bad", "calls", "per_cent"), [(1, 19, 0), (2, 19, 0), (1, 20, 5), (3, 5, 100), (0, 0, 0)]
+)
+def test_one_error_among_few_calls_is_no_alarm(
+    dev: Template, bad: int, calls: int, per_cent: float
+) -> None:
+    """m20: a share counts from twenty calls on; before, three failures are several."""
+    alarms = dev.all("AWS::CloudWatch::Alarm").values()
+    (errors,) = (one for one in alarms if one["AlarmName"].endswith("-errors-retrieve"))
+    (text,) = (one["Expression"] for one in errors["Metrics"] if "Expression" in one)
+    parts = re.fullmatch(
+        r"IF\((\w+) >= (\d+), 100 \* (\w+) / \1, IF\(\3 >= (\d+), 100, 0\)\)", text
+    )
+    assert parts is not None, text
+    few, several = int(parts[2]), int(parts[4])
+    share = 100 * bad / calls if calls >= few else 100 if bad >= several else 0
+    assert share == per_cent
+    assert (share > errors["Threshold"]) == (share > 1)
+
+
 def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -> None:
     """The question is one the functions answer: as they read it, not as it is written."""
     import base64

@@ -153,6 +153,21 @@ def test_timeouts_fire_from_the_inside_out(template: Template, request: Any) -> 
         assert timeouts.get(name, 0) < 29
 
 
+def test_a_state_waits_for_a_function_that_starts_cold(template: Template) -> None:
+    """M7: twice what starting one was measured to take, beside its step; the rest is deadline."""
+    ours = environment(template.name)
+    measured = json.loads((ROOT / "benchmarks" / "bundles.json").read_text())["functions"]
+    for name, state in json.loads(template.machine["DefinitionString"])["States"].items():
+        limit = state.get("TimeoutSeconds")
+        if not isinstance(limit, int):
+            continue
+        longer = limit - TASKS[name]["TimeoutSeconds"]
+        assert longer == ours.cold_start_s, name
+        function = function_of(TASKS[name])
+        if function not in ours.snap_start:
+            assert longer >= 2 * measured[function]["init_ms"] / 1000, name
+
+
 def test_a_state_machine_version_names_immutable_function_versions(template: Template) -> None:
     machine = template.machine
     assert machine["StateMachineType"] == "EXPRESS"
