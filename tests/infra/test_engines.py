@@ -207,7 +207,8 @@ SCENARIOS = [
         steps={name: fails("Unavailable") for name in ("Retrieve", "Expand", "Synthesize")},
     ),
     Scenario("nothing to cite", 503, steps={"Ground": fails("NothingToCite")}),
-    Scenario("ground hangs", 503, steps={"Ground": slow({"degraded": []})}),
+    Scenario("ground is late", 503, ("deadline_exceeded",), steps={"Ground": fails("Timeout")}),
+    Scenario("ground hangs", 503, ("deadline_exceeded",), steps={"Ground": slow({"degraded": []})}),
     Scenario(
         "model crashes", 200, ("llm_unavailable",), steps={"Synthesize": fails("MemoryError")}
     ),

@@ -4,12 +4,14 @@ import base64
 import json
 import math
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
 from docstokg.contracts.response import BudgetLimits, KgEvidence
+from docstokg.contracts.retrieval import Hydrated
 from docstokg.contracts.state import (
     Block,
     Candidate,
@@ -24,7 +26,7 @@ from docstokg.contracts.state import (
     SynthesisPlan,
 )
 from docstokg.domain import prompt, relevance
-from docstokg.errors import NothingToCite, Unavailable
+from docstokg.errors import NothingToCite, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from functions.ground.ground import ground
@@ -118,6 +120,25 @@ def test_a_lost_retrieval_is_reported_with_the_rule_that_was_planned(
     assert grounded.report.fusion.method == method
     with pytest.raises(NothingToCite):
         ground(step(), lost, None, index=index(), reranker=None)
+
+
+class Broken(MemoryIndex):
+    """An index that reads no passage."""
+
+    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+        raise Unavailable("refused")
+
+
+@pytest.mark.parametrize(
+    ("deadline_ms", "error"), [(2**52, NothingToCite), (1, Timeout)], ids=["in time", "too late"]
+)
+def test_a_short_deadline_is_told_from_an_index_that_is_away(
+    deadline_ms: int, error: type[Exception]
+) -> None:
+    run = step()
+    run.deadline_ms = deadline_ms
+    with pytest.raises(error):
+        ground(run, found("alpha"), None, index=Broken(), reranker=None)
 
 
 def test_healthy_channels_that_find_nothing_are_a_warning() -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sfnx import testing as sfnx
 
+from docstokg.errors import NothingToCite, Timeout
 from docstokg.wiring import Wiring
 from docstokg_local.asl_engine import StateMachine
 from docstokg_local.asl_expressions import Expression
@@ -129,11 +130,16 @@ Ask = Callable[[dict[str, Any]], tuple[tuple[str, ...], dict[str, Any]]]
 
 
 @pytest.fixture
-def ask(
+def handlers(
     small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
-) -> Iterator[Ask]:
+) -> Iterator[dict[str, Any]]:
     wiring = Wiring(settings_for(small_store), made=models)
-    handlers = {name: module.build(wiring) for name, module in STEPS.items()}
+    yield {name: module.build(wiring) for name, module in STEPS.items()}
+    wiring.close()
+
+
+@pytest.fixture
+def ask(handlers: dict[str, Any]) -> Ask:
     body = json.dumps({"query": "Which gene causes Dravet syndrome?", "top_k": 5})
     envelope = {
         "route": "answer",
@@ -146,8 +152,7 @@ def ask(
         done = StateMachine(definition, handlers).execute(envelope)
         return done.states, json.loads(done.output["body"])
 
-    yield asked
-    wiring.close()
+    return asked
 
 
 def test_a_choice_changed_in_the_file_changes_the_answer(ask: Ask) -> None:
@@ -165,6 +170,22 @@ def test_a_choice_changed_in_the_file_changes_the_answer(ask: Ask) -> None:
     refusing = copy.deepcopy(ASL)
     refusing["States"]["Refused?"]["Choices"][0] = {"Condition": "{% true %}", "Next": "Crashed"}
     assert ask(refusing)[1]["code"] == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("error", "reasons"),
+    [(Timeout("late"), " Reasons: deadline_exceeded."), (NothingToCite("gone"), "")],
+)
+def test_a_deadline_that_passes_is_told_from_a_broken_index(
+    error: Exception, reasons: str, ask: Ask, handlers: dict[str, Any]
+) -> None:
+    def fail(event: dict[str, Any], context: object) -> dict[str, Any]:
+        raise error
+
+    handlers["GroundFunction"] = fail
+    _, body = ask(ASL)
+    assert (body["status"], body["code"]) == (503, "nothing_to_cite")
+    assert body["detail"].endswith(f"read.{reasons}")
 
 
 @pytest.mark.parametrize(("given", "threads"), [(None, "1"), ("3", "3")])
