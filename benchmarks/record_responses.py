@@ -149,8 +149,10 @@ def _asked(client: TestClient, case: Case) -> tuple[int, Any]:
 
 
 def _reasons(body: Any) -> set[str]:
-    diagnostics = body.get("diagnostics") if isinstance(body, dict) else None
-    return set((diagnostics or {}).get("degraded_reasons") or ())
+    parts = (
+        [body.get(name) for name in ("diagnostics", "explain")] if isinstance(body, dict) else []
+    )
+    return {reason for part in parts for reason in (part or {}).get("degraded_reasons") or ()}
 
 
 def _late(body: Any) -> set[str]:
