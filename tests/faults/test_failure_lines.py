@@ -8,13 +8,22 @@ import pytest
 
 from benchmarks.record_responses import run, telling
 from benchmarks.recorded_cases import Embedded, failure_cases
+from benchmarks.recorded_real import real_failure_cases
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "failures.md"
-ROWS = {
-    cells[1]: cells
-    for line in PAGE.read_text("utf-8").splitlines()
-    if len(cells := [cell.strip() for cell in line.split("|")[1:-1]]) == 4
-}
+
+
+def _rows(text: str) -> dict[str, list[str]]:
+    return {
+        cells[1]: cells
+        for line in text.splitlines()
+        if len(cells := [cell.strip() for cell in line.split("|")[1:-1]]) == 4
+        and cells[1] not in ("made by", "---")
+    }
+
+
+EMBEDDED, _, SERVERS = PAGE.read_text("utf-8").partition("\n## With an OpenSearch")
+ROWS = _rows(EMBEDDED)
 ELSEWHERE = {"traces cannot be written"}
 """Its writer waits for the locked store three times, 45 s; docs/failures.md names the test."""
 NO_CAUSE = {"abstention"}
@@ -25,7 +34,9 @@ STARTED = {"not_warm", "warm"}
 
 
 def test_the_page_lists_every_failure() -> None:
-    assert ROWS.keys() - {"made by", "---"} == {case.name for case in failure_cases()}
+    embedded = {case.name for case in failure_cases()}
+    assert ROWS.keys() == embedded
+    assert _rows(SERVERS).keys() == {case.name for case in real_failure_cases()} - embedded
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
