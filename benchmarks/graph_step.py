@@ -131,6 +131,10 @@ def main() -> None:
 
 def report(took: dict[str, dict[str, list[float]]]) -> None:
     """Print p50 and p95 of both, for each set and for all questions."""
+    for name, found in took.items():
+        late = sum(ms == float("inf") for one in found.values() for ms in one)
+        if late:
+            raise SystemExit(f"{name}: {late} questions got no answer of the graph in its time")
     (base, before), (here, now) = took.items()
     print(f"| questions of | n | {base}, CPU ms p50 | p95 | {here} | p95 | share |")
     print("|---|---|---|---|---|---|---|")
