@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import Citation, Provenance
 from docstokg.contracts.state import Block
-from docstokg.domain import extractive, notices
+from docstokg.domain import extractive, notices, verdicts
 from docstokg.domain.citations import find_markers
 from docstokg.domain.grounding import statements
 from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
 from docstokg.observability import Telemetry
-from docstokg.usecases.check_answer import check_answer
+from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.run import Call
 
@@ -67,18 +67,34 @@ class LateEmbedder(WordEmbedder):
         raise Timeout("late")
 
 
-def check(answer: str, *, embedder=WORDS, log=None, **more):
+def comparison(embedder=WORDS, log=None) -> Comparison:
     call = Call(
         request_id="r",
         deadline_ms=0.0,
         scope=Scope(namespace="default"),
         telemetry=Telemetry(write=[].append if log is None else log.append),
     )
-    compare = Comparison(call, embedder, 0.5)
+    return Comparison(call, embedder, 60.0)
+
+
+def check(answer: str, *, embedder=WORDS, log=None, **more):
     question = "What are seizures?"
+    compare = comparison(embedder, log)
     return check_answer(
         answer, BLOCKS, citations=CITATIONS, query=question, compare=compare, **more
     )
+
+
+def test_without_citations_the_weights_for_what_was_found_decide(monkeypatch) -> None:
+    weights = verdicts.judge().weights
+    strict = weights.found.model_copy(update={"supported_from": 1.0, "weak_from": 0.0})
+    easy = weights.dense.model_copy(update={"supported_from": 0.0, "weak_from": 0.0})
+    fitted = verdicts.judge_of(weights.model_copy(update={"found": strict, "dense": easy}))
+    monkeypatch.setattr(verdicts, "judge", lambda: fitted)
+    claim = "Anticonvulsants lower the frequency of seizures by 50 percent"
+    (cited,) = ground_text(f"{claim} [1].", BLOCKS, comparison()).sentences
+    (found,) = ground_sentences(f"{claim}.", [BLOCKS[:1]], comparison()).sentences
+    assert (cited.verdict, found.verdict) == ("supported", "weak")
 
 
 def test_a_good_answer() -> None:

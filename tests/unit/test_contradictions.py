@@ -204,3 +204,17 @@ def test_each_figure_of_a_list_belongs_to_its_item(claim: str, *, elsewhere: boo
     )
     aligned = align(read_claim(claim, judge().weigh), [source], "XX:0001 Orlow disease Fever")
     assert is_misplaced_number(aligned, [source]) is elsewhere
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("A brick serves as a paperweight.", "A brick is a paperweight, too."),
+        ("The river originates from two springs.", "The river develops from two springs."),
+        ("The lamp is cleaned with soap and warm vinegar.", "The lamp is washed on Mondays."),
+    ],
+)
+def test_other_words_for_the_same_raise_no_doubt(claim: str, source: str) -> None:
+    sentences = (source, "A drawer holds the soap.")
+    alignment = align(read_claim(claim, judge().weigh), sentences)
+    assert differences(alignment, sentences) == ((), ())

@@ -220,3 +220,14 @@ def test_a_participle_behind_a_noun_is_not_the_verb() -> None:
     claim = read_claim("Organs affected by the disease include the lung", judge().weigh)
     assert claim.verb == ("includ",)
     assert claim.sides == ("Organs affected by the disease", "include the lung")
+
+
+def test_what_was_looked_for_is_weighed_apart_from_what_is_cited() -> None:
+    """A claim that no source cites is held against what speaks of its subject anyway."""
+    fitted = judge()
+    one = examine("Variants of SCN1A raise the risk of febrile seizures", [PASSAGE], fitted)
+    near = Closeness([0.9] * len(one.evidence), 0.7, 0.8, 0.4)
+    cited, found = decide(one, fitted, near), decide(one, fitted, near, found=True)
+    assert cited.support != found.support
+    assert decide(one, fitted) == decide(one, fitted, found=True), "by words alone"
+    assert fitted.weights.dense.features.keys() == fitted.weights.found.features.keys()

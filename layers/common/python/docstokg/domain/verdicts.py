@@ -66,7 +66,8 @@ class Weights(Contract):
     """Everything fitted by benchmarks/train_verdicts.py.
 
     `idf`: ln(1 + passages / passages with a stem), written as text, to the stems that have it,
-    separated by spaces; other stems have `rarest`. `report`: the figures of that fit.
+    separated by spaces; other stems have `rarest`. `report`: the figures of that fit. `found`: for
+    passages that were looked for, by words and meaning; nobody cites them for the claim.
     """
 
     made_by: str = ""
@@ -76,6 +77,7 @@ class Weights(Contract):
     rarest: float
     lexical: Scorer
     dense: Scorer
+    found: Scorer
 
     def rarities(self) -> Mapping[str, float]:
         """Return the rarity of every known stem."""
@@ -196,14 +198,19 @@ def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examinati
 
 
 def decide(
-    examination: Examination, fitted: Judge, closeness: Closeness | None = None
+    examination: Examination,
+    fitted: Judge,
+    closeness: Closeness | None = None,
+    *,
+    found: bool = False,
 ) -> Judgement:
     """Turn an examination into a verdict.
 
-    `closeness`: None without an embedder. A claim quoted word for word is supported with 1.0. A
-    number, id or id/label pair that no cited passage holds makes it unsupported whatever its
-    score, and so does a sentence that says otherwise (contradicted, subject_mismatch,
-    restriction_mismatch); a foreign name or a doubt makes it weak at best.
+    `closeness`: None without an embedder. `found`: the passages were looked for, nobody cites
+    them. A claim quoted word for word is supported with 1.0. A number, id or id/label pair that no
+    cited passage holds makes it unsupported whatever its score, and so does a sentence that says
+    otherwise (contradicted, subject_mismatch, restriction_mismatch); a foreign name or a doubt
+    makes it weak at best.
     """
     if not examination.evidence:
         return Judgement("unsupported", 0.0, None, ())
@@ -214,7 +221,7 @@ def decide(
     scorer = fitted.weights.lexical
     if closeness is not None and len(closeness.evidence) == len(examination.evidence):
         values |= dense_features(closeness)
-        scorer = fitted.weights.dense
+        scorer = fitted.weights.found if found else fitted.weights.dense
     support = scorer.support(values)
     if support < scorer.weak_from or _FATAL.intersection(examination.reasons):
         verdict: Verdict = "unsupported"

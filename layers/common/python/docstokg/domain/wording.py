@@ -71,7 +71,7 @@ _ALIKE_TEXT: Final = (
     "require/need/necessary/must involve/use/include/consist/comprise/contain "
     "cause/lead/result/trigger/produce/induce/due remove/delete/erase/drop/discard/clear "
     "create/make/build/generate/produce show/print/display/output/list/write "
-    "begin/start/arise/originate help/improve/aid/support increase/raise/elevate "
+    "begin/start/arise/originate/develop help/improve/aid/support increase/raise/elevate "
     "reduce/decrease/lower keep/retain/preserve stop/end/terminate/exit "
     "occur/happen/develop/appear/arise affect/impact/change/influence/alter "
     "detect/find/identify/see provide/give/offer become/turn recommend/advise/prefer "

@@ -258,7 +258,13 @@ def _judged_statements(
     for statement, own_blocks in zip(factual, chosen, strict=True):
         ranks = tuple(rank for rank in statement.ranks if rank in by_rank)
         judgements = [
-            _judgement(one, judge, compare if one in compared else None) for one in own_blocks
+            verdicts.decide(
+                one,
+                judge,
+                _closeness(one, compare) if one in compared else None,
+                found=not together,
+            )
+            for one in own_blocks
         ]
         best = max(judgements, key=_worth) if judgements else None
         judged.append(_verdict(dataclasses.replace(statement, ranks=ranks), best))
@@ -318,13 +324,8 @@ def _passage(block: Block) -> verdicts.Passage:
     return verdicts.Passage(block.uuid, block.text, block.char_start + block.start, header)
 
 
-def _judgement(
-    one: verdicts.Examination, judge: verdicts.Judge, compare: Comparison | None
-) -> verdicts.Judgement:
-    closeness = None
-    if compare is not None and not one.quoted and one.evidence:
-        closeness = compare.closeness(one)
-    return verdicts.decide(one, judge, closeness)
+def _closeness(one: verdicts.Examination, compare: Comparison | None) -> verdicts.Closeness | None:
+    return compare.closeness(one) if compare is not None and one.evidence else None
 
 
 def _verdict(
