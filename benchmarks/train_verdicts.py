@@ -10,11 +10,11 @@ from the true ones (benchmarks.false_claims) say what the rules of docstokg.doma
 catch; they are not fitted on. But a claim whose subject was exchanged no rule sees, and who gives
 no citation has it held against what is found for it, which speaks of the new subject: so the true
 claims, and half as many with another subject, are also paired with the passage of their whole set
-that says most of them. On these and all other pairs `found` is fitted, `lexical` and `dense` on the
-others alone. Each set and each class weighs the same, what is found half as much. Five folds by
+that says most of them. On these and all other pairs `searched` is fitted, `lexical` and `dense` on
+the others alone. Each set and each class weighs the same, what is found half as much. Five folds by
 claim; then each set left out once. The threshold is the lowest that lets at most 45 in a thousand
-false claims pass, of those made beside what their true ones cite, for `found` also of those beside
-what was found.
+false claims pass, of those made beside what their true ones cite, for `searched` also of those
+beside what was found.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from docstokg.domain.claims import align, features, read_claim
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.wording import content_stems
 
-Kind = Literal["lexical", "dense", "found"]
+Kind = Literal["lexical", "dense", "searched"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FOLDS = 5
 FALSE_PASSING = 0.045
@@ -89,7 +89,7 @@ def main() -> None:
     idf, rarest = rarities(options.data)
     judge = verdicts.judge_of(
         verdicts.Weights(
-            idf=idf, rarest=rarest, lexical=_NO_SCORER, dense=_NO_SCORER, found=_NO_SCORER
+            idf=idf, rarest=rarest, lexical=_NO_SCORER, dense=_NO_SCORER, searched=_NO_SCORER
         )
     )
     pairs = load_pairs(options.data, options.not_cited)
@@ -326,13 +326,13 @@ class Study:
 
     def fitted_on(self, kind: Kind) -> Any:
         """Say which pairs a scorer is fitted on."""
-        return self.natural | self.unseen if kind == "found" else self.natural
+        return self.natural | self.unseen if kind == "searched" else self.natural
 
     def scorer(self, kind: Kind) -> verdicts.Scorer:
         """Fit on all pairs of a scorer, with thresholds from the cross-validated chances."""
         fitted = self._fitted(kind, self.fitted_on(kind))
         chances = self._validated(kind)
-        supported_from = _threshold(chances, self, with_found=kind == "found")
+        supported_from = _threshold(chances, self, with_found=kind == "searched")
         true = chances[self.natural & (self.supported == 1)]
         weak_from = min(supported_from, float(np.quantile(true, WEAK_BELOW)))
         return fitted.model_copy(
@@ -348,7 +348,7 @@ class Study:
 
     def _report(self, kind: Kind) -> dict[str, Any]:
         chances = self._validated(kind)
-        threshold = _threshold(chances, self, with_found=kind == "found")
+        threshold = _threshold(chances, self, with_found=kind == "searched")
         sets = sorted(set(self.data.tolist()))
         alone, alone_found = {}, {}
         for name in sets:
@@ -470,7 +470,7 @@ ALL_NAMES = (*LEXICAL_NAMES, *verdicts.DENSE_NAMES)
 NAMES: dict[Kind, tuple[str, ...]] = {
     "lexical": LEXICAL_NAMES,
     "dense": ALL_NAMES,
-    "found": ALL_NAMES,
+    "searched": ALL_NAMES,
 }
 
 

@@ -8,6 +8,7 @@ from docstokg.contracts.response import Citation, GraphGain, KgEvidence, KgStats
 from docstokg.contracts.state import Expansion, OtherName, Plan, Ranked, Renaming, Retrieval
 from docstokg.domain import relevance, snippets
 from docstokg.domain.wording import content_stems
+from docstokg.domain.words import fold
 
 
 def evidence_of(
@@ -90,7 +91,10 @@ def discount(ranked: Ranked, by_retrieval: bool) -> float:
 def other_names(
     query: str, ranked: Ranked | None, expansion: Expansion | None
 ) -> tuple[OtherName, ...]:
-    """List what the question calls otherwise than a passage; a plural is no other name."""
+    """List what the question calls otherwise than a passage.
+
+    A name whose words are all in the passage's ("seizures", "tar" for "tar(1)") is no other one.
+    """
     if ranked is None or expansion is None:
         return ()
     names = (
@@ -98,7 +102,9 @@ def other_names(
         for item in (expansion.renamings[i] for i in ranked.renamed)
     )
     return tuple(
-        one for one in names if content_stems(one.in_question) != content_stems(one.in_passage)
+        one
+        for one in names
+        if not set(content_stems(fold(one.in_question))) <= set(content_stems(fold(one.in_passage)))
     )
 
 

@@ -87,9 +87,9 @@ def check(answer: str, *, embedder=WORDS, log=None, **more):
 
 def test_without_citations_the_weights_for_what_was_found_decide(monkeypatch) -> None:
     weights = verdicts.judge().weights
-    strict = weights.found.model_copy(update={"supported_from": 1.0, "weak_from": 0.0})
+    strict = weights.searched.model_copy(update={"supported_from": 1.0, "weak_from": 0.0})
     easy = weights.dense.model_copy(update={"supported_from": 0.0, "weak_from": 0.0})
-    fitted = verdicts.judge_of(weights.model_copy(update={"found": strict, "dense": easy}))
+    fitted = verdicts.judge_of(weights.model_copy(update={"searched": strict, "dense": easy}))
     monkeypatch.setattr(verdicts, "judge", lambda: fitted)
     claim = "Anticonvulsants lower the frequency of seizures by 50 percent"
     (cited,) = ground_text(f"{claim} [1].", BLOCKS, comparison()).sentences

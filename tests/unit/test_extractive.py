@@ -142,6 +142,10 @@ def test_a_short_question_with_a_word_that_stands_nowhere_is_not_answered() -> N
     assert answer("How is epilepsy treated?", block(treated, 0.47)) != ABSTENTION
     named = "Status epilepticus is also called prolonged seizure."
     assert answer("How is epilepsy treated?", block(named, 0.55)) == ABSTENTION, "near, no word"
+    other = (OtherName(in_question="epilepsy", in_passage="seizure"),)
+    kinds = block("Status epilepticus is a kind of seizure.", 0.55)
+    kinds = kinds.model_copy(update={"other_names": other})
+    assert answer("How is epilepsy treated?", kinds) == ABSTENTION, "near by its other name only"
 
 
 GZIP = """       --rsyncable

@@ -308,6 +308,14 @@ def test_a_plural_is_no_other_name_and_another_name_is_told_beside_its_own_entit
     names = other_names(query, ranked, expansion)
     assert names == (OtherName(in_question="Kappler disease", in_passage="Zorbium syndrome"),)
     assert other_names(query, ranked, None) == ()
+    manual = Expansion(
+        ranking=(ranked,),
+        renamings=(
+            Renaming(start=9, end=12, name="tar(1)"),
+            Renaming(start=14, end=23, name="git-clean(1)"),
+        ),
+    )
+    assert other_names("How does tar, git clean work?", ranked, manual) == ()
     evidence = KgEvidence(
         matched_entity="Zorbium syndrome",
         entity_id="D:1",

@@ -227,7 +227,7 @@ def test_what_was_looked_for_is_weighed_apart_from_what_is_cited() -> None:
     fitted = judge()
     one = examine("Variants of SCN1A raise the risk of febrile seizures", [PASSAGE], fitted)
     near = Closeness([0.9] * len(one.evidence), 0.7, 0.8, 0.4)
-    cited, found = decide(one, fitted, near), decide(one, fitted, near, found=True)
+    cited, found = decide(one, fitted, near), decide(one, fitted, near, searched=True)
     assert cited.support != found.support
-    assert decide(one, fitted) == decide(one, fitted, found=True), "by words alone"
-    assert fitted.weights.dense.features.keys() == fitted.weights.found.features.keys()
+    assert decide(one, fitted) == decide(one, fitted, searched=True), "by words alone"
+    assert fitted.weights.dense.features.keys() == fitted.weights.searched.features.keys()

@@ -38,6 +38,7 @@ _LENGTH: Final = 0.01
 _SHORT_WORDS: Final = 10
 _SHORT_QUESTION: Final = 3
 _NEAR: Final = 0.5
+_MOST_OF_IT: Final = 0.5
 _LONG_WORDS: Final = 25
 _SHORTEST_WORDS: Final = 4
 _LEANING: Final = 0.1
@@ -475,7 +476,9 @@ def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block])
     question as a whole or has none of its words, and is not of the kind it asks for: "how is it
     treated?" is not answered by signs, nor by another name.
     """
-    near = best.share > 0 and _nearness(best.block, best.unit) >= _NEAR
+    # By another name everything about the thing is credited as near, whatever is asked of it.
+    least = _MOST_OF_IT if best.block.other_names else 0.0
+    near = best.share > least and _nearness(best.block, best.unit) >= _NEAR
     if near or len(question.weights) > _SHORT_QUESTION:
         return False
     if question.wish(best.unit, best.block.text[best.unit.start : best.unit.end]) > 0:

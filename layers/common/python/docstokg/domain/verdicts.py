@@ -66,8 +66,9 @@ class Weights(Contract):
     """Everything fitted by benchmarks/train_verdicts.py.
 
     `idf`: ln(1 + passages / passages with a stem), written as text, to the stems that have it,
-    separated by spaces; other stems have `rarest`. `report`: the figures of that fit. `found`: for
-    passages that were looked for, by words and meaning; nobody cites them for the claim.
+    separated by spaces; other stems have `rarest`. `report`: the figures of that fit.
+    `searched`: for passages that were looked for, by words and meaning; nobody cites them for the
+    claim.
     """
 
     made_by: str = ""
@@ -77,7 +78,7 @@ class Weights(Contract):
     rarest: float
     lexical: Scorer
     dense: Scorer
-    found: Scorer
+    searched: Scorer
 
     def rarities(self) -> Mapping[str, float]:
         """Return the rarity of every known stem."""
@@ -202,11 +203,11 @@ def decide(
     fitted: Judge,
     closeness: Closeness | None = None,
     *,
-    found: bool = False,
+    searched: bool = False,
 ) -> Judgement:
     """Turn an examination into a verdict.
 
-    `closeness`: None without an embedder. `found`: the passages were looked for, nobody cites
+    `closeness`: None without an embedder. `searched`: the passages were looked for, nobody cites
     them. A claim quoted word for word is supported with 1.0. A number, id or id/label pair that no
     cited passage holds makes it unsupported whatever its score, and so does a sentence that says
     otherwise (contradicted, subject_mismatch, restriction_mismatch); a foreign name or a doubt
@@ -221,7 +222,7 @@ def decide(
     scorer = fitted.weights.lexical
     if closeness is not None and len(closeness.evidence) == len(examination.evidence):
         values |= dense_features(closeness)
-        scorer = fitted.weights.found if found else fitted.weights.dense
+        scorer = fitted.weights.searched if searched else fitted.weights.dense
     support = scorer.support(values)
     if support < scorer.weak_from or _FATAL.intersection(examination.reasons):
         verdict: Verdict = "unsupported"

@@ -262,7 +262,7 @@ def _judged_statements(
                 one,
                 judge,
                 _closeness(one, compare) if one in compared else None,
-                found=not together,
+                searched=not together,
             )
             for one in own_blocks
         ]
