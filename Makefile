@@ -70,8 +70,8 @@ bench-load: ## the server under 1 to 128 clients and with broken stores (STORE=f
 soak: ## half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load soak $(STORE) $(QUESTIONS) --minutes $(MINUTES) $(MORE)
 
-bench-load-kills: ## loads killed at random while somebody reads (KILLS=20, REAL=--real)
-	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load_kills --kills $(or $(KILLS),20) $(REAL)
+bench-load-kills: ## loads killed at random while somebody reads (KILLS=20, REAL=--real, WORKERS=2)
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load_kills --kills $(or $(KILLS),20) --workers $(or $(WORKERS),1) $(REAL)
 
 bench-cells: ## what is answered when something is broken (STORE=, NAMESPACE=, MORE="--load FOLDER" for real stores)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.cells $(STORE) --namespace $(or $(NAMESPACE),default) $(MORE) --out docs/cells.md

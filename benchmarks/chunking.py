@@ -3,7 +3,9 @@
 `python -m benchmarks.chunking --folder ../shared/data/medical_guidelines --work DIR --limit 450`:
 each way's chunks are loaded with the same encoders, every question is put to each store, and the
 share of the gold answer's content words that stand in the first 1,000 tokens of what came back
-is averaged over the questions (three seeds of 150).
+is averaged over the questions (three seeds of 150). So are: whether the right document came first,
+and F1 of the extractive answer, as `docstokg eval --answers` counts it, from 1,000 tokens of
+passages (`docs/decisions/loading-chunks.md`).
 """
 
 import argparse
@@ -26,6 +28,7 @@ from docstokg.loading.readers.documents import document_chunks, read_documents
 from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
+from docstokg_local.answer_evaluation import MAX_TOKENS_GEN, WrittenAnswer, judged
 from docstokg_local.asking import ask
 from docstokg_local.load_stores import stores_of
 from docstokg_local.stores import settings_of
@@ -35,6 +38,7 @@ BUDGET_TOKENS = 1000
 SEEDS = (1, 2, 3)
 SAMPLE = 150
 CONVERTER = ChildConverter()
+Seen = tuple[float, float, float]
 Cutter = Callable[[Path, str], Iterator[tuple[str, str]]]
 
 
@@ -111,10 +115,10 @@ def make_store(way: str, folder: Path, work: Path) -> Wiring:
     return wiring
 
 
-def measure(wiring: Wiring, questions: list[dict[str, str]]) -> list[tuple[float, float]]:
-    """Give, per question, the share of answer words seen, and 1.0 where the right document led."""
+def measure(wiring: Wiring, questions: list[dict[str, str]]) -> list[Seen]:
+    """Give, per question: share of answer words seen, 1.0 where the right document led, F1."""
     flow = LocalWorkflow(wiring)
-    found: list[tuple[float, float]] = []
+    found: list[Seen] = []
     for question in questions:
         fields = {
             "query": question["question"],
@@ -134,8 +138,29 @@ def measure(wiring: Wiring, questions: list[dict[str, str]]) -> list[tuple[float
         wanted = set(content_words(question.get("answer", "")))
         share = len(wanted & seen) / len(wanted) if wanted else 0.0
         first = body["citations"][0]["doc_id"] if body["citations"] else ""
-        found.append((share, float(first in question.get("gold", ()))))
+        score = answered(flow, question)
+        found.append((share, float(first in question.get("gold", ())), score))
     return found
+
+
+def answered(flow: LocalWorkflow, question: dict[str, str]) -> float:
+    """Give F1 of the answer that the extractive reader makes of passages of so many tokens."""
+    if not question.get("answer"):
+        return 0.0
+    fields = {
+        "query": question["question"],
+        "verbosity": "full",
+        "kg_expansion": {"enabled": False},
+        "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {
+            "timeout_s": 30,
+            "max_tokens_gen": MAX_TOKENS_GEN,
+            "max_tokens_context": BUDGET_TOKENS,
+        },
+    }
+    body = ask(flow, fields).body
+    kept = {key: question.get(key) for key in ("id", "question", "answer")}
+    return float(judged(WrittenAnswer.model_validate(kept), body)["f1"])
 
 
 def main() -> None:
@@ -157,7 +182,7 @@ def main() -> None:
         found = measure(wiring, questions)
         wiring.close()
         cells = []
-        for part in (0, 1):
+        for part in range(3):
             means = [sum(found[i][part] for i in sample) / len(sample) for sample in samples]
             every = sum(row[part] for row in found) / len(found)
             cells.append(" ".join(f"{mean:.3f}" for mean in (every, *means)))

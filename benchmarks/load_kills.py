@@ -1,8 +1,8 @@
 """Loads killed at random while readers read: what a reader sees, and what is left at the end.
 
-`make bench-load-kills` (KILLS=20; REAL=--real for OpenSearch and Neo4j, which it starts on
-loopback) writes `load_kills.md`. Two loaders load two editions of the same books, each killed at
-a random moment of some of its loads; a reader reads whole books and asks questions meanwhile.
+`make bench-load-kills` (KILLS=20; WORKERS=2; REAL=--real for OpenSearch and Neo4j, which it starts
+on loopback) writes `load_kills.md`. Two loaders load two editions of the same books, each killed
+at a random moment of some of its loads; a reader reads whole books and asks questions meanwhile.
 """
 
 import argparse
@@ -52,26 +52,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        seen = run(folder, *(_real() if options.real else _embedded(folder)), options.kills)
+        seen = run(folder, *(_real() if options.real else _embedded(folder)), options)
     what = "OpenSearch, Neo4j" if options.real else "embedded"
+    what += f", --workers {options.workers}" if options.workers > 1 else ""
     reader = seen.reader
     row = (
         f"| {what} | {seen.loads} | {seen.killed} | {reader.reads} | {reader.answers} | "
         f"{len(reader.mixed)} | {reader.failed} | {'yes' if seen.same else 'NO'} |\n"
     )
     before = REPORT.read_text("utf-8") if REPORT.exists() else HEAD
-    others = [line for line in before.splitlines(keepends=True) if not line.startswith(f"| {what}")]
+    others = [
+        line for line in before.splitlines(keepends=True) if not line.startswith(f"| {what} |")
+    ]
     REPORT.write_text("".join(others) + row, "utf-8")
     say(row.strip())
 
 
-def run(folder: Path, used: Settings, clean: Settings, kills: int) -> Counted:
-    """Load until so many loads were killed; `used` and `clean` name two empty stores."""
+def run(folder: Path, used: Settings, clean: Settings, options: argparse.Namespace) -> Counted:
+    """Load until `options.kills` loads were killed; `used` and `clean` name two empty stores."""
     editions = write_editions(folder / "books")
-    loaders = LoadProcesses(), LoadProcesses()
+    loaders = LoadProcesses(options.workers), LoadProcesses(options.workers)
     begun = time.monotonic()
     assert loaders[0].load(clean, editions[2]) == 0
     seconds = time.monotonic() - begun
@@ -83,7 +87,7 @@ def run(folder: Path, used: Settings, clean: Settings, kills: int) -> Counted:
     counts = {"loads": 1, "killed": 0}
 
     def load(loader: LoadProcesses, edition: int) -> None:
-        while counts["killed"] < kills:
+        while counts["killed"] < options.kills:
             with counting:
                 after = chance.uniform(0, 1.2 * seconds)
             status = loader.load(used, editions[edition], after)

@@ -91,11 +91,12 @@ def agree_to_remove(gone: Sequence[str]) -> bool:
         say(f"gone: {doc_id}", err=True)
     if not terminal:
         say(
-            f"{len(gone):,} documents are gone from the folder and stay loaded: --yes removes them",
+            f"gone from the folder and still loaded: {counted(len(gone), 'document')}; "
+            "--yes removes so many",
             err=True,
         )
         return False
     if len(gone) > SHOWN:
         say(f"... and {len(gone) - SHOWN:,} more", err=True)
-    say(f"Remove these {len(gone):,} documents? [y/N] ", err=True, end="")
+    say(f"Remove {counted(len(gone), 'document')}? [y/N] ", err=True, end="")
     return sys.stdin.readline().strip().casefold() in ("y", "yes")

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,10 +22,10 @@ PARTS = {1: 150, 2: 110}
 QUESTION = "Which lamp is lit at the harbour?"
 
 
-def write_editions(folder: Path) -> dict[int, Path]:
+def write_editions(folder: Path, sizes: Mapping[int, int] = PARTS) -> dict[int, Path]:
     """Write both; every third part is the same in both, every other names its edition."""
     found = {}
-    for edition, parts in PARTS.items():
+    for edition, parts in sizes.items():
         found[edition] = folder / f"edition{edition}"
         found[edition].mkdir(parents=True)
         for book in range(BOOKS):

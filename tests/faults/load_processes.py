@@ -24,17 +24,17 @@ from docstokg.wiring import Wiring
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
-from docstokg_local.load_stores import stores_of
+from docstokg_local.load_stores import stores_with_workers
 import docstokg.adapters.sqlite_graph, docstokg.adapters.sqlite_graph_writer
 import docstokg.adapters.sqlite_index, docstokg.adapters.sqlite_index_writer
 import docstokg.adapters.neo4j, docstokg.adapters.neo4j_writer, docstokg.adapters.opensearch
 
 for line in sys.stdin:
-    settings, folder = json.loads(line)
+    settings, folder, workers = json.loads(line)
     pid = os.fork()
     if pid == 0:
-        stores = stores_of(Wiring(Settings(**settings)), embed=False)
-        load([Path(folder)], LoadOptions(embed=False), stores, RejectLog())
+        with stores_with_workers(Wiring(Settings(**settings)), False, workers) as stores:
+            load([Path(folder)], LoadOptions(embed=False), stores, RejectLog())
         os._exit(0)
     print(pid, flush=True)
     print(os.waitpid(pid, 0)[1], flush=True)
@@ -44,7 +44,8 @@ for line in sys.stdin:
 class LoadProcesses:
     """Starts loads and tells how they ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int = 1) -> None:
+        self._workers = workers
         self._process = subprocess.Popen(
             [sys.executable, "-c", FORKING],
             stdin=subprocess.PIPE,
@@ -56,7 +57,7 @@ class LoadProcesses:
         """Run a load, killed after some seconds or to its end; give its wait status."""
         assert self._process.stdin and self._process.stdout
         given = {**settings.model_dump(mode="json"), "embed_provider": "none", "sparse": "none"}
-        self._process.stdin.write(json.dumps([given, str(folder)]) + "\n")
+        self._process.stdin.write(json.dumps([given, str(folder), self._workers]) + "\n")
         self._process.stdin.flush()
         pid = int(self._process.stdout.readline())
         if kill_after is not None:
