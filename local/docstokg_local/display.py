@@ -2,9 +2,10 @@
 
 import errno
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -120,7 +121,8 @@ class TerminalProgress:
             yield lambda steps: None
             return
         if not self._console.is_terminal:
-            yield _Lines(title, total).advance
+            with _Lines(title, total).as_time_goes() as advance:
+                yield advance
             return
         columns = (
             SpinnerColumn(),
@@ -140,22 +142,41 @@ class _Lines:
 
     def __init__(self, title: str, total: int | None) -> None:
         self._title, self._total = title, total
-        self._begun = self._last = time.monotonic()
+        self._begun = time.monotonic()
         self._done = 0
 
-    def advance(self, steps: int) -> None:
-        """Count; print when the last line is old enough."""
+    @contextmanager
+    def as_time_goes(self) -> Iterator[Callable[[int], None]]:
+        """Print a line now and then until the end, however long one step takes."""
+        end = threading.Event()
+
+        def tell() -> None:
+            with suppress(BrokenPipeError):  # nobody reads them any more; the load goes on
+                while not end.wait(LINE_EVERY_S):
+                    say(self.line(), err=True)
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield self._advance
+        finally:
+            end.set()
+            thread.join()
+
+    def _advance(self, steps: int) -> None:
         self._done += steps
-        now = time.monotonic()
-        if now - self._last < LINE_EVERY_S:
-            return
-        self._last = now
-        rate = self._done / (now - self._begun)
+
+    def line(self) -> str:
+        """Say how far it is; without a first step nobody knows how fast it goes."""
         line = f"{self._title}: {self._done:,}"
-        if self._total is not None:
-            left = max(0, self._total - self._done) / rate if rate else 0.0
-            line += f" of {self._total:,}, {rate:,.1f}/s, {left:,.0f} s left"
-        say(line, err=True)
+        if self._total is None:
+            return line
+        line += f" of {self._total:,}"
+        if not self._done:
+            return line
+        rate = self._done / (time.monotonic() - self._begun)
+        left = max(0, self._total - self._done) / rate
+        return f"{line}, {rate:,.1f}/s, {left:,.0f} s left"
 
 
 def show_load(report: LoadReport, rejects: RejectLog) -> None:

@@ -3,6 +3,8 @@
 import ast
 import io
 import json
+import re
+import time
 import unicodedata
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from docstokg_local import display
 from docstokg_local.checking import show_check
+from docstokg_local.display import TerminalProgress
 from docstokg_local.printing import printable, printable_json
 
 LOCAL = Path(display.__file__).parent
@@ -93,3 +96,26 @@ def test_a_made_up_id_is_printed_as_the_name_it_stands_for() -> None:
     }
     shown = display.path_line({"kg_path": ["ent:1", "ent:2"], "kg_evidence": evidence})
     assert shown == "Paris: Curie -WORKED_IN-> Paris"
+
+
+def test_a_log_gets_a_line_now_and_then_though_one_step_takes_long(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(display, "LINE_EVERY_S", 0.01)
+    lines: list[str] = []
+
+    def wait_for(wanted: str) -> None:
+        until = time.monotonic() + 120
+        while not any(re.fullmatch(wanted, line) for line in lines):
+            assert time.monotonic() < until, lines[-5:]
+            time.sleep(0.01)
+            lines.extend(capsys.readouterr().err.splitlines())
+
+    with TerminalProgress().stage("reading", 2_000) as advance:
+        wait_for("reading: 0 of 2,000")
+        advance(1_500)
+        wait_for(r"reading: 1,500 of 2,000, [0-9.,]+/s, [0-9,]+ s left")
+    capsys.readouterr()
+    time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+    with TerminalProgress().stage("names", None) as advance:
+        advance(3)
+        wait_for("names: 3")
