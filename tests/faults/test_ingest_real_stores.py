@@ -105,7 +105,7 @@ def test_killed_and_gone_on_with_it_ends_in_the_content_of_one_load(
     place.upload(source)
     command = [sys.executable, "-m", "tests.workflow.ingest_process", str(tmp_path / "cloud"), RUN]
     ended = subprocess.run(
-        [*command, "write", "1", "after"], capture_output=True, timeout=120, check=False
+        [*command, "write", "1", "after"], capture_output=True, timeout=600, check=False
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     _succeeds(place, RUN)
