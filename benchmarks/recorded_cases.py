@@ -247,7 +247,7 @@ def _model_failures() -> Iterator[Case]:
     yield Case("reranker refuses", question(), row=row, remote_reranker=True)
     row = "LLM timeout / 429 / error"
     written = question(**WRITTEN)
-    hurried = {**written, "budget": {"max_tokens_gen": 300, "timeout_s": 3}}
+    hurried = {**written, "budget": {"max_tokens_gen": 300, "timeout_s": 8}}
     yield Case("model hangs", hurried, row=row, model={"mode": "hang"})
     yield Case("model is busy", written, row=row, model={"mode": "refuse_429"})
     yield Case("model fails", written, row=row, model={"mode": "error_500"})
