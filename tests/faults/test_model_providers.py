@@ -100,6 +100,9 @@ def test_a_lone_address_takes_every_name_without_a_prefix(server: Providers) -> 
     access = ModelAccess(base_url=server.at("gateway"), api_key=GATEWAY_KEY)
     assert {access.route(model).provider for model in MODELS} == {"gateway"}
     assert access.route("claude-3-haiku").name == "claude-3-haiku"
+    retired = access.facts_of("claude-3-haiku")
+    assert retired is not None
+    assert retired.dollars_in > 0
     assert access.route("openai/gpt-4o").missing == "DOCSTOKG_OPENAI_API_KEY"
 
 
