@@ -194,16 +194,29 @@ def test_a_claim_of_both_clauses_is_not_doubted() -> None:
             True,
         ),
         ("Fever (YY:0013) was seen in 25 of 27 patients with Orlow disease (XX:0001).", True),
+        ("Fever was seen in 26 of 27 patients with Orlow disease.", False),
+        ("Hoarse voice was seen in 26 of 27 patients with Orlow disease.", True),
     ],
 )
-def test_each_figure_of_a_list_belongs_to_its_item(claim: str, *, elsewhere: bool) -> None:
+@pytest.mark.parametrize("heading", ["XX:0001 Orlow disease Fever", ""])
+def test_each_figure_of_a_list_belongs_to_its_item(
+    claim: str, heading: str, *, elsewhere: bool
+) -> None:
     source = (
         "Signs of Orlow disease (XX:0001) are Mild cough (YY:0011) in 27 of 27 patients (ZZ:8),"
         " Hoarse voice (YY:0012) in 25 of 27 patients (ZZ:8) and Fever (YY:0013) in 26 of 27"
         " patients (ZZ:8)."
     )
-    aligned = align(read_claim(claim, judge().weigh), [source], "XX:0001 Orlow disease Fever")
+    aligned = align(read_claim(claim, judge().weigh), [source], heading)
     assert is_misplaced_number(aligned, [source]) is elsewhere
+
+
+def test_what_leads_a_list_may_be_its_first_item() -> None:
+    source = "Seizures are in 26 of 27 patients, coughs are in 25 of 27 patients."
+    wrong = align(read_claim("Seizures are in 25 of 27 patients.", judge().weigh), [source], "")
+    right = align(read_claim("Seizures are in 26 of 27 patients.", judge().weigh), [source], "")
+    assert is_misplaced_number(wrong, [source])
+    assert not is_misplaced_number(right, [source])
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,11 @@ _CLAUSE: Final = re.compile(
 _ITEM: Final = re.compile(
     r"[;()]|[,:](?!\w)|\b(?:and|but|while|whereas|which|who)\b", re.IGNORECASE
 )
+_ASIDE: Final = re.compile(r"\([^()]*\)")
+_LEADING: Final = re.compile(
+    r"((?:\([^()]*\)|[^\d,;:()])*?)\b(?:are|were|includes?|included)\b((?:\([^()]*\)|[^\d,;:()])*)",
+    re.IGNORECASE,
+)
 _FEW_WORDS: Final = 12
 _DENYING: Final = frozenset(map(stem, NEGATIONS))
 _BEFORE: Final = 3
@@ -383,14 +388,28 @@ def is_misplaced_number(alignment: Alignment, sentences: Sequence[str]) -> bool:
     rarities = {name: value for name, value in claim.rarities.items() if not name[0].isdigit()}
     # A list of figures is compared item by item.
     items = [item for item in _parts(claim.text, _ITEM) if _exact(item)]
+    # What the heading says is true of every clause below it, what leads a list of all its items.
+    shared = alignment.heading | _lead(source)
     for item in items if len(items) > 1 else [claim.text]:
         words = frozenset(content_stems(item))
         own = {name: value for name, value in rarities.items() if name in words}
-        # What the heading says is true of every clause below it.
-        told_apart = {n: value for n, value in own.items() if n not in alignment.heading} or own
+        told_apart = {n: value for n, value in own.items() if n not in shared} or own
         if _is_elsewhere(_exact(item), told_apart, own, source):
             return True
     return False
+
+
+def _lead(source: str) -> frozenset[str]:
+    """Give the words before the verb of "signs of X are cough in 3, fever in 2 patients".
+
+    None unless several items have figures and the first has a name of its own behind the verb:
+    what leads "seizures are in 3, coughs in 2" is the first item itself.
+    """
+    items = [item for item in _parts(source, _ITEM) if _exact(item)]
+    if len(items) < 2 or (found := _LEADING.match(source)) is None:
+        return frozenset()
+    is_named = bool(content_stems(_ASIDE.sub("", found[2])))
+    return frozenset(content_stems(found[1])) if is_named else frozenset()
 
 
 def _exact(text: str) -> list[Quantity]:
