@@ -389,11 +389,11 @@ def is_misplaced_number(alignment: Alignment, sentences: Sequence[str]) -> bool:
     # A list of figures is compared item by item.
     items = [item for item in _parts(claim.text, _ITEM) if _exact(item)]
     # What the heading says is true of every clause below it, what leads a list of all its items.
-    shared = alignment.heading | _lead(source)
+    common = alignment.heading | _lead(source)
     for item in items if len(items) > 1 else [claim.text]:
         words = frozenset(content_stems(item))
         own = {name: value for name, value in rarities.items() if name in words}
-        told_apart = {n: value for n, value in own.items() if n not in shared} or own
+        told_apart = {n: value for n, value in own.items() if n not in common} or own
         if _is_elsewhere(_exact(item), told_apart, own, source):
             return True
     return False
@@ -406,10 +406,10 @@ def _lead(source: str) -> frozenset[str]:
     what leads "seizures are in 3, coughs in 2" is the first item itself.
     """
     items = [item for item in _parts(source, _ITEM) if _exact(item)]
-    if len(items) < 2 or (found := _LEADING.match(source)) is None:
+    if len(items) < 2 or (match := _LEADING.match(source)) is None:
         return frozenset()
-    is_named = bool(content_stems(_ASIDE.sub("", found[2])))
-    return frozenset(content_stems(found[1])) if is_named else frozenset()
+    is_named = bool(content_stems(_ASIDE.sub("", match[2])))
+    return frozenset(content_stems(match[1])) if is_named else frozenset()
 
 
 def _exact(text: str) -> list[Quantity]:
