@@ -28,6 +28,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.loading.pipeline import LoadOptions, load
 from docstokg.loading.rejects import RejectLog
 from docstokg.settings import Settings
@@ -224,7 +225,8 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
     uses: dict[str, Callable[[], Answer]] = {
         "traverse": lambda: deployment.route("traverse", seed),
         "check": lambda: deployment.route("check", {"text": text}),
-        "mcp": lambda: deployment.route("mcp", message),
+        # The gateway's request id is one here: another caller keeps stored pages apart.
+        "mcp": lambda: deployment.route("mcp", message, caller(number)),
         "health": lambda: deployment.route("health", None),
     }
     for name, use in uses.items():
@@ -237,6 +239,11 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
             # What a tool calls is no question of its own: its steps are not counted twice.
             if step != name:
                 del deployment.took[step][length:]
+    listing = Envelope(
+        route="documents", request_id=f"list-{number}", caller=caller(number), body_b64="e30="
+    )
+    listed = deployment.invoke("documents", listing.model_dump(mode="json"))
+    assert listed["statusCode"] == 200, listed
     token = {"Authorization": f"Bearer {amazon.token(number)}"}
     allowed = deployment.invoke("authorize", {"headers": token, "methodArn": METHOD})
     assert allowed["policyDocument"]["Statement"][0]["Effect"] == "Allow"
@@ -244,6 +251,11 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
     kept = deployment.invoke("record", {"Records": batch})
     assert kept == {"batchItemFailures": []}, kept
     return response | {"cost": cost}
+
+
+def caller(number: int) -> Caller:
+    """Give one of many who may see everything."""
+    return Caller(sub=f"caller-{number}", namespaces=("*",), groups=("*",))
 
 
 def demo_request(number: int | None = None) -> dict[str, Any]:
