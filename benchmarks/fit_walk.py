@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
+from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Plan, Retrieval
 from docstokg.domain.slice_graph import WEIGHTS, Weights
@@ -60,15 +61,12 @@ def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("sets", nargs="+", metavar="FOLDER=STORE[:NAMESPACE]")
+    options.add_argument("sets", nargs="+", type=LoadedSet.read, metavar=WRITTEN)
     options.add_argument("--limit", type=int, default=250)
     chosen = options.parse_args()
     cases: dict[str, list[Case]] = {}
-    for given in chosen.sets:
-        folder, _, place = given.partition("=")
-        store, _, namespace = place.partition(":")
-        name = f"{Path(folder).name} ({Path(store).stem})"
-        cases[name] = cases_of(Path(folder), Path(store), namespace or "default", chosen.limit)
+    for folder, store, namespace in chosen.sets:
+        cases[f"{folder.name} ({store.stem})"] = cases_of(folder, store, namespace, chosen.limit)
     report(cases)
 
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from benchmarks.profile_answer import envelope
 from docstokg.contracts.state import Block, Grounded
 from docstokg.domain.prompt import block_text
@@ -601,7 +602,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("sets", nargs="*", metavar="FOLDER=STORE[:NAMESPACE]")
+    parser.add_argument("sets", nargs="*", type=LoadedSet.read, metavar=WRITTEN)
     parser.add_argument("--limit", type=int, default=100)
     options = parser.parse_args()
     table = Table()
@@ -611,13 +612,11 @@ def main() -> None:
         store, cache = folder / "store.sqlite", Path(Settings().cache_dir).expanduser()
         loaded(store, folder, cache)
         small_corpora(table, store, cache)
-        for given in options.sets:
-            place, _, target = given.partition("=")
-            file, _, namespace = target.partition(":")
-            copy = copied(Path(file), folder / Path(place).name)
-            questions = read_questions(Path(place), options.limit)
-            with product(copy, cache, namespace or "default") as asked:
-                of_a_set(table, asked, Path(place).name, questions)
+        for place, file, namespace in options.sets:
+            copy = copied(file, folder / place.name)
+            questions = read_questions(place, options.limit)
+            with product(copy, cache, namespace) as asked:
+                of_a_set(table, asked, place.name, questions)
     print(f"\n{len(table.rows)} rows, {table.bad} do not hold")
     sys.exit(1 if table.bad else 0)
 

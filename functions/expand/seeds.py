@@ -22,16 +22,12 @@ class Seeds:
 
     def unknown(self, part: GraphSlice) -> list[str]:
         """List the seeds of which nothing is in a slice."""
-        entity_ids = {entity.id.casefold() for entity in part.entities}
-        entity_ids.update(chunk.uuid for chunk in part.chunks)
-        entity_ids.update(chunk.chunk_id for chunk in part.chunks)
+        ids = {entity.id.casefold() for entity in part.entities}
+        ids.update(chunk.uuid for chunk in part.chunks)
+        ids.update(chunk.chunk_id for chunk in part.chunks)
         for group, _ in part.members:
-            entity_ids.update((group, group.partition(":")[2]))
-        return [
-            seed
-            for seed in self.names
-            if seed not in entity_ids and seed.casefold() not in entity_ids
-        ]
+            ids.update((group, group.partition(":")[2]))
+        return [seed for seed in self.names if seed not in ids and seed.casefold() not in ids]
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
         """Give each chunk that a seed names its share of that seed."""

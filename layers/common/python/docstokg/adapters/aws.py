@@ -84,7 +84,7 @@ class AwsService:
         try:
             self._made()
         except BotoCoreError as exc:
-            raise _translated(self.name, exc) from exc
+            raise _error_of(self.name, exc) from exc
 
     def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
         """Run `ask(client)`; `Timeout` in time, any other failure as the tree names it."""
@@ -94,7 +94,7 @@ class AwsService:
         try:
             return ask(self._made())
         except (BotoCoreError, ClientError) as exc:
-            raise _translated(self.name, exc) from exc
+            raise _error_of(self.name, exc) from exc
         except (KeyError, TypeError) as exc:
             raise WrongAnswer(f"{self.name}: {exc!r}") from exc
 
@@ -110,7 +110,7 @@ class AwsService:
             return self._client
 
 
-def _translated(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
+def _error_of(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
     """Most specific first; the message names service and code, never the content."""
     if isinstance(exc, ClientError):
         code = str(exc.response.get("Error", {}).get("Code", ""))

@@ -201,9 +201,9 @@ def _translated(error: Exception, model: str) -> DocsToKGError:
         ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
         ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
     )
-    for name, translated, message in table:
+    for name, error_class, message in table:
         if name in kinds:
-            return translated(f"model {model} {message}")
+            return error_class(f"model {model} {message}")
     behind = _behind(error)
     if behind & _UNREACHABLE:
         return Unavailable(f"model {model} could not be reached")

@@ -87,7 +87,7 @@ class Neo4jGraph:
         self._admitted = committed_digests()
         self._verdicts: dict[str, PlanVerdict] = {}
         self._checking = False
-        self._end_check: Callable[[], object] = bool  # nothing to end yet
+        self._end_check: Callable[[], None] | None = None
         self._checked = threading.Event()
         self._warm = False
         self._warm_for: str | None = None  # the finished load that was seen then
@@ -287,8 +287,9 @@ class Neo4jGraph:
         """
         self._finished(PROBE_S)
         # One from before may wait for a reply that will never end, on a line of that time.
-        self._end_check()
-        self._checked.wait(PROBE_S)
+        if self._end_check is not None:
+            self._end_check()
+            self._checked.wait(PROBE_S)
         self._check_behind()
         if self._checked.wait(PROBE_WARM_S) and not self._warm:
             raise Unavailable("Neo4j is there, but its queries could not be run")

@@ -213,7 +213,7 @@ def is_deadlock(exc: DocsToKGError) -> bool:
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:
     """Give the error of our tree that a code of the server stands for."""
     code = exc.code or ""
-    for beginning, translated, message in _BY_CODE:
+    for beginning, error_class, message in _BY_CODE:
         if code.startswith(beginning):
-            return translated(f"Neo4j {message} ({code})")
+            return error_class(f"Neo4j {message} ({code})")
     return WrongAnswer(f"Neo4j refused the query ({code})")

@@ -122,16 +122,16 @@ class OnnxMiniLm:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = quick or self._opened()
         encoded = tokenizer.encode_batch(list(texts))
-        sizes = [len(item.ids) for item in encoded]
+        if quick is None:
+            read, batches = _read, _batches([len(item.ids) for item in encoded])
+        else:
+            read, batches = _read_alone, iter([place] for place in range(len(encoded)))
         done = 0
-        for batch in _batches(sizes) if quick is None else ([place] for place in range(len(sizes))):
+        for batch in batches:
             if deadline is not None and time.monotonic() >= deadline:
                 raise Timeout(f"{done} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
-            if quick is None:
-                read = _read(session, [encoded[index] for index in batch])
-            else:
-                read = (_read_alone(session, encoded[batch[0]]),)
-            yield from zip(batch, read, strict=True)
+            readings = read(session, [encoded[index] for index in batch])
+            yield from zip(batch, readings, strict=True)
             done += len(batch)
 
     def _opened(self) -> tuple[Any, Any]:
@@ -235,9 +235,10 @@ def _read(session: Any, encoded: Sequence[Any]) -> tuple[_Reading, ...]:
     )
 
 
-def _read_alone(session: Any, encoded: Any) -> _Reading:
-    ids = np.array([encoded.ids], dtype=np.int64)
-    return _Reading(_run(session, "hidden", {"ids": ids})[0], encoded.offsets)
+def _read_alone(session: Any, encoded: Sequence[Any]) -> tuple[_Reading, ...]:
+    (item,) = encoded
+    ids = np.array([item.ids], dtype=np.int64)
+    return (_Reading(_run(session, "hidden", {"ids": ids})[0], item.offsets),)
 
 
 def _run(session: Any, output: str, feed: Mapping[str, Any]) -> Floats:

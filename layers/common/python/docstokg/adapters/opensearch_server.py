@@ -270,9 +270,9 @@ def _reason(exc: vendor.TransportError) -> str:
 
 
 def _translated(exc: Exception) -> DocsToKGError:
-    for vendor_error, translated, message in TRANSLATION:
+    for vendor_error, error_class, message in TRANSLATION:
         if isinstance(exc, vendor_error):
-            return translated(f"OpenSearch {message}")
+            return error_class(f"OpenSearch {message}")
     if isinstance(exc, vendor.TransportError) and isinstance(exc.status_code, int):
         message = f"OpenSearch answered {exc.status_code}: {_reason(exc)}"
         if exc.status_code == 429:

@@ -186,15 +186,15 @@ class _Reader:
     def slice(self, request: SliceRequest) -> GraphSlice:
         aliases = self._aliases(request.alias_keys)
         seed_rows = self._current(self.rows_of_ids(request.entity_ids))
-        entity_row = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
-        entities = list(entity_row)
+        row_of = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
+        entities = list(row_of)
         members = self._members(request)
         member_keys = dict.fromkeys(key for _, key in members)
         member_keys.update(dict.fromkeys(chunk_key(uuid) for uuid in request.chunk_uuids))
         given_chunks = self._chunks(list(member_keys))
         near: list[list[int]] = []
         for entity in entities:
-            near.append(self._about(entity_row[entity], request))
+            near.append(self._about(row_of[entity], request))
             near.append(self._mentioning(entity, request.chunks_per_entity))
         opened = choose_chunks(
             [key for key in member_keys if key in given_chunks], near, request.max_nodes
@@ -203,9 +203,9 @@ class _Reader:
         neighbours = self._neighbours(entities, request)
         known_ids = self._known_ids(request)
         entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, known_ids)
-        rows = self._rows([key for key in entity_rows if key not in entity_row])
-        rows |= {key: entity_row[key] for key in entity_rows if key in entity_row}
-        heads = [rows[key] for key in entity_rows if key in rows and key not in entity_row]
+        rows = self._rows([key for key in entity_rows if key not in row_of])
+        rows |= {key: row_of[key] for key in entity_rows if key in row_of}
+        heads = [rows[key] for key in entity_rows if key in rows and key not in row_of]
         chunk_keys = dict.fromkeys((*opened, *self._all_about(heads, request)))
         room = request.max_nodes - len(entity_rows)
         choice = Choice(entity_rows, tuple(chunk_keys)[:room])
@@ -247,8 +247,8 @@ class _Reader:
         return members
 
     def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
-        entity_row = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}
-        starts = list(entity_row)[: request.max_nodes]
+        row_of = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}
+        starts = list(row_of)[: request.max_nodes]
         near = [
             (entity, chunk)
             for entity in starts
@@ -257,8 +257,8 @@ class _Reader:
         places = self._neighbours(starts, request)
         neighbours = [(starts[place], other) for place, other in places]
         choice = choose_near(starts, near, neighbours, request.max_nodes)
-        rows = self._rows([key for key in choice.entities if key not in entity_row])
-        rows |= {key: entity_row[key] for key in choice.entities if key in entity_row}
+        rows = self._rows([key for key in choice.entities if key not in row_of])
+        rows |= {key: row_of[key] for key in choice.entities if key in row_of}
         return self._assemble(choice, {}, request, rows)
 
     def _aliases(self, keys: Sequence[str]) -> list[tuple[str, Row, bool]]:

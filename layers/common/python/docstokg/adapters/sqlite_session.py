@@ -98,6 +98,23 @@ class _Clock:
         return time.monotonic() > self.deadline
 
 
+class Closing(sqlite3.Connection):
+    """A connection that closes when its thread, or its owner, is gone."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Owner:
+    """Closes a connection when its thread is gone: the connection itself is part of a cycle."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
 class _Session:
     """A connection with the deadline it obeys; it closes itself when nobody needs it."""
 
@@ -115,30 +132,10 @@ class _Session:
             check_same_thread=False,
             factory=Closing,
         )
+        self._owner = Owner(self.connection)
         self.connection.row_factory = sqlite3.Row if reading.columns else None
         self.connection.execute(f"PRAGMA cache_size = -{reading.cache_kib}")
         self.connection.set_progress_handler(self.clock.late, reading.steps)
-
-    def __del__(self) -> None:
-        if hasattr(self, "connection"):  # the connection itself is part of a cycle
-            self.connection.close()
-
-
-class Closing(sqlite3.Connection):
-    """A connection that closes when its thread, or its owner, is gone."""
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class Owner:
-    """Closes a connection when its thread is gone: the connection itself is part of a cycle."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    def __del__(self) -> None:
-        self.connection.close()
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:

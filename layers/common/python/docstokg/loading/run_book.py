@@ -24,7 +24,7 @@ from docstokg.loading.naming import Aliases, Entry, NamedEntity, Names
 from docstokg.loading.pipeline import Decisions
 from docstokg.loading.rejects import RejectLog
 from docstokg.loading.run_readings import RecalledEmbedder, RecalledSparse, readings
-from docstokg.loading.run_rows import each_line, packed_lines
+from docstokg.loading.run_rows import compressed, each_line, packed_lines
 from docstokg.loading.staging import Staging
 from docstokg.ports import ObjectStore
 
@@ -39,9 +39,9 @@ def put_book(
     context: Context,
     decisions: Decisions,
     file: Path,
-    statements: Mapping[str, Any],
+    summary: Mapping[str, Any],
 ) -> None:
-    """Keep a run's book; `file`: the staging's. `statements`: more that its report tells.
+    """Keep a run's book; `file`: the staging's. `summary`: more that its report tells.
 
     The decisions come last: who finds them finds both.
     """
@@ -59,23 +59,18 @@ def put_book(
         "everything": decisions.everything,
         "recogniser": decisions.recogniser,
         "gone": list(decisions.gone),
-        "said": {**statements, "chunks": staging.count("chunk")},
+        "said": {**summary, "chunks": staging.count("chunk")},
     }
     staging.slim()
     staging.save()
-    objects.put(run.key("book", STAGING), _packed(file))
+    objects.put(run.key("book", STAGING), compressed(_pieces(file)))
     objects.put(run.key("book", DECISIONS), packed_lines(_lines(head, decisions)))
 
 
-def _packed(file: Path) -> bytes:
-    """Compress a file a piece at a time: it may be larger than memory."""
-    body = io.BytesIO()
-    with (
-        file.open("rb") as whole,
-        gzip.GzipFile("", "wb", compresslevel=6, fileobj=body, mtime=0) as packed,
-    ):
-        shutil.copyfileobj(whole, packed, PIECE)
-    return body.getvalue()
+def _pieces(file: Path) -> Iterator[bytes]:
+    """Read a file a piece at a time: it may be larger than memory."""
+    with file.open("rb") as whole:
+        yield from iter(lambda: whole.read(PIECE), b"")
 
 
 def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:

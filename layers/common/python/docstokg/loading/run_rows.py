@@ -159,12 +159,17 @@ def row_from(row: Sequence[Any]) -> Row:
 
 
 def packed_lines(lines: Iterable[str]) -> bytes:
-    """Compress lines as they come, none empty, without a time: the same lines, the same bytes."""
+    """Compress lines, none empty, as they come; see `compressed`."""
+    texts = (f"\n{line}" if number else line for number, line in enumerate(lines))
+    return compressed(text.encode("utf-8", "surrogatepass") for text in texts)
+
+
+def compressed(pieces: Iterable[bytes]) -> bytes:
+    """Compress a piece at a time, without a time: the same content, the same bytes."""
     body = io.BytesIO()
-    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=body, mtime=0) as packed:
-        for number, line in enumerate(lines):
-            text = f"\n{line}" if number else line
-            packed.write(text.encode("utf-8", "surrogatepass"))
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=body, mtime=0) as file:
+        for piece in pieces:
+            file.write(piece)
     return body.getvalue()
 
 

@@ -260,7 +260,7 @@ class _BookMaker:
         asked_for, refused = self._removals(again)
         gone = sorted({*asked_for, *(self._gone(options, context) if run.sync else ())})
         decisions = decide(context, self._before.unfinished_load, gone)
-        statements = {
+        summary = {
             "loaded": self._files - len(self._paths) if run.posted else self._documents(),
             "removed": len(gone),
             "kept_back": context.report.kept_back[:MOST_NAMED],
@@ -271,8 +271,8 @@ class _BookMaker:
                 *self._rejected(),
             ],
         }
-        put_book(run, self._objects, context, decisions, file, statements)
-        return statements
+        put_book(run, self._objects, context, decisions, file, summary)
+        return summary
 
     def _survey(self, stores: Stores) -> Stores:
         """Note what is listed and what was read, and let the models' answers be recalled."""
@@ -503,18 +503,19 @@ def _give_up(task: IngestTask, objects: ObjectStore) -> Answer:
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):
         reason = f"{kept_reason} ({reason})"
+    reason = reason[:1000]
     report = {
         "run_id": task.run.run_id,
         "namespace": task.run.namespace,
         "loaded": 0,
         "removed": 0,
         "rejected": [],
-        "reason": reason[:1000],
+        "reason": reason,
     }
     if not is_closed(task.run, objects):
         objects.put(f"runs/{task.run.run_id}/{CLOSED}", _json(report))
     give_back(task.run, objects)
-    return {"done": True, "reason": reason[:1000]}
+    return {"done": True, "reason": reason}
 
 
 def _is_there(objects: ObjectStore, key: str) -> bool:

@@ -152,18 +152,18 @@ class Staging:
                 (entity.id, _entity_payload(entity), entity.embedding),
             )
             return
-        entity_id = _entity(entity.id, row[0], row[1])
-        if entity_id.name != entity.name:
+        stored = _entity(entity.id, row[0], row[1])
+        if stored.name != entity.name:
             raise Rejected(f"id {entity.id!r} is repeated with another name")
         merged = GivenEntity(
             id=entity.id,
-            name=entity_id.name,
-            type=entity_id.type or entity.type,
-            synonyms=tuple(dict.fromkeys((*entity_id.synonyms, *entity.synonyms))),
-            definition=entity_id.definition or entity.definition,
-            obsolete=entity_id.obsolete or entity.obsolete,
-            replaced_by=entity_id.replaced_by or entity.replaced_by,
-            embedding=entity_id.embedding or entity.embedding,
+            name=stored.name,
+            type=stored.type or entity.type,
+            synonyms=tuple(dict.fromkeys((*stored.synonyms, *entity.synonyms))),
+            definition=stored.definition or entity.definition,
+            obsolete=stored.obsolete or entity.obsolete,
+            replaced_by=stored.replaced_by or entity.replaced_by,
+            embedding=stored.embedding or entity.embedding,
         )
         self._db.execute(
             "UPDATE entity SET payload = ?, embedding = ? WHERE id = ?",

@@ -60,10 +60,10 @@ class Comparison:
         first = one.evidence[0].text
         whole = self.cosines(one.claim, [evidence.text for evidence in one.evidence])
         own = self.cosines(subject, [first, predicate])
-        cosines = self.cosines(predicate, [first])
-        if whole is None or own is None or cosines is None:
+        behind = self.cosines(predicate, [first])
+        if whole is None or own is None or behind is None:
             return None
-        return Closeness(whole, own[0], cosines[0], own[1])
+        return Closeness(whole, own[0], behind[0], own[1])
 
     def know(self, text: str, vector: str | None) -> None:
         """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""

@@ -30,12 +30,12 @@ def facts_of(
     aliases = graph.slice(request, scope, left()).aliases
     starts = list(dict.fromkeys(match.entity_id.upper() for match in aliases))[:MOST_NAMED]
     reached = {start: reached_from(start, graph, scope, left) for start in starts}
-    statements: dict[str, set[str]] = {}
+    keys_of: dict[str, set[str]] = {}
     for match in aliases:
-        statements.setdefault(match.entity_id.upper(), set()).add(match.key)
+        keys_of.setdefault(match.entity_id.upper(), set()).add(match.key)
     return tuple(
-        Fact(frozenset(statements[start]), relation, frozenset(statements[end]))
+        Fact(frozenset(keys_of[start]), relation, frozenset(keys_of[end]))
         for start, kinds in reached.items()
         for relation in _MEANT
-        for end in sorted(kinds[relation] & statements.keys())
+        for end in sorted(kinds[relation] & keys_of.keys())
     )
