@@ -259,3 +259,70 @@ def test_a_question_is_read_in_the_words_of_the_passages() -> None:
         update={"other_names": (OtherName(in_question="MS", in_passage="sclerosis"),)}
     )
     assert extractive.in_their_words("Is MSA like MS?", [short]) == "Is MSA like sclerosis?"
+
+
+def test_a_table_of_contents_and_the_way_through_the_pages_answer_nothing() -> None:
+    contents = (
+        "7. Finder: a detector of races\n\n7.1. Overview 7.2. Detected errors: Locks "
+        "7.3. Detected errors: Races 7.3.1. A Simple Race 7.3.2. The Algorithm 7.4. Hints"
+    )
+    asked = "Which tool finds simple races?"
+    assert "7." not in answer(asked, block(contents, 0.7))
+    steering = "Next: Thread Safety, Previous: The Closure API, Up: Using the library [Index]"
+    assert answer("How do I write a closure?", block(steering, 0.7)) == ABSTENTION
+
+
+def test_a_title_that_explains_its_term_answers_what_it_is() -> None:
+    text = "9. Massive: a profiler of heaps\n\nBy default these are not measured by Massive."
+    assert answer("What is Massive?", block(text, 0.5)) == "Massive: a profiler of heaps [1]."
+    amounts = "12 patients: nobody fell ill again in the year after."
+    heads = [(unit.start, unit.head) for unit in units(amounts, sentence_spans(amounts))]
+    assert heads == [(0, "12 patients")], "a number of its own is no number of a section"
+
+
+def test_what_names_the_place_of_an_answer_is_none() -> None:
+    text = (
+        "The format of suppressions is described in Suppressing errors. "
+        "A suppression names the tool and the kind of error."
+    )
+    assert answer("How are suppressions written?", block(text, 0.5)).startswith("A suppression")
+    asked = "Where are suppressions described?"
+    assert answer(asked, block(text, 0.5)).startswith("The format")
+
+
+CHECKING = """--leak-check=<no|summary|full> [default: summary]
+    When enabled, search for leaks when the program ends. If set to summary, it says how many leaks
+    occurred. If set to full, each leak is shown in detail.
+"""
+
+
+def test_what_a_value_of_an_option_does_is_told_by_the_option_itself() -> None:
+    news = "The results of --leak-check=full are those of --leak-check=summary now, full and short."
+    option = block(CHECKING, 0.4, rank=2)
+    said = answer("What does --leak-check=full do?", block(news, 0.6), option)
+    assert said.endswith("If set to full, each leak is shown in detail [2].")
+    assert said.count("--leak-check=") == 1, "the names of an option are said once"
+    check = check_answer(said, [option], repair="report")
+    assert [one.verdict for one in check.grounding.sentences] == ["supported"] * 2
+
+
+PROGRAM = """Here is how the struct is defined:
+
+struct tm {
+    int tm_sec;
+    /* Those are for future use. */
+    long int tm_gmtoff;
+    const char *tm_zone;
+};
+"""
+
+
+def test_code_without_a_mark_around_it_stays_whole_and_is_carried_by_its_lead() -> None:
+    said = answer("How is the struct tm defined?", block(PROGRAM, 0.6))
+    assert said.startswith("Here is how the struct is defined [1]:\n\n```\nstruct tm {\n")
+    assert "    const char *tm_zone;\n};\n```" in said
+    check = check_answer(said, [block(PROGRAM, 0.6)], repair="report")
+    assert check.grounding.grounded
+    forged = said.replace("long int tm_gmtoff;", "double of_another_kind;")
+    check = check_answer(forged, [block(PROGRAM, 0.6)], repair="report")
+    assert not check.grounding.grounded, "what stands in code is held against its source"

@@ -88,6 +88,10 @@ _WHAT_ASKED: Final = re.compile(
 _LONGEST_TERM: Final = 4
 _LONGEST_COMPARED: Final = 200
 _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
+# `full` of `--leak-check=full`.
+_OPTION_VALUE: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*=([\w.-]+)")
+# `=<yes|no>` and ` [default: no]` behind an option's name.
+_VALUES: Final = re.compile(r"=?<[^<>\n]{1,80}>|\s\[[^\[\]\n]{1,80}\]")
 # "rsync --delete": a command with its option, but not "the -k option", "does --keep".
 _COMMAND_ASKED: Final = re.compile(
     r"(?<![\w-])(?!(?:the|an?|do|does|is|are|of|with|without|by|and|or|option|flag|switch|use|using"
@@ -111,6 +115,24 @@ _ANNOUNCES: Final = re.compile(
     r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b",
     re.I,
 )
+# "The format is described in Suppressing errors": names the place of the answer.
+_REFERS: Final = re.compile(
+    r"\b(?:is|are) (?:\w+ )?(?:described|explained|discussed|covered|documented|detailed) "
+    r"(?:below|above|later|elsewhere|here"
+    r"|(?:in|under|by|at) (?:the |an? |its |their )?(?:\w+ ){0,3}?"
+    r"(?:sections?|chapters?|appendix|manual|pages?|documentation|guide|reference|document|file)\b"
+    r"|(?-i:in (?:[A-Z][\w-]*)(?: [\w-]+){0,4}\.?\Z))"
+    r"|\A\W*(?:for (?:more|further|details|a )[^.]{0,60}, )?(?:please )?(?:see|refer to) ",
+    re.I,
+)
+_WHERE: Final = re.compile(r"\bwhere\b|\bwhich (?:section|chapter|page|manual|document|file)", re.I)
+# "Next: Threads, Previous: Closures, Up: Using it": the way through the pages of a manual.
+_STEERING: Final = re.compile(r"\b(?:next|prev(?:ious)?|up|contents|index)\b ?[:|\]]", re.I)
+_LEAST_STEERING: Final = 2
+# "7.4.1. A Simple Data Race 7.4.2.": two numbers of sections, as in a table of contents.
+_SECTION_NUMBER: Final = re.compile(r"(?:^|(?<=\s))\d{1,3}(?:\.\d{1,3}){1,4}\.?(?=\s|$)")
+_LEAST_SECTIONS: Final = 5
+_WORDS_A_SECTION: Final = 12
 # FOLD(1)      User Commands      FOLD(1): the name stands at one end, or at both.
 _PAGE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_.+:-]{0,40}+\(\d[a-z]{0,4}\)")
 _ASKING: Final = frozenset(
@@ -207,15 +229,16 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
     most fifteen of them, since a long sentence holds some words of any question + what
     `_Question.wish` adds for being of the kind the question asks for. Where the question names
     the title of a block, what neither stands under that title nor names it is about something
-    else and left out; so is what addresses a model.
+    else and left out; so are what addresses a model and the lines of a table of contents.
     """
     question = _Question.of(query, blocks)
     candidates: list[Quotation] = []
     for place, block in enumerate(blocks):
         header = _header(block)
+        contents = _is_contents(block.text)
         for unit in units(block.text, _borders(block)):
             text = block.text[unit.start : unit.end]
-            if not _is_statement(text, unit):
+            if not _is_statement(text, unit) or (contents and _SECTION_NUMBER.search(text)):
                 continue
             stems = _stems(f"{unit.lead} {text}")
             if question.subjects and not any(name <= stems | header for name in question.subjects):
@@ -245,8 +268,10 @@ class _Question:
     what: bool
     term: frozenset[str]
     options: frozenset[str]
+    values: frozenset[str]
     option_asked: bool
     several: bool
+    where: bool
     sides: tuple[frozenset[str], ...]
 
     @classmethod
@@ -270,22 +295,26 @@ class _Question:
             _WHAT_ASKED.search(query) is not None,
             asked_term(query),
             frozenset(_OPTION_NAME.findall(query)),
+            _stems(" ".join(_OPTION_VALUE.findall(query))),
             _OPTION_ASKED.search(query) is not None,
             _SEVERAL_ASKED.search(query) is not None,
+            _WHERE.search(query) is not None,
             _sides(query),
         )
 
     def wish(self, unit: Unit, text: str) -> float:
         """Say how much more a unit is worth for being of the kind the question asks for.
 
-        0.3 for the option that is named, 0.1 for an option or code where the question asks how;
+        0.3 for the option that is named, 0.3 more where it asks what that does, 0.1 more for the
+        value it names (`--check=full`); 0.1 for an option or code where the question asks how;
         up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
         asks what just that is; 0.1 for an amount where it asks how much, 0.2 less for what holds
         none in figures or words, and 0.1 for another name where it asks for one. 0.5 less for the
-        line that says what a command is, where the question names it and asks for something else.
+        line that says what a command is, where the question names it and asks for something else,
+        for what announces an answer, and for what names its place where that is not asked for.
         """
         if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
-            return _NAME
+            return _NAME * (1 + bool(self.term)) + _CALLED * bool(self.values & _stems(text))
         handle = unit.kind == "code" or (unit.option and not unit.lead)
         more = _HANDLE if self.how and handle else 0.0
         head = _stems(unit.head)
@@ -301,7 +330,7 @@ class _Question:
             more += _NAME * self.share(_stems(unit.option))
         if self.several and len(_ITEM.findall(text)) > 1:
             more += _LISTED
-        if _ANNOUNCES.search(text):
+        if _ANNOUNCES.search(text) or (not self.where and _REFERS.search(text)):
             more -= _WHAT_IT_IS_COSTS
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         if self.amount:
@@ -400,14 +429,23 @@ def _written(candidates: Sequence[Quotation], question: _Question, max_tokens: i
         taken.append(one)
         left -= cost
     taken.sort(key=lambda one: (one.place, one.unit.start))
-    return " ".join(_cited(one) for one in taken)
+    return " ".join(
+        _cited(one, bare=any(_is_same_option(one, before) for before in taken[:at]))
+        for at, one in enumerate(taken)
+    )
 
 
-def _cited(one: Quotation) -> str:
+def _is_same_option(one: Quotation, other: Quotation) -> bool:
+    return (
+        one.place == other.place and bool(one.unit.option) and one.unit.option == other.unit.option
+    )
+
+
+def _cited(one: Quotation, *, bare: bool = False) -> str:
     """Write a quotation with its marker before the final stop, as in `text [1].`, on one line.
 
-    Code keeps its lines, behind a line that says what it is and carries the marker. "" for what
-    would not read as one statement.
+    Code keeps its lines, behind a line that says what it is and carries the marker. `bare`: what
+    leads it has been said. "" for what would not read as one statement.
     """
     text, unit = visible(_untitled(one.block.text, one.unit)), one.unit
     marker = f"[{one.block.rank}]"
@@ -419,8 +457,9 @@ def _cited(one: Quotation) -> str:
     if unit.kind == "row":
         return _marked(_plain(visible(unit.shown)), marker)
     listed = _BEFORE_ITEM.sub("", _ITEM.sub("; ", text))
-    plain = _plain(f"{unit.lead}: {listed}" if unit.lead else listed)
-    if unit.opening and unit.end - unit.opening.start <= LONGEST:
+    lead = _VALUES.sub("", unit.lead) if unit.lead == unit.option else unit.lead
+    plain = _plain(f"{lead}: {listed}" if lead and not bare else listed)
+    if not bare and unit.opening and unit.end - unit.opening.start <= LONGEST:
         opening = visible(one.block.text[slice(*unit.opening)])
         plain = f"{_plain(opening)} {_plain(listed)}"
     sentences = [plain[span.start : span.end] for span in sentence_spans(plain)]
@@ -522,8 +561,16 @@ def _is_statement(text: str, unit: Unit) -> bool:
         return False
     if unit.kind == "prose" and plain.count("`") % 2:
         return False  # cut within code
+    if len(_STEERING.findall(plain)) >= _LEAST_STEERING:
+        return False
     long_enough = unit.kind != "prose" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
     return bool(long_enough) and len(plain) <= LONGEST and not plain.endswith("?")
+
+
+def _is_contents(text: str) -> bool:
+    """Tell whether a passage is a table of contents: a section's number every few words."""
+    sections = len(_SECTION_NUMBER.findall(text))
+    return sections >= _LEAST_SECTIONS and len(text.split()) <= _WORDS_A_SECTION * sections
 
 
 def _header(block: Block) -> frozenset[str]:

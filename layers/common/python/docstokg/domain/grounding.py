@@ -1,6 +1,7 @@
 """The grounding report: which sentences of an answer its sources carry."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from docstokg.domain.words import WORD
 MIN_COVERAGE: Final = 0.7
 _SHORTEST_CLAIM: Final = 2
 _LONGEST_STUMP: Final = 3
+_FENCES: Final = ("```", "~~~")
 _EDGES: Final = " \t\r\n.,;:!?*_-"
 _FRAMING: Final = re.compile(
     r"^(?:(?:here (?:is|are)|below (?:is|are)|the following|in summary:?$|sources?:|references?:"
@@ -45,15 +47,27 @@ def statements(answer: str) -> tuple[Statement, ...]:
 
     A sentence is factual unless it is a question, a heading, a lead-in that ends with a colon, a
     frame ("I hope this helps", "See also [2]"), the abstention, or a single word without number
-    and marker.
+    and marker. What stands in a fenced block cites what the line above the block cites.
     """
     markers = find_markers(answer)
-    return tuple(_statement(answer, span, markers) for span in sentence_spans(answer))
+    fences = [
+        Span(*r) for r in code_ranges(answer) if answer[r[0] : r[0] + 6].lstrip()[:3] in _FENCES
+    ]
+    made: list[Statement] = []
+    above: tuple[int, ...] = ()
+    for span in sentence_spans(answer):
+        at = bisect_right(fences, span.start, key=lambda fence: fence.start) - 1
+        fenced = at >= 0 and span.start < fences[at].end
+        made.append(_statement(answer, span, markers, above if fenced else ()))
+        above = above if fenced else made[-1].ranks
+    return tuple(made)
 
 
-def _statement(answer: str, span: Span, markers: Sequence[Marker]) -> Statement:
+def _statement(
+    answer: str, span: Span, markers: Sequence[Marker], inherited: tuple[int, ...]
+) -> Statement:
     text = answer[span.start : span.end]
-    ranks = ranks_within(markers, span.start, span.end)
+    ranks = ranks_within(markers, span.start, span.end) or inherited
     claim = strip_markers(text).strip()
     return Statement(span, ranks, claim, _is_factual(claim, cited=bool(ranks)))
 

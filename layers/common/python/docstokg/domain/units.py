@@ -19,6 +19,7 @@ Kind = Literal["prose", "row", "code"]
 LONGEST: Final = 450
 _LONGEST_ITEM: Final = 350
 _LONGEST_TITLE: Final = 10
+_LEAST_CODE_LINES: Final = 2
 _FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _BLANK_LINES: Final = re.compile(r"\n[^\S\n]*\n")
 _BLANK: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
@@ -43,10 +44,13 @@ _LEANING: Final = re.compile(
 )
 _BUT: Final = re.compile(r"(?:however|but|instead|otherwise)\b", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"[$%#>] \S")
+# What a line of C, of a shell or of a data format ends with, and prose seldom does.
+_CODE_LINE: Final = re.compile(r"(?:[;{}\\]|\*/|/>|\)\s*\{)[^\S\n]*(?:/\*[^\n]*\*/)?\s*\Z")
 _BRACKETS: Final = re.compile(r"\([^()\n]{0,200}\)")
 # `**Pool**: ...`, `pool: ...`, `Pool (HP:1): ...`, and a term alone on the line above.
 _DEFINED: Final = re.compile(
-    r"(?:[-*+\u2022]\s+)?(?P<mark>\*\*|__|`)?(?P<term>[^\n*|`:.;!?()]{2,60}?)"
+    r"(?P<number>(?:\d{1,3}\.)+[^\S\n])?(?:[-*+\u2022]\s+)?"
+    r"(?P<mark>\*\*|__|`)?(?P<term>[^\n*|`:.;!?()]{2,60}?)"
     r"(?(mark)(?P=mark))\s*(?:\([^()\n]{1,60}\)\s*)?(?::|\s[\u2013\u2014-])\s+(?=\S)"
     r"|(?P<above>[\w-]+(?: [\w-]+){0,2})\n[^\S\n]{3,}(?=\S)"
 )
@@ -172,11 +176,16 @@ class _Reader:
         return at - line if not self.text[line:at].strip() else 0
 
     def _is_listing(self, at: int) -> bool:
-        """Tell whether a paragraph of plain text is commands: behind a prompt, or set off."""
+        """Tell whether a paragraph of plain text is code.
+
+        So when most of its lines end as code does, behind a prompt, or set off below a lead.
+        """
         start, end = self._paragraph(at)
         body = self.text[start:end]
         if _COMMAND.match(body):
             return self._indent(start) > 0 or "\n" not in self.text[:start].strip(" ")
+        if _is_program(body):
+            return True
         if not self.lead_part or self.lead_part[-1] != at - 1 or _LIST_ITEM.match(body):
             return False
         above = self.spans[at - 1][0]
@@ -249,6 +258,8 @@ class _Reader:
         defined = _DEFINED.match(body)
         if defined and defined["above"] and not self._breaks_off(start, end):
             defined = None
+        if defined and defined["number"]:
+            start += defined.end("number")
         head = " ".join(option[1].split()) if option else _term(defined)
         if option:
             self.option, self.opening = head, Span(start, end)
@@ -319,6 +330,13 @@ class _Reader:
             return False
         follows = self.spans[at + 1][1]
         return follows - start <= _LONGEST_ITEM and self.text[follows - 1] != ":"
+
+
+def _is_program(paragraph: str) -> bool:
+    """Tell whether at least two lines, and most, end as lines of a program do."""
+    lines = paragraph.split("\n")
+    ended = sum(_CODE_LINE.search(line) is not None for line in lines)
+    return ended >= _LEAST_CODE_LINES and 2 * ended > len(lines)
 
 
 def _term(defined: re.Match[str] | None) -> str:
