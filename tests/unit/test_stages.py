@@ -19,6 +19,7 @@ from docstokg.errors import LoadError, Locked
 from docstokg.loading import run_rows
 from docstokg.loading.contents import digests
 from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.doubts import UNREAD
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
 from docstokg.ports import ObjectStore, Parts, Spans
@@ -26,6 +27,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.ingesting import RunOrder, ingest
 from docstokg_local.load_stores import stores_of
+from tests.changing_folder import ChangingFolder
 from tests.run_stages import BUILDS, Killed, Stages, listed, run_stages
 
 NS = "default"
@@ -60,10 +62,13 @@ class Weighed:
         return self.encode([text], timeout_s)[0]
 
 
+NAMED = "capitals of a test"
+
+
 class Capitals:
     """A recogniser of its own name."""
 
-    model = "capitals of a test"
+    model = NAMED
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         return tuple(
@@ -330,6 +335,46 @@ def test_what_is_gone_from_the_prefix_is_removed(
     run_stages(place.stages(sync=True), place.objects, kills=kills, order=order)
     assert place.report()["removed"] == 2
     assert place.digest() == laptop.digest()
+
+
+@pytest.mark.parametrize("kills", [0, 3])
+def test_after_a_sync_nobody_is_named_whom_only_gone_texts_named(
+    place: Place, laptop: Place, tmp_path: Path, kills: int
+) -> None:
+    chance = random.Random(kills)
+    folder = ChangingFolder(tmp_path / "in", chance)
+    for _ in range(12):
+        folder.add()
+    place.upload(folder.root)
+    run_stages(place.stages("first"), place.objects)
+    for _ in range(3):
+        folder.work()
+    place.upload(folder.root)
+    stages = place.stages(sync=True, max_removed=12)
+    run_stages(stages, place.objects, kills=kills, order=chance)
+    laptop.load(folder.root)
+    assert place.digest() == laptop.digest()
+
+
+def test_what_nobody_can_read_for_names_again_stays_named_with_a_warning(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(tmp_path / "in", documents=8)
+    place.upload(folder)
+    run_stages(place.stages("first"), place.objects)
+    changed(folder)
+    place.upload(folder)
+    stages = place.stages(sync=True, max_removed=9)
+    call = stages.call
+
+    def without(stage: str, *args: Any, **more: Any) -> dict[str, Any]:
+        monkeypatch.setattr(Capitals, "model", f"another in {stage}" if stage == "book" else NAMED)
+        return call(stage, *args, **more)
+
+    monkeypatch.setattr(stages, "call", without)
+    run_stages(stages, place.objects)
+    report = place.report()
+    assert "reason" not in report and UNREAD in report["warnings"]
 
 
 def test_many_are_removed_only_up_to_what_was_allowed(

@@ -1,6 +1,6 @@
 """Which names a load brings: titles, headings, abbreviations and what a recogniser finds."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import batched
 
 from docstokg.contracts.records import FoundName, StoredChunk
@@ -16,9 +16,8 @@ from docstokg.domain.names import (
     title_names,
 )
 from docstokg.domain.words import fold
-from docstokg.loading.context import READ_S, ROW_BATCH, Context
+from docstokg.loading.context import Context
 from docstokg.loading.given import GivenChunk
-from docstokg.loading.records import is_linked_here
 from docstokg.ports import NameFinder
 
 RULE = "capitals-4"
@@ -32,30 +31,34 @@ FIND_BATCH = 128
 Label = tuple[str, str, str, str]
 """Chunk uuid, document id, title and section of a chunk."""
 
+NameRow = tuple[str, str, str]
+"""A name as it is written, its kind or "", and another form of it or ""."""
+
 
 class Labels:
     """Titles and sections of a namespace, and which of them only name parts of documents.
 
     Counted over the chunks of store and load together, so that the order of loads is no matter.
-    `changed`: section labels that this load makes such, or no longer such.
+    `changed`: labels that this load makes parts of documents, or no longer such; `freed`: those
+    of them that are names from now on.
     """
 
-    def __init__(self, stored: Sequence[Label], staged: Iterable[Label], gone: set[str]) -> None:
+    freed: frozenset[str] = frozenset()
+
+    def __init__(self, stored: Sequence[Label], staged: Iterable[Label], gone: Set[str]) -> None:
         """Take the labels before and after; `gone`: uuids that the load replaces or removes."""
-        titled = [*stored, *staged]
-        before: dict[str, set[str]] = {}
-        after: dict[str, set[str]] = {}
-        for uuid, doc_id, _, section in stored:
-            if key := _key(section):
-                before.setdefault(key, set()).add(doc_id)
-                if uuid not in gone:
-                    after.setdefault(key, set()).add(doc_id)
-        for _, doc_id, _, section in titled[len(stored) :]:
-            if key := _key(section):
-                after.setdefault(key, set()).add(doc_id)
-        self._titles = {fold(title) for _, _, title, _ in titled if title}
-        self.common = _common(after)
-        self.changed = self.common ^ _common(before)
+        before, after = _Sections(), _Sections()
+        for uuid, doc_id, title, section in stored:
+            before.add(doc_id, title, section)
+            if uuid not in gone:
+                after.add(doc_id, title, section)
+        for _, doc_id, title, section in staged:
+            after.add(doc_id, title, section)
+        self._titles, self.common = after.titles, after.common()
+        common = before.common()
+        parts = common - before.titles, self.common - after.titles
+        self.changed = (common ^ self.common) | (parts[0] ^ parts[1])
+        self.freed = (common - self.common) | (parts[0] - parts[1])
 
     @classmethod
     def of(cls, titles: Iterable[str], common: Iterable[str], changed: Iterable[str]) -> "Labels":
@@ -85,25 +88,39 @@ class Labels:
         return None if name is None or fold(name) in self.common else name
 
 
-def _key(section: str) -> str | None:
-    name = heading_name(section) if section else None
-    return None if name is None else fold(name)
+class _Sections:
+    """Folded titles, and the documents of each folded section label."""
+
+    def __init__(self) -> None:
+        self.titles: set[str] = set()
+        self._documents: dict[str, set[str]] = {}
+
+    def add(self, doc_id: str, title: str, section: str) -> None:
+        if title:
+            self.titles.add(fold(title))
+        if (name := heading_name(section) if section else None) is not None:
+            self._documents.setdefault(fold(name), set()).add(doc_id)
+
+    def common(self) -> frozenset[str]:
+        """Give the labels of many documents."""
+        return frozenset(k for k, ids in self._documents.items() if len(ids) >= MANY_DOCUMENTS)
 
 
-def _common(documents: dict[str, set[str]]) -> frozenset[str]:
-    return frozenset(key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
-
-
-def labels_of(context: Context, removed: Sequence[str]) -> Labels:
-    """Read the labels of store and load, without the documents that the load removes."""
+def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
+    """Give the uuids that a load writes, replaces or removes; `removed`: documents that go."""
     gone = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
     for doc_id in (*context.staging.documents(every=context.replace_docs), *removed):
         gone.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
+    return gone
+
+
+def labels_of(context: Context, leaving: Set[str]) -> Labels:
+    """Read the labels of store and load; `leaving`: see `leaving_of`."""
     stored = tuple(context.stores.graph_writer.labels(context.namespace))
     staged = (
         ("", chunk.doc_id, chunk.title, chunk.section or "") for chunk in context.staging.chunks()
     )
-    return Labels(stored, staged, gone)
+    return Labels(stored, staged, leaving)
 
 
 def recogniser_of(context: Context) -> str:
@@ -112,60 +129,54 @@ def recogniser_of(context: Context) -> str:
     return RULE if finder is None else finder.model
 
 
-def stage_names(context: Context, labels: Labels, earlier: bool) -> None:
-    """Keep every name of the load's chunks, and of the store's when `earlier`."""
-    total = context.staging.count("chunk")
-    with context.progress.stage("names", total) as advance:
+def stage_names(context: Context, labels: Labels) -> None:
+    """Keep every name of the load's chunks."""
+    with context.progress.stage("names", context.staging.count("chunk")) as advance:
         for batch in batched(context.staging.chunks(), FIND_BATCH, strict=False):
-            _keep(context, labels, batch)
+            for row in brought(context.stores.names, labels, batch):
+                context.staging.add_name(*row)
             advance(len(batch))
-        if earlier:
-            for some in _earlier(context):
-                _keep(context, labels, some)
 
 
-def _keep(context: Context, labels: Labels, batch: Sequence[GivenChunk]) -> None:
-    staging = context.staging
+def brought(
+    finder: NameFinder | None, labels: Labels, batch: Sequence[GivenChunk]
+) -> Iterator[NameRow]:
+    """Yield the names that chunks bring; `finder`: see `find_names`."""
     for chunk in batch:
         names = title_names(chunk.title, chunk.document_name, chunk.doc_id)
         if names:
-            staging.add_name(names[0], TITLE)
+            yield names[0], TITLE, ""
             for other in names[1:]:
-                staging.add_name(names[0], TITLE, other)
+                yield names[0], TITLE, other
             if page_name(chunk.title):
-                _keep_pages(context, names[0], chunk.text)
+                yield from _pages(names[0], chunk.text)
         if heading := labels.heading(chunk.section):
-            staging.add_name(heading, HEADING)
+            yield heading, HEADING, ""
         for mention in chunk.mentions or ():
             if not is_id(mention.entity):
-                staging.add_name(mention.entity)
+                yield mention.entity, "", ""
         if "(" in chunk.text or "[" in chunk.text:
             for abbreviation in abbreviations(prose(chunk.text)):
                 long = " ".join(abbreviation.long.split())
                 if is_definition(long, abbreviation.short):
-                    staging.add_name(long, "", abbreviation.short)
+                    yield long, "", abbreviation.short
     linked = [chunk for chunk in batch if not has_given_mentions(chunk)]
-    for names_found in find(context, [chunk.text for chunk in linked]):
+    for names_found in find_names(finder, [chunk.text for chunk in linked]):
         for found_name in names_found:
             if not labels.is_part(fold(found_name.text)):
-                staging.add_name(found_name.text, found_name.kind or "")
+                yield found_name.text, found_name.kind or "", ""
 
 
-def _keep_pages(context: Context, title: str, text: str) -> None:
-    """Keep what a manual's page is also called, and the pages it points to.
+def _pages(title: str, text: str) -> Iterator[NameRow]:
+    """Yield what a manual's page is also called, and the pages it points to.
 
     Each chunk tells by itself, so that the order of loads is no matter. A page that is not loaded
     has no bare word: `id(1)` is named so, and "id" is a word of every manual.
     """
     for name in other_names(text):
-        context.staging.add_name(title, TITLE, name)
+        yield title, TITLE, name
     for page in references(text):
-        context.staging.add_name(page, MANUAL)
-
-
-def find(context: Context, texts: Sequence[str]) -> Sequence[Sequence[FoundName]]:
-    """Find the names of each text, by the pipeline or by the rule."""
-    return find_names(context.stores.names, texts)
+        yield page, MANUAL, ""
 
 
 def has_given_mentions(chunk: GivenChunk) -> bool:
@@ -178,16 +189,6 @@ def find_names(finder: NameFinder | None, texts: Sequence[str]) -> Sequence[Sequ
     if finder is not None:
         return finder.find(texts)
     return [[FoundName(name) for name in dict.fromkeys(capitalised_names(t))] for t in texts]
-
-
-def _earlier(context: Context) -> Iterator[list[GivenChunk]]:
-    mine = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
-    stored = context.stores.graph_writer.chunk_uuids(context.namespace)
-    for batch in batched((uuid for uuid in stored if uuid not in mine), ROW_BATCH, strict=False):
-        marks = context.stores.index_writer.fingerprints(context.namespace, batch)
-        linkable = [uuid for uuid in batch if uuid in marks and is_linked_here(marks[uuid])]
-        chunks = context.stores.search_index.get(linkable, context.scope, READ_S).chunks
-        yield [as_given(chunk) for _, chunk in sorted(chunks.items())]
 
 
 def as_given(chunk: StoredChunk) -> GivenChunk:

@@ -1,11 +1,10 @@
 """Who is named in a load: lists and ontologies first, then titles and the ends of triples."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
 from docstokg.domain.identity import REDIRECT_DEPTH, is_own_id
-from docstokg.domain.names import better_kind, better_surface
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.given import GivenEntity
 from docstokg.loading.naming import Aliases, NamedEntity, Names
@@ -14,8 +13,10 @@ from docstokg.loading.naming import Aliases, NamedEntity, Names
 class EntityBook:
     """Every entity of a load, and which of them are written."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, doubted: Set[str] = frozenset()) -> None:
+        """`doubted`: stored entities of which only what the load's names say counts."""
         self._context = context
+        self._doubted = doubted
         self._own: dict[str, NamedEntity] = {}
         self._written: set[str] = set()
         self.names = Names()
@@ -27,7 +28,7 @@ class EntityBook:
     ) -> "EntityBook":
         """Give the book of a load that was decided before, in another process."""
         book = cls.__new__(cls)
-        book._context = context
+        book._context, book._doubted = context, frozenset()
         book._own = {entity.id: entity for entity in entities}
         book._written = set()
         book.names, book.aliases = names, aliases
@@ -36,7 +37,7 @@ class EntityBook:
     def within(self, context: Context) -> "EntityBook":
         """Give this book for another task of the same load; what one wrote the other need not."""
         book = EntityBook.__new__(EntityBook)
-        book._context = context
+        book._context, book._doubted = context, self._doubted
         book._own, book._written = self._own, self._written
         book.names, book.aliases = self.names, self.aliases
         return book
@@ -56,39 +57,27 @@ class EntityBook:
             identity = self.names.id_of_name(surface)
             if is_own_id(identity):
                 entry = self._own.setdefault(identity, NamedEntity(identity, surface))
-                entry.name = better_surface(entry.name, surface)
-                entry.type = better_kind((entry.type, kind))
-                if synonym:
-                    entry.synonyms.add(synonym)
-        for identities in batched(sorted(self._own), ROW_BATCH, strict=False):
+                entry.take(surface, kind, (synonym,) if synonym else ())
+        for identities in batched(
+            sorted(self._own.keys() - self._doubted), ROW_BATCH, strict=False
+        ):
             self._merge_stored(identities)
         for entry in self._own.values():
             aliases.put(entry.id, entry.name, sorted(entry.synonyms))
         return aliases
 
-    def forgotten(self) -> set[str]:
-        """List the stored entities that no text or file names any more, relations' ends apart.
+    def forgotten(self) -> Set[str]:
+        """List the doubted entities that nothing names any more."""
+        return self._doubted - self._own.keys()
 
-        It is asked when every text of the store was read anew (`stage_names`).
-        """
-        context = self._context
-        ends: set[str] = set()
-        uuids = context.stores.graph_writer.chunk_uuids(context.namespace)
-        for batch in batched(uuids, ROW_BATCH, strict=False):
-            stated = context.stores.graph_writer.stated(context.namespace, batch)
-            ends.update(end for some in stated.values() for end in some)
-        return self.aliases.own() - self._own.keys() - ends
+    def find(self, identity: str) -> NamedEntity | None:
+        """Find an entity that no list gave."""
+        return self._own.get(identity)
 
     def _merge_stored(self, identities: Sequence[str]) -> None:
         """Join what earlier loads said of an entity: the order of loads is no matter."""
-        graph, scope = self._context.stores.knowledge_graph, self._context.scope
-        for stored in graph.entities(identities, scope, READ_S):
-            mine = self._own[stored.id]
-            mine.type = better_kind((mine.type, stored.type))
-        for identity, names in graph.names(identities, scope, READ_S).items():
-            mine = self._own[identity]
-            mine.name = better_surface(mine.name, names[0])
-            mine.synonyms.update(names[1:])
+        for stored in stored_names(self._context, identities):
+            self._own[stored.id].take(stored.name, stored.type, stored.synonyms)
 
     def _current(self, entity: GivenEntity) -> str:
         """Follow `replaced_by` through this load's entities, so that old names find new terms."""
@@ -176,3 +165,11 @@ class EntityBook:
             for i, vector in zip(missing, made, strict=True):
                 vectors[i] = vector
         return vectors
+
+
+def stored_names(context: Context, identities: Sequence[str]) -> Iterator[NamedEntity]:
+    """Read what the store says of some entities; unknown ones are left out."""
+    graph, scope = context.stores.knowledge_graph, context.scope
+    kinds = {entity.id: entity.type for entity in graph.entities(identities, scope, READ_S)}
+    for identity, names in graph.names(identities, scope, READ_S).items():
+        yield NamedEntity(identity, names[0], kinds.get(identity), set(names[1:]))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from docstokg.domain.folding import alias_keys, variant
 from docstokg.domain.identity import entity_id, is_curie, is_id, is_own_id
+from docstokg.domain.names import better_kind, better_surface
 from docstokg.domain.words import fold
 from docstokg.loading.candidates import Labels
 
@@ -20,6 +21,12 @@ class NamedEntity:
     name: str
     type: str | None = None
     synonyms: set[str] = field(default_factory=set)
+
+    def take(self, surface: str, kind: str | None, synonyms: Iterable[str]) -> None:
+        """Join what one more text says of it; the order of texts is no matter."""
+        self.name = better_surface(self.name, surface)
+        self.type = better_kind((self.type, kind))
+        self.synonyms.update(synonyms)
 
 
 class Names:
@@ -110,10 +117,14 @@ class Aliases:
             if preferred or not plural or key not in names_of_others:
                 yield entry
 
-    def own(self) -> set[str]:
-        """List the stored entities that have no CURIE."""
-        return {identity for identity in self._stored if is_own_id(identity)}
-
     def new(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Yield those the store did not have."""
         return (entry for entry in entries if entry[:2] not in self._pairs)
+
+    def lost(self, identities: Set[str], entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield the stored ones of some entities that are not among the `entries`, for nobody."""
+        pairs = {entry[:2] for entry in entries if entry[1] in identities}
+        for identity in sorted(identities):
+            for key, _, _ in self._stored.get(identity, ()):
+                if (key, identity) not in pairs:
+                    yield key, "", True

@@ -19,7 +19,13 @@ from ulid import ULID
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain.linking import Linker
 from docstokg.errors import NotLoaded
-from docstokg.loading.candidates import Labels, labels_of, recogniser_of, stage_names
+from docstokg.loading.candidates import (
+    Labels,
+    labels_of,
+    leaving_of,
+    recogniser_of,
+    stage_names,
+)
 from docstokg.loading.chunk_writing import write_chunks
 from docstokg.loading.context import (
     READ_S,
@@ -32,6 +38,7 @@ from docstokg.loading.context import (
     Stores,
     TypeCount,
 )
+from docstokg.loading.doubts import Anew, doubts_of
 from docstokg.loading.edges import resolve_edges, write_edges
 from docstokg.loading.entity_book import EntityBook
 from docstokg.loading.mentions import MentionFinder
@@ -301,17 +308,23 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     )
     recogniser = context.report.names_by = recogniser_of(context)
     renamed = stores.graph_writer.recogniser(namespace) != recogniser
-    labels = labels_of(context, gone)
+    leaving = leaving_of(context, gone)
+    labels = labels_of(context, leaving)
     if renamed:
         stores.graph_writer.note_recogniser(namespace, "")
-    stage_names(context, labels, earlier=renamed)
-    book = EntityBook(context)
+    stage_names(context, labels)
+    # After an interrupted load nobody knows what the texts said that it replaced.
+    doubts = doubts_of(context, labels, leaving, Anew(all=unfinished or renamed, must=renamed))
+    book = EntityBook(context, doubts.ids)
     resolve_edges(context, book.names, frozenset(gone))
     book.write_listed()
-    aliases = list(
-        book.aliases.for_linking(book.names, labels, book.forgotten() if renamed else frozenset())
-    )
-    fresh = [*book.aliases.new(aliases), *((key, "", True) for key in labels.changed)]
+    book.write_named(doubts.changed(book))
+    aliases = list(book.aliases.for_linking(book.names, labels, book.forgotten()))
+    fresh = [
+        *book.aliases.new(aliases),
+        *book.aliases.lost(doubts.ids, aliases),
+        *((key, "", True) for key in labels.changed),
+    ]
     return Decisions(
         book=book,
         finder=MentionFinder(Linker(aliases), book.names, labels),

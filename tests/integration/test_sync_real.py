@@ -1,0 +1,145 @@
+"""OpenSearch and Neo4j: sync ends in a fresh load, two loaders mix nothing, a gone folder stays."""
+
+import os
+import random
+import secrets
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docstokg.errors import LoadError
+from docstokg.loading.context import LoadOptions, LoadReport, Stores
+from docstokg.loading.exporting import content_digest
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_of
+from docstokg_local.services import Which
+from tests.contract.real import remove_indices, wipe
+from tests.faults.editions import Reader, write_editions
+from tests.faults.load_processes import LoadProcesses
+from tests.services import SERVICES, alone, server
+
+pytestmark = [*SERVICES]
+NS = "default"
+PLAIN = {"embed_provider": "none", "sparse": "none", "names": "rule", "kg_enabled": False}
+
+
+@pytest.fixture
+def settings(cache_dir: Path) -> Iterator[Settings]:
+    """Both servers: an index of this test's own, and the graph to itself."""
+    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    where = Settings.model_validate(
+        {
+            **PLAIN,
+            "index_url": index.url,
+            "index_name": f"t{secrets.token_hex(6)}",
+            "graph_url": graph.url,
+            "graph_user": graph.user,
+            "graph_password": graph.password,
+            "cache_dir": str(cache_dir),
+        }
+    )
+    with alone(Which.NEO4J):
+        empty(where)
+        yield where
+        empty(where)
+
+
+def empty(settings: Settings) -> None:
+    """Remove what a load left in either."""
+    remove_indices(settings.index_url, settings.index_name)
+    wiring = Wiring(settings)
+    wiring.graph_writer().close_load()
+    wipe(wiring.graph_writer())  # type: ignore[arg-type]
+    wiring.close()
+
+
+def embedded(store: Path, cache_dir: Path) -> Stores:
+    store.parent.mkdir(exist_ok=True)
+    url = f"sqlite:///{store}"
+    more = {"index_url": url, "graph_url": url, "cache_dir": str(cache_dir)}
+    return stores_of(Wiring(Settings.model_validate({**PLAIN, **more})), embed=False)
+
+
+def loaded(stores: Stores, *folders: Path, sync: bool = False) -> LoadReport:
+    """Load as the command line does where nobody can be asked."""
+    return load(folders, LoadOptions(NS, embed=False, sync=sync), stores, RejectLog())
+
+
+def test_sync_ends_in_a_fresh_load_and_an_unmounted_folder_removes_nothing(
+    settings: Settings, tmp_path: Path, cache_dir: Path
+) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    for place in (home / "inner", other):
+        place.mkdir(parents=True)
+    for n in range(14):
+        (home / f"f{n}.md").write_text(f"# Zebra {n}\n\nZebra {n} follows Zebra {n // 2}.\n")
+    (home / "inner" / "page.html").write_text("<main><h1>Otters</h1><p>It dives.</p></main>")
+    (other / "kept.md").write_text("Not of this folder.")
+    wiring = Wiring(settings)
+    real = stores_of(wiring, embed=False)
+    loaded(real, home, other)
+
+    (home / "f1.md").unlink()
+    (home / "f2.md").rename(home / "inner" / "renamed.md")
+    (home / "f3.md").write_text("# Zebra 3\n\nIt is a Quagga now.\n")
+    (home / "new.md").write_text("# Okapi\n\nAn Okapi is new here.\n")
+    assert loaded(real, home, sync=True).gone == 2
+    fresh = embedded(tmp_path / "fresh" / "store.sqlite", cache_dir)
+    loaded(fresh, home, other)
+    wanted = content_digest(fresh, NS)
+    assert content_digest(real, NS) == wanted
+
+    home.rename(tmp_path / "elsewhere")
+    with pytest.raises(LoadError, match="is not there"):
+        loaded(real, home, sync=True)
+    home.mkdir()
+    report = loaded(real, home, sync=True)
+    assert (report.gone, len(report.kept_back)) == (0, 15)
+    assert content_digest(real, NS) == wanted
+    wiring.close()
+
+
+@pytest.fixture
+def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
+    made = LoadProcesses(), LoadProcesses()
+    yield made
+    for one in made:
+        one.close()
+
+
+def test_two_loaders_at_once_never_mix_a_document(
+    settings: Settings, loaders: tuple[LoadProcesses, LoadProcesses], tmp_path: Path,
+    cache_dir: Path,
+) -> None:  # fmt: skip
+    editions = write_editions(tmp_path, {1: 30, 2: 22})
+    assert loaders[0].load(settings, editions[1]) == 0
+    reader, chance, killed = Reader(settings), random.Random(9), []
+
+    def runs(loader: LoadProcesses, order: tuple[int, ...]) -> None:
+        """Load these editions, those below zero killed at some moment."""
+        for edition in order:
+            moment = chance.uniform(0, 2) if edition < 0 else None
+            status = loader.load(settings, editions[abs(edition)], moment)
+            killed.append(os.WIFSIGNALED(status))
+            assert killed[-1] or status == 0
+
+    with reader.reading():
+        beside = threading.Thread(target=runs, args=(loaders[1], (2, -1)))
+        beside.start()
+        runs(loaders[0], (1, -2))
+        beside.join()
+        runs(loaders[0], (2,))
+    reader.ask()
+    reader.close()
+    assert not reader.mixed, reader.report()
+    assert reader.reads > 3, reader.report()
+    wiring = Wiring(settings)
+    fresh = embedded(tmp_path / "fresh" / "store.sqlite", cache_dir)
+    loaded(fresh, editions[2])
+    assert content_digest(stores_of(wiring, embed=False), NS) == content_digest(fresh, NS)
+    wiring.close()

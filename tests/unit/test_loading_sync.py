@@ -1,0 +1,201 @@
+"""A folder that changes: each sync ends in what one load of the folder as it is now ends in."""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.records import FoundName
+from docstokg.domain.names import capitalised_names
+from docstokg.loading.contents import graph_rows, index_rows
+from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.origins import document_rows
+from docstokg.loading.pipeline import load
+from docstokg.loading.rejects import RejectLog
+from docstokg.ports import NameFinder
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.load_stores import stores_of
+from tests.changing_folder import ChangingFolder
+from tests.run_stages import WRITES, Fuse, Fused, Killed
+
+NS = "default"
+
+
+class Kinds:
+    """A recogniser whose kinds hang on the sentence: who speaks is a person."""
+
+    model = "kinds==1"
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        self.read += len(texts)
+        return tuple(tuple(self._of(text)) for text in texts)
+
+    def _of(self, text: str) -> Iterator[FoundName]:
+        for name in dict.fromkeys(capitalised_names(text)):
+            yield FoundName(name, "Person" if f"{name} says" in text else "Place")
+
+
+class Store:
+    """An embedded store, and what it holds."""
+
+    def __init__(self, path: Path, names: NameFinder | None) -> None:
+        url = f"sqlite:///{path}"
+        more = {"embed_provider": "none", "sparse": "none", "index_url": url, "graph_url": url}
+        wiring = Wiring(Settings.model_validate(more))
+        self.stores = replace(stores_of(wiring, embed=False), names=names)
+
+    def load(self, *folders: Path, writes: int | None = None, **options: Any) -> LoadReport:
+        """Load; `writes`: it ends after so many."""
+        stores = self.stores
+        fuse = Fuse()
+        fuse.left = writes
+        kinds = ("index_writer", "graph_writer", "register")
+        fused: Any = {kind: Fused(getattr(stores, kind), fuse, WRITES[kind]) for kind in kinds}
+        stores = replace(stores, **fused)
+        options = {"agree": lambda gone: True, **options}
+        return load(folders, LoadOptions(NS, embed=False, **options), stores, RejectLog())
+
+    def rows(self) -> set[str]:
+        stores = self.stores
+        return {
+            *index_rows(stores.index_writer, NS),
+            *graph_rows(stores.graph_writer, NS),
+            *document_rows(stores.register, NS),
+        }
+
+
+Made = Callable[[str], Store]
+
+
+@pytest.fixture(params=["rule", "kinds"])
+def made(tmp_path: Path, request: pytest.FixtureRequest) -> Made:
+    names = Kinds() if request.param == "kinds" else None
+    return lambda name: Store(tmp_path / f"{name}.sqlite", names)
+
+
+def folders(tmp_path: Path, chance: random.Random) -> tuple[ChangingFolder, ChangingFolder]:
+    """Give a folder to work in, and one beside it that stays."""
+    made = [ChangingFolder(tmp_path / name, chance) for name in ("home", "beside")]
+    for folder in made * 8:
+        folder.add()
+    return made[0], made[1]
+
+
+def same(store: Store, fresh: Store, when: str) -> None:
+    mine, wanted = store.rows(), fresh.rows()
+    assert (sorted(mine - wanted), sorted(wanted - mine)) == ([], []), when
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_sync_of_a_folder_ends_in_one_load_of_it(
+    made: Made, tmp_path: Path, seed: int
+) -> None:
+    home, beside = folders(tmp_path, random.Random(seed))
+    store = made("store")
+    store.load(home.root, beside.root)
+    for turn in range(3):
+        home.work()
+        store.load(home.root, sync=True)
+        fresh = made(f"fresh{turn}")
+        fresh.load(home.root, beside.root)
+        same(store, fresh, f"turn {turn}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sync_that_was_ended_anywhere_is_made_good_by_the_next(
+    made: Made, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    home, beside = folders(tmp_path, chance)
+    store = made("store")
+    store.load(home.root, beside.root)
+    home.work()
+    for _ in range(3):
+        with suppress(Killed):
+            store.load(home.root, sync=True, writes=chance.randrange(12))
+    store.load(home.root, sync=True)
+    fresh = made("fresh")
+    fresh.load(home.root, beside.root)
+    same(store, fresh, "after three ends")
+
+
+def write(folder: Path, **files: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    return folder
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def names_of(store: Store) -> set[str]:
+    return {entity.name for entity in store.stores.graph_writer.stored_entities(NS)}
+
+
+def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_path: Path) -> None:
+    home = write(
+        tmp_path / "home",
+        one_md="# northwind vault\n\nIt is cold.\n",
+        two_md="# Long lake\n\nIt is deep.\n",
+        three_md="# Small mill\n\nIt turns.\n",
+        four_md="# Kept\n\nThe end.\n",
+    )
+    beside = write(
+        tmp_path / "beside",
+        chunks_jsonl=lines(
+            {"id": "c1", "doc_id": "d", "text": "A northwind vault by the long lake, small mill."},
+            {"id": "c2", "doc_id": "d", "text": "It was there.",
+             "mentions": [{"entity": "Long lake"}]},
+        ),
+        triples_jsonl=lines(
+            {"chunk_id": "c1", "subject": "Small mill", "relation": "is by", "object": "Long lake"}
+        ),
+    )  # fmt: skip
+    store, fresh = made("store"), made("fresh")
+    store.load(home, beside)
+    assert names_of(store) == {"northwind vault", "Long lake", "Small mill", "Kept"}
+    for name in ("one", "two", "three"):
+        (home / f"{name}.md").unlink()
+    store.load(home, sync=True)
+    fresh.load(home, beside)
+    assert names_of(store) == names_of(fresh) == {"Long lake", "Small mill", "Kept"}
+    # How a statement's ends were written stands in no text: that they were titles is remembered.
+    differing = store.rows() ^ fresh.rows()
+    assert all(row.startswith("entity ") for row in differing) and len(differing) == 4
+
+
+def test_of_the_earlier_texts_only_those_are_read_again_that_hold_a_name_in_doubt(
+    tmp_path: Path,
+) -> None:
+    names = Kinds()
+    store, fresh = Store(tmp_path / "a.sqlite", names), Store(tmp_path / "b.sqlite", Kinds())
+    beside = tmp_path / "beside"
+    for n in range(40):
+        write(beside, **{f"b{n}_md": f"It is near Town{n % 10}, and Anytown is far.\n"})
+    home = write(tmp_path / "home", one_md="Here Anytown says that Town3 is far.\n")
+    store.load(beside, home)
+    names.read = 0
+    new = write(tmp_path / "new", two_md="It was in Town5, near Anytown.\n")
+    store.load(new)
+    assert names.read == 1  # nothing that is stored can be named otherwise
+    names.read = 0
+    write(home, one_md="Here Town3 is far.\n")
+    store.load(home)
+    fresh.load(beside, new, home)
+    same(store, fresh, "nobody says that Anytown is a person")
+    assert names.read <= 2 + 41  # what is loaded, as it was and is, and what names Anytown
+    names.read = 0
+    write(home, one_md="It was far.\n")
+    store.load(home)
+    assert names.read <= 2 + 4  # Town3's; the rest was not asked
