@@ -23,10 +23,15 @@ _NO_PLURALS = (
 _SINGULAR_ALREADY = frozenset(_NO_PLURALS.split())
 
 
-@lru_cache(maxsize=100_000)
 def singular(word: str) -> str:
     """Undo a regular English plural of one folded word; idempotent."""
-    if len(word) < 4 or not word.endswith("s") or word in _SINGULAR_ALREADY or not word.isalpha():
+    # Most words, and all numbers, need no place in memory: a server meets new ones without end.
+    return _singular(word) if word[-1:] == "s" and word.isalpha() else word
+
+
+@lru_cache(maxsize=100_000)
+def _singular(word: str) -> str:
+    if len(word) < 4 or word in _SINGULAR_ALREADY:
         return word
     if word.endswith(("ss", "us", "is")):
         return word

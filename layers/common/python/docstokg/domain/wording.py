@@ -120,7 +120,6 @@ class Wording:
     ids: frozenset[str]
 
 
-@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return a crude English stem of a folded word; equal for most inflections, never empty.
 
@@ -129,8 +128,11 @@ def stem(word: str) -> str:
     Longest suffix first, at least three letters stay; applied twice, so that `activations`,
     `activated` and `active` meet. Words with digits are left as they are.
     """
-    if not word.isalpha() or not word.isascii():
-        return word
+    return _stem(word) if word.isalpha() and word.isascii() else word
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str) -> str:
     for _ in range(2):
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
