@@ -95,7 +95,7 @@ def same(store: Store, fresh: Store, when: str) -> None:
     assert (sorted(mine - wanted), sorted(wanted - mine)) == ([], []), when
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 115])
 def test_each_sync_of_a_folder_ends_in_one_load_of_it(
     made: Made, tmp_path: Path, seed: int
 ) -> None:

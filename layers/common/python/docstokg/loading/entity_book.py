@@ -141,6 +141,14 @@ class EntityBook:
             self._written.update(batch)
             context.report.entities += len(batch)
 
+    def rewrite(self, identities: Iterable[str]) -> None:
+        """Write stored entities as they are named now, before any text goes.
+
+        One may leave the store with a text, so that whoever needs it later writes it again.
+        """
+        self.write_named(identities)
+        self._written.clear()
+
     def display_names(self, identities: Iterable[str]) -> dict[str, str]:
         """Give the name of each entity, its id where nobody named it."""
         labels, missing = {}, []

@@ -318,7 +318,7 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     book = EntityBook(context, doubts.ids)
     resolve_edges(context, book.names, frozenset(gone))
     book.write_listed()
-    book.write_named(doubts.changed(book))
+    book.rewrite(doubts.changed(book))
     aliases = list(book.aliases.for_linking(book.names, labels, book.forgotten()))
     fresh = [
         *book.aliases.new(aliases),
