@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.vector_cache import CachedEmbedder, CachedSparseEncoder, VectorCache
+from docstokg.adapters.vector_cache import (
+    CachedEmbedder,
+    CachedNames,
+    CachedSparseEncoder,
+    VectorCache,
+)
+from docstokg.contracts.records import FoundName
 from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Timeout
 from docstokg.ports import Spans
@@ -97,6 +103,27 @@ def test_models_do_not_share_vectors(tmp_path: Path) -> None:
     CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None)
     CachedEmbedder(other, tmp_path).embed(["x"], None)
     assert other.computed == ["x"]
+
+
+class Versioned:
+    """A recogniser that counts how often its version is asked for."""
+
+    asked = 0
+
+    @property
+    def model(self) -> str:
+        self.asked += 1
+        return "versioned==1"
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        return tuple((FoundName(text, "Place"),) for text in texts)
+
+
+def test_a_recogniser_is_asked_for_its_version_once_for_all_texts(tmp_path: Path) -> None:
+    inner = Versioned()
+    cached = CachedNames(inner, tmp_path)
+    assert len(cached.find([f"Town {n}" for n in range(200)])) == 200
+    assert inner.asked <= 2
 
 
 def test_what_was_computed_before_a_timeout_is_kept(tmp_path: Path) -> None:

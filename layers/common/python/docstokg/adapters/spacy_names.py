@@ -1,6 +1,7 @@
 """Named entities by spaCy's small English pipeline; only a load needs it."""
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -40,7 +41,7 @@ class SpacyNames:
     @property
     def model(self) -> str:
         """Name the pipeline, its version and that of our rules, as the graph records them."""
-        return f"{PACKAGE}=={version(PACKAGE)}+{RULES}"
+        return f"{PACKAGE}=={_version()}+{RULES}"
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Find the names of each text, code and addresses left out."""
@@ -58,6 +59,11 @@ class SpacyNames:
                     names[FoundName(name, kind)] = None
             results.append(tuple(names))
         return tuple(results)
+
+
+@cache
+def _version() -> str:
+    return version(PACKAGE)  # a third of a millisecond
 
 
 def is_installed() -> bool:

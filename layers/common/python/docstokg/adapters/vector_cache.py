@@ -228,7 +228,9 @@ class CachedNames(_Cached[NameFinder]):
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Return the names of each text; an entry that is not readable is made anew."""
-        keys = [f"names:{NAMES_VERSION}:{self.model}:{_digest(text)}" for text in texts]
+        # Asked once: a recogniser looks its version up in what is installed.
+        before = f"names:{NAMES_VERSION}:{self.model}:"
+        keys = [before + _digest(text) for text in texts]
         by_key = {}
         for key, value in self._cache.get(keys).items():
             names = _names(value)
