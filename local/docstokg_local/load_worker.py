@@ -99,7 +99,11 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     settings = read_message(sys.stdin.buffer)
     if settings is not None:
-        serve(settings, sys.stdin.buffer, target)
+        try:
+            serve(settings, sys.stdin.buffer, target)
+        except BrokenPipeError:
+            # Nobody waits for the answer: the load has ended, which its own process has told.
+            os._exit(1)
 
 
 if __name__ == "__main__":

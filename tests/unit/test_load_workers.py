@@ -14,9 +14,11 @@ from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
+from docstokg.loading.sources import SourceFile
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.load_stores import stores_with_workers
+from docstokg_local.load_worker import write_message
 from docstokg_local.load_workers import Workers
 from tests.conftest import CORPUS, write_corpus
 
@@ -96,3 +98,17 @@ def _runs(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_a_process_whose_load_is_gone_ends_without_a_word(cache_dir: Path) -> None:
+    (cache_dir / "chunks.jsonl").write_text('{"id": "c", "doc_id": "d", "text": "It is."}\n')
+    file = SourceFile(cache_dir / "chunks.jsonl", "chunks", "d", cache_dir)
+    command = [sys.executable, "-m", "docstokg_local.load_worker"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as worker:
+        assert worker.stdin and worker.stdout and worker.stderr
+        worker.stdout.close()
+        write_message(worker.stdin, Settings(cache_dir=str(cache_dir), names="rule"))
+        write_message(worker.stdin, ("read", (file,)))
+        worker.stdin.close()
+        assert worker.stderr.read() == b""
