@@ -92,6 +92,20 @@ def docx_file() -> bytes:
     return out.getvalue()
 
 
+def test_the_way_to_other_pages_is_no_text_of_a_page(child, tmp_path):
+    page = b"""<html><body>
+    <table class="nav"><tr><td>Manual</td><td><a href="u.html">Up</a></td></tr></table>
+    <div role="navigation"><ul><li><a href="a.html">Assertions</a></li></ul></div>
+    <div class="header"><p>Next: <a rel="next" href="n.html">Threads</a>,
+      Previous: <a rel="prev" href="p.html">Closures</a></p></div>
+    <h1>Locks</h1><p>A lock is taken once. <a rel="next" href="n.html">Threads</a> come next.</p>
+    <ul><li class="breadcrumb">Home</li><li>Locks are counted.</li></ul>
+    </body></html>"""
+    text, _ = read(child, tmp_path / "locks.html", page)
+    own = "Locks A lock is taken once. Threads come next. - Locks are counted."
+    assert " ".join(text.split()) == own
+
+
 def test_html_is_its_main_text_with_headings_lists_options_and_tables(child, tmp_path):
     text, chunks = read(
         child,

@@ -19,6 +19,13 @@ _BLOCKS = (
     " figcaption address details summary hr h1 h2 h3 h4 h5 h6 center fieldset tr td th tbody thead"
 )
 BLOCKS = frozenset(_BLOCKS.split())
+_STEERING_CLASSES = (
+    "nav navbar navheader navfooter navigation nav-panel breadcrumb breadcrumbs sphinxsidebar"
+)
+STEERING_CLASSES = frozenset(_STEERING_CLASSES.split())
+_STEERING_LINKS = "prev previous next up first last start contents index"
+STEERING_LINKS = frozenset(_STEERING_LINKS.split())
+LEAST_STEERING = 2
 MAIN = ("main", "[role=main]", "article", "#content", "#main")
 LEAST_SHARE = 0.3
 """A `main` with less of the page's text than this is none."""
@@ -55,7 +62,7 @@ def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
     loose: list[str] = []
     for child in node.iter(include_text=True):
         tag = child.tag or ""
-        if tag in LEFT_OUT or tag == "-comment":
+        if _is_left_out(child):
             continue
         if tag not in BLOCKS:
             if _holds_blocks(child):
@@ -67,6 +74,29 @@ def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
         _flush(loose, maker)
         _block(child, tag, maker, depth)
     _flush(loose, maker)
+
+
+def _is_left_out(node: LexborNode) -> bool:
+    """Tell whether a node is none of a page's text: script, comment, or the way to other pages."""
+    tag = node.tag or ""
+    if tag == "-text":
+        return False
+    return tag in LEFT_OUT or tag == "-comment" or _steers(node)
+
+
+def _steers(node: LexborNode) -> bool:
+    """Tell whether a node only leads to other pages.
+
+    By its role, by a class that generators of manuals give, or by two links of its own to the
+    page before, behind or above.
+    """
+    attributes = node.attributes
+    if attributes.get("role") == "navigation":
+        return True
+    if not STEERING_CLASSES.isdisjoint((attributes.get("class") or "").lower().split()):
+        return True
+    links = (child.attributes.get("rel") or "" for child in node.iter() if child.tag == "a")
+    return sum(rel.lower() in STEERING_LINKS for rel in links) >= LEAST_STEERING
 
 
 def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
@@ -113,14 +143,15 @@ def _list_lines(node: LexborNode, depth: int, indent: str) -> list[str]:
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     lines: list[str] = []
-    for number, item in enumerate((i for i in node.iter() if i.tag == "li"), 1):
+    items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
+    for number, item in enumerate(items, 1):
         mark = f"{number}." if node.tag == "ol" else "-"
         own: list[str] = []
         below: list[str] = []
         for child in item.iter(include_text=True):
             if child.tag in ("ul", "ol"):
                 below += _list_lines(child, depth + 1, indent + "  ")
-            elif child.tag not in LEFT_OUT:
+            elif not _is_left_out(child):
                 own.append(_inline(child, depth + 1))
                 own.append(" " if child.tag in BLOCKS else "")
         if words := one_line("".join(own)):
@@ -144,7 +175,7 @@ def _inline(node: LexborNode, depth: int) -> str:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     if node.tag == "-text":
         return node.text(deep=False) or ""
-    if node.tag in LEFT_OUT or node.tag == "-comment":
+    if _is_left_out(node):
         return ""
     if node.tag == "br":
         return " "
