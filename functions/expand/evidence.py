@@ -63,10 +63,9 @@ class EvidenceTable:
         self._bounds = bounds
         entities = len(graph.entities)
         # Entities are numbered by id, so that of equal ones the lower id comes first.
-        self._place = {
-            graph.names[i]: place
-            for place, i in enumerate(np.argsort(-scores[:entities], kind="stable").tolist())
-        }
+        best = np.argsort(-scores[:entities], kind="stable").tolist()
+        self._by_place = [graph.names[node] for node in best]
+        self._place = {name: place for place, name in enumerate(self._by_place)}
         self._paths = most_probable(self._walkable(), self._starts(fact_ends, pool), bounds.hops)
         self._entities: dict[str, int] = {}
         self._refs: list[EntityRef] = []
@@ -74,12 +73,14 @@ class EvidenceTable:
         self._edge_list: list[EvidenceEdge] = []
         self._ranking: list[Ranked] = []
         self._bytes = 0
-        self._mentioning: dict[str, list[str]] = {}
+        mentioning: dict[str, list[str]] = {name: [] for name in graph.names}
         for uuid, mentioned in graph.mentions.items():
             for entity in mentioned:
-                self._mentioning.setdefault(entity, []).append(uuid)
+                mentioning[entity].append(uuid)
+        self._mentioning = mentioning
         self._relations: dict[str, dict[str, str]] = {}
-        self._ties: dict[str, list[str]] = {}
+        self._ties: dict[str, list[int]] = {}
+        self._doc_ids: dict[str, set[str]] = {}
 
     def _score(self, name: str) -> float:
         return self._scores[self._graph.node[name]]
@@ -183,7 +184,7 @@ class EvidenceTable:
             stations.append(matched)
         documents = self._documents(matched)
         if seed != matched:
-            documents &= self._documents(seed)
+            documents = documents & self._documents(seed)
         return EvidencePointer(
             entity=self._entity(matched),
             match_type=self._match_type(matched),
@@ -195,8 +196,11 @@ class EvidenceTable:
         )
 
     def _documents(self, entity: str) -> set[str]:
-        doc_of = self._graph.doc_of
-        return {doc_of.get(uuid, uuid) for uuid in self._mentioning.get(entity, ())}
+        if entity not in self._doc_ids:
+            doc_of = self._graph.doc_of
+            uuids = self._mentioning[entity]
+            self._doc_ids[entity] = {doc_of.get(uuid, uuid) for uuid in uuids}
+        return self._doc_ids[entity]
 
     def _match_type(self, matched: str) -> MatchType | None:
         if not self._of_question:
@@ -205,32 +209,33 @@ class EvidenceTable:
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
         """Name what else the graph ties to an entity: the seed first, then by relation."""
-        types, others = self._types(matched), self._tied(matched)
-        if seed != matched and seed in others:
-            others = [seed, *(other for other in others if other != seed)]
+        types, places = self._types(matched), self._tied(matched)
+        first = self._place[seed]
+        if seed != matched and first in places:
+            places = [first, *(place for place in places[:MAX_RELATED] if place != first)]
+        others = [self._by_place[place] for place in places[:MAX_RELATED]]
         return tuple(
-            RelatedEntity(entity=self._entity(other), type=types.get(other))
-            for other in others[:MAX_RELATED]
+            RelatedEntity(entity=self._entity(other), type=types.get(other)) for other in others
         )
 
-    def _tied(self, entity: str) -> list[str]:
-        """List what shares a relation, then what shares a chunk with `entity`, best first."""
+    def _tied(self, entity: str) -> list[int]:
+        """List places of what shares a relation, then a chunk with `entity`, best first."""
         if entity not in self._ties:
             mentions, related = self._graph.mentions, self._types(entity).keys()
-            near = {other for uuid in self._mentioning.get(entity, ()) for other in mentions[uuid]}
-            by_place = self._place.__getitem__
+            near = set[str]().union(*(mentions[uuid] for uuid in self._mentioning[entity]))
             near -= {entity, *related}
-            self._ties[entity] = [*sorted(related, key=by_place), *sorted(near, key=by_place)]
+            place = self._place.__getitem__
+            self._ties[entity] = [*sorted(map(place, related)), *sorted(map(place, near))]
         return self._ties[entity]
 
     def _types(self, entity: str) -> dict[str, str]:
         """Map the entities with a relation to `entity` to the type of the strongest."""
         if not self._relations:
+            self._relations = {name: {} for name in self._graph.entities}
             for (one, two), relations in self._graph.relations.items():
-                kind = (min(relations, key=_strength) if relations[1:] else relations[0]).type
-                self._relations.setdefault(one, {})[two] = kind
-                self._relations.setdefault(two, {})[one] = kind
-        return self._relations.get(entity, {})
+                best = min(relations, key=_strength) if len(relations) > 1 else relations[0]
+                self._relations[one][two] = self._relations[two][one] = best.type
+        return self._relations[entity]
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:
         """Turn a walk over entities and chunks into (entity, entity, chunk between or None)."""

@@ -189,9 +189,9 @@ def _best(
 ) -> list[str]:
     """List what was fetched and not opened yet, by falling score."""
     names = [item.uuid for item in part.chunks] if chunks else [item.id for item in part.entities]
-    node, scores = ranking.graph.node, ranking.scores.tolist()
-    closed = [name for name in names if name not in opened]
-    return sorted(closed, key=lambda name: (-scores[node[name]], name))[:size]
+    node, fall = ranking.graph.node, (-ranking.scores).tolist()
+    closed = [name for name in names if name not in opened]  # sorted, as parts of a slice are
+    return sorted(closed, key=lambda name: fall[node[name]])[:size]
 
 
 def _hops(plan: Plan, ranking: RankedGraph) -> int:

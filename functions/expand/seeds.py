@@ -22,6 +22,8 @@ class Seeds:
 
     def unknown(self, part: GraphSlice) -> list[str]:
         """List the seeds of which nothing is in a slice."""
+        if not self.names:
+            return []
         ids = {entity.id.casefold() for entity in part.entities}
         ids.update(chunk.uuid for chunk in part.chunks)
         ids.update(chunk.chunk_id for chunk in part.chunks)
@@ -31,6 +33,8 @@ class Seeds:
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
         """Give each chunk that a seed names its share of that seed."""
+        if not self.names:
+            return {}
         chunks = {chunk.uuid for chunk in part.chunks}
         shares = dict.fromkeys((uuid for uuid in self.chunks if uuid in chunks), 1.0)
         sizes: dict[str, int] = {}

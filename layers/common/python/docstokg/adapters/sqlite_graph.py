@@ -37,7 +37,6 @@ from docstokg.domain.neighbourhood import (
     SMOOTHING,
     UNIT,
     Choice,
-    Mentioned,
     choose_chunks,
     choose_entities,
     choose_near,
@@ -382,8 +381,8 @@ class _Reader:
             (kinds, kinds),
         )
 
-    def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Mentioned]:
-        """Read what the opened chunks mention; a visible chunk makes it visible."""
+    def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Row]:
+        """Read what the opened chunks mention, as `Mentioned`; a visible chunk makes it visible."""
         if not opened:
             return []
         typed, values = self._typed(request)
@@ -397,7 +396,7 @@ class _Reader:
             f" WHERE (count >= {LEAST_MENTIONS} OR heads) AND {typed}",
             (_array(opened), MAX_MENTIONS, *values),
         )
-        return [Mentioned(*row) for row in cursor]
+        return cursor.fetchall()
 
     def _mentioning(self, entity: int, size: int, which: str = "graph_mentions n") -> list[int]:
         """Read the first visible chunks of an entity, most focused first."""
@@ -519,11 +518,12 @@ class _Reader:
         # Keys sort as uuids do, so that what is read by them hardly needs sorting.
         uuids = {key: chunks[key][1] for key in sorted(chunks)}
         names = self._known_ids(request) | {key: row[1] for key, row in rows.items()}
+        names_json = _array(names)
         cursor = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"
             " WHERE +m.entity IN (SELECT value FROM json_each(?))",
-            (_array(uuids), _array(names)),
+            (_array(uuids), names_json),
         )
         mentions = [
             SliceMention(uuids[chunk], names[entity], start, stop, about == 1)
@@ -533,21 +533,21 @@ class _Reader:
             entities=tuple(sorted(self.entities(rows.values()))),  # by id: no two share it
             chunks=tuple(sorted(SliceChunk(*row[1:]) for row in chunks.values())),
             mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
-            relations=self._relations_among(rows, names, request),
+            relations=self._relations_among(rows, names, names_json, request),
         )
 
     def _relations_among(
-        self, rows: dict[int, Row], names: dict[int, str], request: SliceRequest
+        self, rows: dict[int, Row], names: dict[int, str], names_json: str, request: SliceRequest
     ) -> tuple[SliceRelation, ...]:
         """Read the relations that have both ends in `names` and one of them in `rows`."""
         if len(names) < 2 or not rows:
             return ()
         chosen, values = self._relation_sql(request, "r")
         # What was known before has its relations among itself already.
-        keys = _array(key for key in names if key not in rows)
+        keys, rows_json = _array(key for key in names if key not in rows), _array(rows)
         relations: list[Row] = []
         for here, there, ends in (
-            ("source", "target", _array(names)),
+            ("source", "target", names_json),
             ("target", "source", keys),
         ):
             if ends == "[]":
@@ -557,7 +557,7 @@ class _Reader:
                 f" FROM json_each(?) k CROSS JOIN graph_relations r ON r.{here} = k.value"
                 " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
                 f" WHERE +r.{there} IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
-                (_array(rows), ends, *values, MAX_RELATIONS),
+                (rows_json, ends, *values, MAX_RELATIONS),
             )
         return _sorted_relations(
             SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)

@@ -78,7 +78,7 @@ def choose_chunks(
 def choose_entities(
     opened: Sequence[int],
     neighbours: Iterable[tuple[int, int]],
-    mentioned: Iterable[Mentioned],
+    mentioned: Iterable[tuple[int, int, int, bool]],
     max_nodes: int,
     before: Collection[int] = (),
 ) -> tuple[int, ...]:
@@ -86,8 +86,9 @@ def choose_entities(
 
     The opened come first; then what relations lead to (`neighbours`: place of the opened entity,
     other end), a sixth of the nodes, by sum of 1 / (10 + place); then what the opened chunks
-    mention, by the same sum over the root of how many chunks mention it. An entity that one chunk
-    alone mentions, and none is about, leads nowhere and is left out. Ties by key.
+    mention (rows of what `Mentioned` has), by the same sum over the root of how many chunks mention
+    it. An entity that one chunk alone mentions, and none is about, leads nowhere and is left out.
+    Ties by key.
     """
     old = {*opened, *before}
     linked: dict[int, int] = {}
@@ -96,10 +97,13 @@ def choose_entities(
             linked[other] = linked.get(other, 0) + place_weight(place)
     near = sorted(linked, key=lambda key: (-linked[key], key))[: max_nodes // NEIGHBOUR_SHARE]
     old.update(near)
+    root = math.sqrt
     ranked = sorted(
-        (-weight / math.sqrt(count), entity)
-        for entity, weight, count, heads in mentioned
-        if (count >= LEAST_MENTIONS or heads) and entity not in old
+        [
+            (-weight / root(count), entity)
+            for entity, weight, count, heads in mentioned
+            if (count >= LEAST_MENTIONS or heads) and entity not in old
+        ]
     )
     chosen = (*dict.fromkeys(opened), *near, *(entity for _, entity in ranked))
     return chosen[: most_entities(max_nodes)]

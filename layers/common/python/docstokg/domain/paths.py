@@ -59,14 +59,18 @@ def most_probable(
     table = np.asarray(edges, dtype=np.float64)
     ends = table[:, :2].astype(np.intp)
     size = max(int(ends.max()), *starts) + 1
-    both = np.concatenate([ends, ends[:, ::-1]])
-    order = np.lexsort((both[:, 0], both[:, 1]))
-    source, target = both[order, 0], both[order, 1]
-    weight = np.tile(table[:, 2], 2)[order]
-    halves = np.tile(np.rint(2 * table[:, 3]), 2)[order].astype(np.intp)
+    one, two = ends[:, 0], ends[:, 1]
+    begins, leads = np.concatenate((one, two)), np.concatenate((two, one))
+    order = np.argsort(leads * size + begins, kind="stable")  # by target, then by source
+    source, target = begins[order], leads[order]
+    edge_of = np.where(order < len(table), order, order - len(table))
+    weight = table[edge_of, 2]
+    halves = np.rint(2 * table[edge_of, 3]).astype(np.intp)
     step = -np.log(weight / np.bincount(source, weights=weight, minlength=size)[source])
-    first = np.flatnonzero(np.concatenate(([True], target[1:] != target[:-1])))
-    group = np.cumsum(np.concatenate(([0], (target[1:] != target[:-1]).astype(np.intp))))
+    begins_group = np.ones(len(target), dtype=np.bool_)
+    np.not_equal(target[1:], target[:-1], out=begins_group[1:])
+    first = np.flatnonzero(begins_group)
+    group = np.cumsum(begins_group) - 1
     reached = target[first]
     cost = np.full(size, np.inf)
     cost[list(starts)] = -np.log(list(starts.values()))

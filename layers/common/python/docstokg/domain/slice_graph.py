@@ -83,12 +83,12 @@ class SliceGraph:
         self.doc_of: dict[str, str] = {item.uuid: item.doc_id for item in part.chunks}
         self.chunk_id_of: dict[str, str] = {item.uuid: item.chunk_id for item in part.chunks}
         self.mentions: dict[str, dict[str, SliceMention]] = {}
+        before, own = "", dict[str, SliceMention]()
         for mention in part.mentions:  # sorted, so that sums have one order in every store
             uuid = mention[0]
-            if uuid in self.mentions:
-                self.mentions[uuid][mention[1]] = mention
-            else:
-                self.mentions[uuid] = {mention[1]: mention}
+            if uuid != before:
+                before, own = uuid, self.mentions.setdefault(uuid, {})
+            own[mention[1]] = mention
         self.relations: dict[tuple[str, str], list[SliceRelation]] = {}
         for relation in part.relations:
             if relation.source != relation.target:
@@ -99,34 +99,32 @@ class SliceGraph:
     def _edges(self, mentions: Sequence[SliceMention]) -> NDArray[np.float64]:
         """Give every edge once as (node, node, weight), shape (n, 3), mentions first."""
         node = self.node
-        rare = [_rarity(self.entities[name].mentions) for name in self.names[: len(self.entities)]]
+        entries = [self.entities[name] for name in self.names[: len(self.entities)]]
+        rare = [_rarity(entry.mentions) for entry in entries]
         headed = [
-            rarity * self._emphasis(self.entities[name].heads)
-            for name, rarity in zip(self.names, rare, strict=False)
+            rarity * self._emphasis(entry.heads)
+            for rarity, entry in zip(rare, entries, strict=True)
         ]
         within = {
-            name
-            for name, item in self.entities.items()
+            item.id
+            for item in entries
             if (item.heads > 1 and item.mentions <= item.heads)
-            or (not item.heads and is_own_id(name) and is_reference(item.name))
+            or (not item.heads and is_own_id(item.id) and is_reference(item.name))
         }
         if within:
             mentions = [mention for mention in mentions if mention[1] not in within]
-        ends = [node[mention[1]] for mention in mentions]
         pairs = sorted(self.relations)
         ones, twos = [node[a] for a, _ in pairs], [node[b] for _, b in pairs]
-        edges = np.empty((len(ends) + len(pairs), 3))
-        edges[:, 0] = [*(node[mention[0]] for mention in mentions), *ones]
-        edges[:, 1] = [*ends, *twos]
-        edges[:, 2] = [
-            *(
-                headed[end] if mention[4] else rare[end]
-                for mention, end in zip(mentions, ends, strict=True)
-            ),
-            *(
-                self.weights.relation * min(rare[a], rare[b])
-                for a, b in zip(ones, twos, strict=True)
-            ),
+        size = len(mentions)
+        edges = np.empty((size + len(pairs), 3))
+        edges[:size, 0] = [node[mention[0]] for mention in mentions]
+        ends = np.asarray([node[mention[1]] for mention in mentions], dtype=np.intp)
+        edges[:size, 1] = ends
+        about = np.asarray([mention[4] for mention in mentions], dtype=np.bool_)
+        edges[:size, 2] = np.where(about, np.asarray(headed)[ends], np.asarray(rare)[ends])
+        edges[size:, 0], edges[size:, 1] = ones, twos
+        edges[size:, 2] = [
+            self.weights.relation * min(rare[a], rare[b]) for a, b in zip(ones, twos, strict=True)
         ]
         return edges
 
@@ -271,8 +269,10 @@ def _scaled(values: Vector) -> Vector:
 
 def ranked_chunks(graph: SliceGraph, scores: Vector, fused: Mapping[str, float]) -> list[str]:
     """List the chunks by falling score, ties by falling fused score, then uuid."""
-    value, node = scores.tolist(), graph.node
-    return sorted(graph.chunks, key=lambda uuid: (-value[node[uuid]], -fused.get(uuid, 0.0), uuid))
+    chunks = graph.chunks  # by uuid, and numbered last
+    fall = np.asarray([-fused.get(uuid, 0.0) for uuid in chunks])
+    order = np.lexsort((fall, -scores[len(graph.entities) :]))
+    return [chunks[place] for place in order.tolist()]
 
 
 def walk(graph: SliceGraph, start: Vector) -> Vector:
