@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from docstokg.domain.claims import read_claim
 from docstokg.domain.verdicts import (
+    DENSE_NAMES,
     Closeness,
     Passage,
     Weights,
@@ -16,6 +17,7 @@ from docstokg.domain.verdicts import (
 )
 from docstokg.domain.wording import quantities, read, stem
 
+OWN = ("own_near", "own_together", "own_else")
 TEXT = (
     "We enrolled 120 patients with epilepsy. Valproate reduced the frequency of seizures by 49.6% "
     "within 12 weeks. No patient developed hepatitis. Seizure (HP:0001250) is coded by the clinic. "
@@ -230,4 +232,27 @@ def test_what_was_looked_for_is_weighed_apart_from_what_is_cited() -> None:
     cited, found = decide(one, fitted, near), decide(one, fitted, near, searched=True)
     assert cited.support != found.support
     assert decide(one, fitted) == decide(one, fitted, searched=True), "by words alone"
-    assert fitted.weights.dense.features.keys() == fitted.weights.searched.features.keys()
+    assert fitted.weights.searched.features.keys() <= one.features.keys() | {*DENSE_NAMES}
+
+
+def test_words_on_both_sides_of_a_claim_do_not_stand_for_its_subject() -> None:
+    """A text about stage 3 lung tumours holds "tumour" and "stage" whatever the subject is."""
+    fitted = judge()
+    text = Passage("u", "Radiotherapy is recommended after surgery for all stage 3 lung tumours.")
+    said = "is recommended after surgery for stage 3 lung tumours"
+    right = examine(f"Radiotherapy {said}", [text], fitted)
+    other = examine(f"Kidney tumour staging {said}", [text], fitted)
+    assert [right.features[name] for name in OWN] == [1.0, 1.0, 0.0]
+    assert [other.features[name] for name in OWN] == [0.0, 0.0, 0.0]
+    assert other.features["subject"] > 0.5, "words alone see most of the subject"
+    near = Closeness([0.75], 0.45, 0.6, 0.3)
+    true, false = (decide(one, fitted, near, searched=True).support for one in (right, other))
+    assert true > false
+
+
+def test_a_sentence_that_says_something_else_of_the_subject_is_told() -> None:
+    text = Passage("u", "Radiotherapy causes tiredness. Surgery is recommended for lung tumours.")
+    one = examine("Radiotherapy is recommended for lung tumours", [text], judge())
+    alone = examine("Radiotherapy treats tiredness and tumours", [text], judge())
+    assert one.features["own_else"] == 0.0, "its best sentence has another subject"
+    assert 0.3 < alone.features["own_else"] < 1.0

@@ -151,6 +151,12 @@ def read_claim(text: str, rarity: Callable[[str], float]) -> Claim:
     return Claim(text, sides, wording, words, subject, verb, rest, rarities)
 
 
+def subject_of(text: str) -> frozenset[str]:
+    """Return the content stems before the verb of a sentence or clause."""
+    words = words_of(text)
+    return frozenset(_stems(words[: _verb_at(words)[0]]))
+
+
 def _verb_at(words: Sequence[str]) -> tuple[int, int]:
     for place, word in enumerate(words[1:], start=1):
         if word in AUXILIARIES:

@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Verdict
-from docstokg.domain import consistency, tables
+from docstokg.domain import consistency, exchanged, tables
 from docstokg.domain.citations import strip_markers
 from docstokg.domain.claims import Alignment, align, features, is_stated, read_claim
 from docstokg.domain.contradictions import (
@@ -192,7 +192,7 @@ def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examinati
         claim=claim,
         sides=read_as.sides,
         evidence=evidence,
-        features=features(alignment),
+        features=features(alignment) | exchanged.features(alignment, texts),
         reasons=_reasons(alignment, passages, texts),
         quoted=_is_quoted(claim, passages),
     )
