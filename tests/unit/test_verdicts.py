@@ -250,6 +250,12 @@ def test_words_on_both_sides_of_a_claim_do_not_stand_for_its_subject() -> None:
     assert true > false
 
 
+def test_the_verb_before_a_label_is_no_part_of_it() -> None:
+    claim = "A code of the clinic is Seizure (HP:0001250)"
+    assert "id_label_mismatch" not in judged(claim).reasons
+    assert "id_label_mismatch" in judged("A code of the clinic is Ataxia (HP:0001250)").reasons
+
+
 def test_a_sentence_that_says_something_else_of_the_subject_is_told() -> None:
     text = Passage("u", "Radiotherapy causes tiredness. Surgery is recommended for lung tumours.")
     one = examine("Radiotherapy is recommended for lung tumours", [text], judge())

@@ -14,7 +14,14 @@ from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Verdict
 from docstokg.domain import consistency, exchanged, tables
 from docstokg.domain.citations import strip_markers
-from docstokg.domain.claims import Alignment, align, features, is_stated, read_claim
+from docstokg.domain.claims import (
+    AUXILIARIES,
+    Alignment,
+    align,
+    features,
+    is_stated,
+    read_claim,
+)
 from docstokg.domain.contradictions import (
     Difference,
     Doubt,
@@ -311,12 +318,15 @@ def _labelled(text: str) -> list[tuple[str, str]]:
 
 def _pair_held(identifier: str, label: str, headed: Sequence[str]) -> bool:
     """Tell whether one source holds both the id and the end of the words that label it."""
+    # The label's beginning is a guess: "a code is Seizure (HP:0001250)" is labelled "Seizure".
     words = variant(label).split()
+    verbs = [place for place, word in enumerate(words) if word in AUXILIARIES]
+    words = words[verbs[-1] + 1 :] if verbs else words
     for text in headed:
         if identifier.casefold() not in text.casefold():
             continue
         plain = f" {variant(text)} "
-        # The label's beginning is a guess: its last word alone is no evidence unless it is all.
+        # Its last word alone is no evidence unless it is all.
         tails = range(max(1, len(words) - 1)) if words else ()
         if any(f" {' '.join(words[at:])} " in plain for at in tails):
             return True
