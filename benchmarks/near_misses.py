@@ -1,6 +1,7 @@
 """When the built-in model says nothing: questions that can be answered, and near misses.
 
     python -m benchmarks.near_misses STORE_FOLDER [--data FOLDER] [--questions 100] [--sets A B]
+        [--fit]
 
 STORE_FOLDER holds SET.sqlite for each development set. Every question goes through the pipeline
 once, which gives fifteen passages instead of five. Near misses are the same questions with every
@@ -8,6 +9,11 @@ passage taken away that holds the answer (of a gold document; where a set names 
 instead, those that hold 60 % of the words of one); in both cases the model is given the first
 five of what is left. Prints the share that is answered, and the curve over `certainty`, of which
 LEAST_CERTAIN is what an answer needs. Foreign: musique's questions put to medical_guidelines.
+
+`--fit` prints where the coefficients of `certainty` and LEAST_CERTAIN come from: a logistic
+regression of own questions against near misses over its four signs, each coefficient in parts of
+that of worth, on all sets and with each left out; and, for the coefficients committed, the highest
+value at which each set refuses at most 5 % of its own questions. What is committed is rounded.
 """
 
 import argparse
@@ -15,11 +21,12 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.fit_abstention import DATA
+from benchmarks.train_verdicts import logistic
 from docstokg.contracts.state import Block, Grounded
 from docstokg.domain import extractive, notices
 from docstokg.observability import Telemetry
@@ -32,6 +39,7 @@ from docstokg_local.workflow import LocalWorkflow
 from functions.ground import handler, passages
 
 FOUND, GIVEN = 15, 5
+REFUSED = 0.05
 STEPS = (0.8, 0.9, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.7)
 Row = dict[str, Any]
 Found = tuple[Block, str]
@@ -44,7 +52,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--sets", nargs="+", default=["medical_guidelines", "musique100"])
+    parser.add_argument("--fit", action="store_true", help="print the regression too")
     options = parser.parse_args()
+    signs: dict[str, list[Case]] = {}
     print("| questions | answered | " + " | ".join(f"{step}" for step in STEPS) + " |")
     print("|---" * (len(STEPS) + 2) + "|")
     for corpus in options.sets:
@@ -54,11 +64,14 @@ def main() -> None:
         show(f"own {corpus}", [(row, found) for row, found in own])
         near = [(row, [one for one in found if not holds(row, one)]) for row, found in own]
         show(f"near {corpus}", near)
+        signs[corpus] = [*cases(own, answerable=True), *cases(near, answerable=False)]
     foreign = questions(options.data / "musique100", options.questions)
     show(
         "musique100 put to medical_guidelines",
         asked(options.stores / "medical_guidelines.sqlite", foreign),
     )
+    if options.fit:
+        print(fitted(signs))
 
 
 def questions(folder: Path, count: int) -> list[Row]:
@@ -122,6 +135,47 @@ def show(name: str, rows: Sequence[tuple[Row, Sequence[Found]]]) -> None:
     shares = [np.mean(np.array(certain) >= step) for step in STEPS]
     cells = " | ".join(f"{share:.2f}" for share in shares)
     print(f"| {len(rows)} {name} | {np.mean(said):.2f} | {cells} |", flush=True)
+
+
+class Case(NamedTuple):
+    """What speaks for the best quotation of a question; its answer is there or taken away."""
+
+    signs: extractive.Signs
+    certainty: float
+    answerable: bool
+
+
+def cases(rows: Sequence[tuple[Row, Sequence[Found]]], *, answerable: bool) -> list[Case]:
+    """Give the signs of every question that gets as far as being weighed by them."""
+    made = []
+    for row, found in rows:
+        query, blocks = row["question"], [block for block, _ in found[:GIVEN]]
+        for best in extractive.quotations(query, blocks)[:1]:
+            if (signs := extractive.signs_of(query, best, blocks)) is not None:
+                certain = extractive.certainty(query, best, blocks)
+                made.append(Case(signs, certain, answerable))
+    return made
+
+
+def fitted(of_sets: Mapping[str, Sequence[Case]]) -> str:
+    """Fit on all sets and without each, and find what each set's own questions let be asked."""
+    names = extractive.Signs._fields
+    lines = ["", f"| fitted | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for left_out in (None, *of_sets):
+        own = [case for name, rows in of_sets.items() if name != left_out for case in rows]
+        answerable = np.array([case.answerable for case in own], dtype=float)
+        # Both piles of a set are of like size: no weights.
+        scorer = logistic(
+            [case.signs._asdict() for case in own], names, answerable, np.ones(len(own))
+        )
+        raw = [weight / deviation for _, deviation, weight in scorer.features.values()]
+        cells = " | ".join(f"{one / raw[0]:.2f}" for one in raw)
+        lines.append(f"| {f'without {left_out}' if left_out else 'all'} | {cells} |")
+    lines += ["", "| set | highest value that refuses at most 5 % of its own |", "|---|---|"]
+    for name, rows in of_sets.items():
+        own_certainties = [case.certainty for case in rows if case.answerable]
+        lines.append(f"| {name} | {np.quantile(own_certainties, REFUSED, method='lower'):.2f} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

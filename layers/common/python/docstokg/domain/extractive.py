@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
@@ -28,8 +28,8 @@ LEAST_SECOND: Final = 0.95
 """The share of the best one's worth that a second quotation must have."""
 
 LEAST_CERTAIN: Final = 1.0
-"""What must speak for the best quotation (`certainty`): fitted on questions to their own corpus
-and on the same with the chunks that answer them taken away; as above for what is refused."""
+"""What must speak for the best quotation (`certainty`): `benchmarks.near_misses --fit` fits it on
+questions to their own corpus and on the same with the chunks that answer them taken away."""
 
 _TITLED: Final = 0.9
 _UNNAMED: Final = 1.5
@@ -532,24 +532,44 @@ def certainty(query: str, best: Quotation, blocks: Sequence[Block]) -> float:
     Its worth + the best score of the passages given + 0.9 x the part of a passage's title that
     the question names, the most of any - 1.5 x the part of what the question names that no passage
     names. When that is all of it, nothing speaks for it. An option that the question names after
-    its command must be of that command. For a row, or a definition, of what the question asks about
-    the score of its passage says nothing: most of it is about other things.
+    its command must be of that command.
+    """
+    signs = signs_of(query, best, blocks)
+    if signs is None:
+        return 0.0
+    return signs.worth + signs.score + _TITLED * signs.titled - _UNNAMED * signs.unnamed
+
+
+class Signs(NamedTuple):
+    """What speaks for and against a quotation: `certainty` adds it up; all but worth in [0, 1]."""
+
+    worth: float
+    score: float
+    titled: float
+    unnamed: float
+
+
+def signs_of(query: str, best: Quotation, blocks: Sequence[Block]) -> Signs | None:
+    """Return what `certainty` adds up; None where what the question names stands nowhere.
+
+    For a row, or a definition, of what the question asks about the score of its passage says
+    nothing: most of it is about other things.
     """
     names = read(query).names
     texts = [f"{b.subject} {b.document_name} {b.text}" for b in blocks]
     folded = normalise(" ".join(texts))
-    missing = sum(name not in folded for name in names) / len(names) if names else 0.0
+    unnamed = sum(name not in folded for name in names) / len(names) if names else 0.0
     command = _COMMAND_ASKED.search(query)
     elsewhere = command is not None and normalise(command[1]) not in folded
-    if missing == 1.0 or elsewhere:
-        return 0.0
+    if unnamed == 1.0 or elsewhere:
+        return None
     query_stems = _stems(query)
     titles = (frozenset(content_stems(block.subject)) for block in blocks)
     titled = max((len(title & query_stems) / len(title) for title in titles if title), default=0.0)
     head = _stems(best.unit.head)
     explained = bool(head) and not best.unit.option and head <= query_stems
     score = 1.0 if explained else max(block.relevance for block in blocks) / 10
-    return best.value + score + _TITLED * titled - _UNNAMED * missing
+    return Signs(best.value, score, titled, unnamed)
 
 
 def _is_statement(text: str, unit: Unit) -> bool:
