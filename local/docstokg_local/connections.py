@@ -21,6 +21,8 @@ ACCEPTED_AT_ONCE = 1
 WAITING_CONNECTIONS = 256
 MOST_CONNECTIONS = 512
 HEADER_BYTES = 16_384
+TOGETHER_BYTES = 65_536
+"""What a response may hold back before it is sent."""
 
 
 def most_connections() -> int:
@@ -28,6 +30,45 @@ def most_connections() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = soft if soft != resource.RLIM_INFINITY else MOST_CONNECTIONS * 3
     return max(8, min(MOST_CONNECTIONS, files // 3))
+
+
+class OneSend:
+    """A transport that sends head and body of a response by one system call, not by two.
+
+    Each call gives the interpreter away, and a loop beside busy threads waits milliseconds until it
+    has it back: most of what a refusal takes in a flood. What a stream writes goes out when
+    the loop turns.
+    """
+
+    def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._inner, self._loop = inner, loop
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        """Hold it back until `send`, the loop's next turn, or TOGETHER_BYTES."""
+        if not data:
+            return
+        if not self._held:
+            self._loop.call_soon(self.send)
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > TOGETHER_BYTES:
+            self.send()
+
+    def send(self) -> None:
+        """Send what is held back."""
+        if self._held:
+            together, self._held, self._size = b"".join(self._held), [], 0
+            self._inner.write(together)
+
+    def close(self) -> None:
+        """Close when everything is sent."""
+        self.send()
+        self._inner.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 class BoundedProtocol(H11Protocol):
@@ -57,7 +98,8 @@ class BoundedProtocol(H11Protocol):
             self.connections.discard(oldest)
             oldest.transport.abort()
         self._taken = True
-        super().connection_made(transport)
+        self._sends = OneSend(transport, self.loop)
+        super().connection_made(self._sends)  # type: ignore[arg-type]
         self._wait_for_headers()
         if self.shares is not None:
             self.shares.take(len(self.connections))
@@ -74,6 +116,7 @@ class BoundedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request; uvicorn closes what stays silent for KEEP_ALIVE_S."""
+        self._sends.send()
         super().on_response_complete()
         self._since = time.monotonic()
 
