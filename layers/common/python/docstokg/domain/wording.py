@@ -177,7 +177,8 @@ def content_stems(text: str) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=32_768)
+# As many sentences as a few hundred answers hold: a server meets new questions without end.
+@lru_cache(maxsize=4096)
 def read(text: str) -> Wording:
     """Read one sentence."""
     folded = normalise(text)
