@@ -1,11 +1,13 @@
 """Load as many chunks as are asked for, end to end, from the texts this machine has.
 
-usage: python -m benchmarks.load_hundred FOLDER [--chunks 100000] [--sets SETS]
+usage: python -m benchmarks.load_hundred FOLDER [--chunks 100000] [--sets SETS] [--again]
 
 FOLDER keeps the corpus (`in/`), the store and the report, so that a run that was stopped goes on:
 the corpus is built once, `docstokg load` finds its vectors in the cache and the documents that are
 written. The corpus is every `passages*.jsonl` below SETS, then manual pages and the package
-documentation of this machine, as many of each section, until their characters suffice. The load is
+documentation of this machine, as many of each section, until their characters suffice; with
+`--again` the passages once more under other ids, as often as it takes, whose vectors and names the
+cache gives: what is measured is a load without its models. The load is
 a process of its own: its processor seconds and peak memory are the system's account of it (added
 over the runs, the larger one). Questions are beside it, ten of them four times, for
 `python -m benchmarks.profile_answer FOLDER/store.sqlite FOLDER/questions.jsonl` with
@@ -43,13 +45,13 @@ QUESTIONS = (
 _OVERSTRIKE = re.compile(".\b")
 
 
-def passages(sets: Path, target: Path) -> int:
-    """Copy every passage below `sets`, its ids under the set's name; give how many."""
+def passages(sets: Path, target: Path, most: int, turn: str = "") -> int:
+    """Copy the passages below `sets`, their ids under the set's name and `turn`; give how many."""
     count = 0
     for path in sorted(sets.glob("*/passages*.jsonl")):
-        name = path.parent.name
+        name = path.parent.name + turn
         with (target / f"passages-{name}.jsonl").open("w", encoding="utf-8") as out:
-            for line in path.open(encoding="utf-8"):
+            for line in itertools.islice(path.open(encoding="utf-8"), most - count):
                 row = json.loads(line)
                 row |= {key: f"{name}/{row[key]}" for key in ("id", "doc_id") if key in row}
                 out.write(json.dumps(row) + "\n")
@@ -108,13 +110,17 @@ def _text(path: Path) -> str:
         return ""
 
 
-def build(folder: Path, sets: Path, chunks: int) -> None:
+def build(folder: Path, sets: Path, chunks: int, again: bool) -> None:
     """Make the corpus, once."""
     if (folder / "in").exists():
         return
     making = folder / "in.part"
     making.mkdir(parents=True, exist_ok=True)
-    have = passages(sets, making)
+    have = passages(sets, making, chunks)
+    turn = 1
+    while again and 0 < have < chunks:
+        turn += 1
+        have += passages(sets, making, chunks - have, f"-{turn}")
     documents = texts(making, max(0, chunks - have) * CHARACTERS)
     rows = ({"id": f"q{n}", "question": asked} for n, asked in enumerate(QUESTIONS * 4))
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -162,8 +168,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--sets", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--again", action="store_true")
     chosen = parser.parse_args()
-    build(chosen.folder, chosen.sets, chosen.chunks)
+    build(chosen.folder, chosen.sets, chosen.chunks, chosen.again)
     print(json.dumps(load(chosen.folder)))
 
 
