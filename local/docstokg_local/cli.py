@@ -259,13 +259,14 @@ def delete(
 
     `--doc-id ID [--namespace NS]` removes one document; `--namespace NS` alone removes all of it.
     """
-    from docstokg.loading.removal import delete_document, delete_namespace
+    from docstokg.loading.deletion import delete_document
+    from docstokg.loading.removal import delete_namespace
     from docstokg_local.load_stores import stores_of
 
     if doc_id is None and namespace is None:
         raise typer.BadParameter("say what to remove: --doc-id ID, or --namespace NS")
     _check_namespace(namespace or "default")
-    stores = stores_of(_wiring(index, graph), embed=False)
+    stores = stores_of(_wiring(index, graph))
     if doc_id is not None:
         count = delete_document(stores, namespace or "default", doc_id)
         what = f"document {doc_id}"

@@ -15,11 +15,12 @@ from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import LoadError
 from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.deletion import delete_document
 from docstokg.loading.origins import KEY, document_rows, every_document
 from docstokg.loading.pipeline import load
 from docstokg.loading.reading import rows_of
 from docstokg.loading.rejects import RejectLog
-from docstokg.loading.removal import delete_document, delete_namespace
+from docstokg.loading.removal import delete_namespace
 from docstokg.loading.sources import SourceFile, find_files
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring

@@ -14,10 +14,11 @@ from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.deletion import delete_document
 from docstokg.loading.edges import stating_sentence
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
-from docstokg.loading.removal import delete_document, delete_namespace
+from docstokg.loading.removal import delete_namespace
 from docstokg.ports import NameFinder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring

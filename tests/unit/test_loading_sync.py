@@ -14,6 +14,7 @@ from docstokg.contracts.records import FoundName
 from docstokg.domain.names import capitalised_names
 from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
+from docstokg.loading.deletion import delete_document
 from docstokg.loading.origins import document_rows
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
@@ -126,6 +127,20 @@ def test_a_sync_that_was_ended_anywhere_is_made_good_by_the_next(
     fresh = made("fresh")
     fresh.load(home.root, beside.root)
     same(store, fresh, "after three ends")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_document_that_is_deleted_was_never_there(made: Made, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    home, beside = folders(tmp_path, chance)
+    store = made("store")
+    store.load(home.root, beside.root)
+    for path in chance.sample(sorted(home.root.rglob("*.md")), 3):
+        assert delete_document(store.stores, NS, path.relative_to(home.root).as_posix()) > 0
+        path.unlink()
+    fresh = made("fresh")
+    fresh.load(home.root, beside.root)
+    same(store, fresh, "three are deleted")
 
 
 def write(folder: Path, **files: str) -> Path:

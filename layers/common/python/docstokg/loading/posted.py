@@ -14,10 +14,10 @@ from docstokg.contracts.documents import (
 )
 from docstokg.domain.visibility import may_see
 from docstokg.loading.context import LoadOptions, Stores
+from docstokg.loading.deletion import delete_document
 from docstokg.loading.origins import POSTED
 from docstokg.loading.pipeline import load
 from docstokg.loading.rejects import RejectLog
-from docstokg.loading.removal import delete_document
 from docstokg.loading.sources import Posted, SourceFile
 
 TEXT_SUFFIXES = {".md": ".md", ".markdown": ".md", ".rst": ".rst"}

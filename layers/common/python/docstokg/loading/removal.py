@@ -73,26 +73,12 @@ def alone(writer: IndexWriter, progress: Progress) -> Iterator[None]:
         yield
 
 
-def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
-    """Remove one document's chunks with what only they support; count the chunks."""
-    with alone(stores.index_writer, Silent()):
-        uuids = stores.index_writer.doc_uuids(namespace, doc_id)
-        count = _delete(stores, namespace, uuids) if uuids else 0
-        stores.register.forget(namespace, [doc_id])
-    return count
-
-
 def delete_namespace(stores: Stores, namespace: str) -> int:
     """Remove everything of a namespace; count the chunks."""
     with alone(stores.index_writer, Silent()):
-        count = _delete(stores, namespace, None)
+        stores.index_writer.open_load(str(ULID()), None, None, None)
+        count = remove(stores, namespace, None)
+        stores.graph_writer.close_load()
+        stores.index_writer.close_load()
         stores.register.forget(namespace, None)
-    return count
-
-
-def _delete(stores: Stores, namespace: str, uuids: tuple[str, ...] | None) -> int:
-    stores.index_writer.open_load(str(ULID()), None, None, None)
-    count = remove(stores, namespace, uuids)
-    stores.graph_writer.close_load()
-    stores.index_writer.close_load()
     return count
