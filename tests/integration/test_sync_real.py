@@ -23,7 +23,8 @@ from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses
 from tests.services import SERVICES, alone, server
 
-pytestmark = [*SERVICES]
+# Both servers start within the first test, and on a busy machine that alone takes minutes.
+pytestmark = [*SERVICES, pytest.mark.timeout(1200)]
 NS = "default"
 PLAIN = {"embed_provider": "none", "sparse": "none", "names": "rule", "kg_enabled": False}
 
