@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
 from docstokg.adapters.sqlite_index_files import Floats, Ints, Rows, Section, Sidecars
 from docstokg.adapters.sqlite_index_schema import (
@@ -47,7 +46,6 @@ SCORE_DECIMALS = 6
 GRACE_S = 0.02
 READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, columns=True)
 
-_HITS = TypeAdapter(tuple[Hit, ...])
 Answer = TypeVar("Answer")
 Mask = NDArray[np.bool_]
 
@@ -365,12 +363,10 @@ class SqliteIndex:
                     "CROSS JOIN index_vectors v ON v.chunk = rest.value"
                 )
                 vectors |= dict(db.execute(text, (rest,)).fetchall())
-        return _HITS.validate_python(
-            [
-                {"uuid": read[row], "score": float(scores[place]), "vector": vectors.get(row)}
-                for place, row in zip(best, rows, strict=True)
-                if row in read
-            ]
+        return tuple(
+            Hit(read[row], float(scores[place]), vectors.get(row))
+            for place, row in zip(best, rows, strict=True)
+            if row in read
         )
 
     def _compact(self, rows: Sequence[int], context: "_SearchContext") -> dict[int, bytes]:

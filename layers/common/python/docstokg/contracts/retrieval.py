@@ -1,6 +1,8 @@
 """What goes to and comes from the search index in one round trip."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from pydantic import SkipValidation
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.records import StoredChunk
@@ -21,8 +23,11 @@ class ChannelQuery(Contract):
     vector: bytes | None = None
 
 
-class Hit(Contract):
-    """One chunk a channel found; `vector` is its int8-quantised vector when it has one."""
+class Hit(NamedTuple):
+    """One chunk a channel found; `vector` is its int8-quantised vector when it has one.
+
+    A tuple, as a question has 220 of them and no step passes one on.
+    """
 
     uuid: str
     score: float
@@ -47,7 +52,7 @@ class ChannelResult(Contract):
     """
 
     channel: Channel
-    hits: tuple[Hit, ...] = ()
+    hits: SkipValidation[tuple[Hit, ...]] = ()
     facts: tuple[FactHit, ...] = ()
     took_ms: float = 0.0
     failure: Literal["unavailable", "timeout"] | None = None
