@@ -270,7 +270,7 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     listed or that a chunk is about, and hardly any opened chunk mentions what another is about.
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
-    by_walk = ranked_chunks(ranking.graph, ranking.scores, fused)
+    by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
     leads_on = any(leads(ranking.graph, entity) for entity in ranking.shares)
     opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
     linked = ranking.graph.led_on(opened) >= LED_ON
@@ -278,6 +278,24 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
+
+
+def _as_searched(
+    order: Sequence[str], ranking: RankedGraph, fused: Mapping[str, float]
+) -> list[str]:
+    """Let the chunks about one entity that the question names share their places as searched.
+
+    They lead to that name alike: the walk tells them apart by what else they happen to mention.
+    """
+    ordered, graph = list(order), ranking.graph
+    for entity in ranking.shares:
+        about = graph.about(entity) & fused.keys() if leads(graph, entity) else set[str]()
+        if len(about) > 1:
+            places = [place for place, uuid in enumerate(ordered) if uuid in about]
+            searched = sorted((ordered[place] for place in places), key=lambda uuid: -fused[uuid])
+            for place, uuid in zip(places, searched, strict=True):
+                ordered[place] = uuid
+    return ordered
 
 
 def _added(

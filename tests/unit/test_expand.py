@@ -231,6 +231,45 @@ def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
     assert names(run(graph, "bridge", pool))[:2] == ["x", "d"]
 
 
+@pytest.mark.parametrize(("about", "first"), [("ab", "a"), ("b", "b")])
+def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
+    about: str, first: str
+) -> None:
+    """Two documents on one disease: what the second mentions besides is no reason to prefer it."""
+    from docstokg.contracts.records import MentionRecord
+    from tests.contract.test_knowledge_graph import chunk, entity
+
+    graph = MemoryGraph()
+    graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
+    graph.put_entities([entity("X:1", "zorbium"), entity("X:2", "quinine"), entity("X:3", "frogs")])
+    heads = {name: [("X:1", name in about)] for name in "ab"}
+    said = {"b": [*heads["b"], ("X:2", False)], "c": [("X:2", False)], "d": [("X:2", False)]}
+    mentioned = {"a": [*heads["a"], ("X:3", False)], **said}
+    graph.put_mentions(
+        "default",
+        {
+            number(name): [
+                MentionRecord(uuid=number(name), entity=item, about=is_about,
+                              start=None if is_about else 0, end=None if is_about else 3)
+                for item, is_about in own
+            ]
+            for name, own in mentioned.items()
+        },
+    )  # fmt: skip
+    pool = retrieved("a", "b", "c", "d", selected=4)
+    pool = pool.model_copy(
+        update={
+            "pool": tuple(
+                Candidate(uuid=number(name), score=score)
+                for name, score in zip("abcd", (0.9, 0.89, 0.85, 0.8), strict=True)
+            )
+        }
+    )
+    order = names(run(graph, "What is zorbium?", pool))
+    assert order[0] == first
+    assert ("a" in about) == (order.index("a") < order.index("b"))
+
+
 @pytest.mark.parametrize(("links", "moves"), [(0, False), (2, False), (3, True)])
 def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> None:
     """Three of the twenty chunks that were opened must mention what another is about."""

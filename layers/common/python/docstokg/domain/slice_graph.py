@@ -154,6 +154,16 @@ class SliceGraph:
         entry = self.entities.get(entity)
         return entry is not None and is_own_id(entity) and entry.heads > 0
 
+    def about(self, entity: str) -> set[str]:
+        """List the chunks of the slice that are about an entity."""
+        if self.entities[entity].heads == 0:
+            return set()
+        return {
+            uuid
+            for uuid, mentioned in self.mentions.items()
+            if entity in mentioned and mentioned[entity].about
+        }
+
     def trust(self, entity: str) -> float:
         """Say how far a seed leads, 0 to 1: one of 300 chunks about it is a guess."""
         entry = self.entities.get(entity)
