@@ -326,3 +326,43 @@ def test_code_without_a_mark_around_it_stays_whole_and_is_carried_by_its_lead() 
     forged = said.replace("long int tm_gmtoff;", "double of_another_kind;")
     check = check_answer(forged, [block(PROGRAM, 0.6)], repair="report")
     assert not check.grounding.grounded, "what stands in code is held against its source"
+
+
+PACKING = """Store the packed files of a folder in one archive on the disk.
+
+       -i, --ignore-zeros
+              Ignore zeroed blocks in the archive.
+"""
+
+
+def test_what_holds_nothing_of_a_question_but_its_documents_name_answers_nothing() -> None:
+    asked = "How do I resize pictures with packer?"
+    assert answer(asked, block(PACKING, 0.55, name="packer.txt")) == ABSTENTION
+    fitting = block(f"{PACKING}\n       -s, --shrink\n              Resize pictures.\n", 0.55)
+    assert "Resize pictures" in answer(
+        asked, fitting.model_copy(update={"document_name": "packer"})
+    )
+
+
+def test_how_to_do_what_no_passage_names_is_answered_by_options_and_code_alone() -> None:
+    prose = "This helps when the branch on which you ran it has changed since then."
+    page = block(prose, 0.7, name="keeper.txt")
+    assert answer("How do I rename branches with keeper?", page) == ABSTENTION
+    assert answer("How do I handle branches with keeper?", page) != ABSTENTION
+    assert answer("How do clinics handle branches with keeper?", page) != ABSTENTION
+    code = "Move a branch aside:\n\n               $ keeper mv branch\n\nThat is all of it.\n"
+    assert "keeper mv" in answer("How do I rename branches with keeper?", block(code, 0.7))
+
+
+def test_how_a_command_is_called_and_what_it_is_do_not_tell_how_to_use_it() -> None:
+    synopsis = "edit [-n] [--quiet] [-e script] [--lines] file and further files of a script"
+    option = "-n, --quiet\n    Print no line unless the script says so."
+    page = block(f"NAME\n   edit - Change the lines of files by script\n\n{synopsis}.\n", 0.6)
+    told = answer("How do I print lines of a script with edit?", page, block(option, 0.45, rank=2))
+    assert told == "-n, --quiet: Print no line unless the script says so [2]."
+    assert "[--quiet]" not in told
+
+
+def test_an_invitation_to_read_on_is_no_answer() -> None:
+    page = block("Keep reading to learn what is best. Rest is best for most of us.", 0.6)
+    assert answer("What is best?", page).startswith("Rest is best")

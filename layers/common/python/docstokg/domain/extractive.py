@@ -55,7 +55,24 @@ _HOW: Final = re.compile(
     r"\b(?:how (?:do|can|to)\b|(?:which|what) (?:[\w-]{1,30} )?(?:option|flag|switch)\b)", re.I
 )
 # "tr - translate or delete characters": the line of a manual that says what a command is.
-_WHAT_IT_IS: Final = re.compile(r"\s*(?:NAME\s+)?([\w.+-]{1,40}) +[-\u2013\u2014]{1,2} +[a-z]")
+# After an en dash a sentence of prose may begin: a definition.
+_WHAT_IT_IS: Final = re.compile(
+    r"\s*(?:NAME\s+)?([\w.+-]{1,40}) +(?:[-\u2013\u2014]{1,2} +[a-z]|--? +[A-Z])"
+)
+# "sed [-n] [--quiet] [-e script] ...": how a command is called tells what nothing in it does.
+_SYNOPSIS: Final = re.compile(r"\[-{1,2}\w")
+_SYNOPSIS_OPTIONS: Final = 3
+_SYNOPSIS_ASKED: Final = re.compile(r"\b(?:synopsis|syntax|usage|arguments|called)\b", re.I)
+# What a person wants to do, but not what nearly every answer does.
+_VERB_ASKED: Final = re.compile(
+    r"\bhow (?:to|(?:do|can|should|would|could) (?:i|we|you|one)) (\w+)", re.I
+)
+_ANY_VERB_TEXT: Final = (
+    "add allow change check compare configure control differentiate distinguish do enable find get "
+    "give handle keep know let make manage obtain see set stop switch take tell turn undo use view "
+    "want work write"
+)
+_ANY_VERB: Final = frozenset(content_stems(_ANY_VERB_TEXT))
 _HOW_MUCH: Final = re.compile(
     r"\bhow (?:long|many|much|old|often|large|big|far|high|common)\b"
     r"|\b(?:which|what) (?:year|age|percentage|proportion|dose|number)\b",
@@ -112,7 +129,8 @@ _ANNOUNCES: Final = re.compile(
     r"\b(?:let['\u2019]s|let us|we['\u2019]ll|we will|we are going to) (?:\w+ ){0,2}"
     r"(?:look|see|discuss|talk|cover|explore|go|start|learn|walk|examine|turn|dive)\b"
     r"|\bthis (?:section|chapter|page|document|guide|article|appendix) "
-    r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b",
+    r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b"
+    r"|\b(?:keep|continue) reading\b|\bread on\b",
     re.I,
 )
 # "The format is described in Suppressing errors": names the place of the answer.
@@ -245,7 +263,10 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
                 continue
             if question.options and not _is_of(question.options, unit, text):
                 continue
-            share = question.share(stems | header | _stems(unit.heading))
+            told = stems | _stems(unit.heading)
+            if not question.is_about(told, _stems(block.document_name)):
+                continue
+            share = question.share(told | header)
             value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
             value += question.wish(unit, text) - _LEANING * unit.leaning - _length(unit, text)
             candidates.append(Quotation(value, share, place, block, unit, stems))
@@ -272,6 +293,8 @@ class _Question:
     option_asked: bool
     several: bool
     where: bool
+    called: bool
+    verb: frozenset[str]
     sides: tuple[frozenset[str], ...]
 
     @classmethod
@@ -299,6 +322,8 @@ class _Question:
             _OPTION_ASKED.search(query) is not None,
             _SEVERAL_ASKED.search(query) is not None,
             _WHERE.search(query) is not None,
+            _SYNOPSIS_ASKED.search(query) is not None,
+            _verb_asked(query),
             _sides(query),
         )
 
@@ -330,7 +355,11 @@ class _Question:
             more += _NAME * self.share(_stems(unit.option))
         if self.several and len(_ITEM.findall(text)) > 1:
             more += _LISTED
-        if _ANNOUNCES.search(text) or (not self.where and _REFERS.search(text)):
+        if (
+            _ANNOUNCES.search(text)
+            or (not self.where and _REFERS.search(text))
+            or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
+        ):
             more -= _WHAT_IT_IS_COSTS
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         if self.amount:
@@ -340,6 +369,15 @@ class _Question:
             )
         return more
 
+    def is_about(self, stems: frozenset[str], document: frozenset[str]) -> bool:
+        """Tell whether what says how to do something has more of it than its document's name.
+
+        All of tar's manual is about tar, and nothing of it answers "how do I resize images with
+        tar?". What asks for no doing may be answered by just a name.
+        """
+        asked = self.weights.keys() - document
+        return not self.how or bool(self.options) or not asked or bool(asked & stems)
+
     def adds(self, first: "Quotation", other: "Quotation") -> bool:
         """Tell whether a second quotation holds words of the question that the first lacks."""
         return self.share(other.stems - first.stems) >= _LEAST_NEW
@@ -348,6 +386,12 @@ class _Question:
         """Give the part of the question's words, by rarity, that is among `stems`."""
         total = sum(self.weights.values())
         return sum(w for stem, w in self.weights.items() if stem in stems) / total if total else 0.0
+
+
+def _verb_asked(query: str) -> frozenset[str]:
+    """Return the stem of what a question wants to do, none where nearly any answer does it."""
+    match = _VERB_ASKED.search(query)
+    return frozenset(content_stems(match[1])) - _ANY_VERB if match else frozenset()
 
 
 def asked_term(query: str) -> frozenset[str]:
@@ -509,20 +553,24 @@ def _is_of(options: frozenset[str], unit: Unit, text: str) -> bool:
 
 
 def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block]) -> bool:
-    """Tell whether a short question asks for something that no passage given speaks of.
+    """Tell whether a question asks for something that no passage given speaks of.
 
-    So when one of its three or fewer words stands nowhere, the best quotation is not near the
-    question as a whole or has none of its words, and is not of the kind it asks for: "how is it
-    treated?" is not answered by signs, nor by another name.
+    So when it asks how to do what no passage names ("how do I delete branches with git stash?")
+    and the best quotation is neither an option nor code. For a short question also when one of its
+    three or fewer words stands nowhere, the best quotation is not near the question as a whole or
+    has none of its words, and is not of the kind it asks for: "how is it treated?" is not answered
+    by signs, nor by another name.
     """
     # By another name everything about the thing is credited as near, whatever is asked of it.
     least = _MOST_OF_IT if best.block.other_names else 0.0
+    there = frozenset().union(*(_stems(block.text) | _header(block) for block in blocks))
+    if question.verb - there and best.unit.kind == "prose" and not best.unit.option:
+        return True
     near = best.share > least and _nearness(best.block, best.unit) >= _NEAR
     if near or len(question.weights) > _SHORT_QUESTION:
         return False
     if question.wish(best.unit, best.block.text[best.unit.start : best.unit.end]) > 0:
         return False
-    there = frozenset().union(*(_stems(block.text) | _header(block) for block in blocks))
     return not question.weights.keys() <= there
 
 
