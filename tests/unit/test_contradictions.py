@@ -211,6 +211,14 @@ def test_each_figure_of_a_list_belongs_to_its_item(
     assert is_misplaced_number(aligned, [source]) is elsewhere
 
 
+def test_all_of_them_is_not_stated_by_some_of_them() -> None:
+    source = "Signs of Orlow disease are coughs in 27 of 27 and fever in 26 of 27 patients."
+    for said, elsewhere in (("26 of 27", False), ("27 of 27", True), ("27 of the 27", True)):
+        claim = f"Fever was seen in {said} patients with Orlow disease."
+        aligned = align(read_claim(claim, judge().weigh), [source], "")
+        assert is_misplaced_number(aligned, [source]) is elsewhere
+
+
 def test_what_leads_a_list_may_be_its_first_item() -> None:
     source = "Seizures are in 26 of 27 patients, coughs are in 25 of 27 patients."
     wrong = align(read_claim("Seizures are in 25 of 27 patients.", judge().weigh), [source], "")

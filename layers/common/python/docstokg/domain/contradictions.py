@@ -63,6 +63,7 @@ _CLAUSE: Final = re.compile(
 _ITEM: Final = re.compile(
     r"[;()]|[,:](?!\w)|\b(?:and|but|while|whereas|which|who)\b", re.IGNORECASE
 )
+_PART: Final = re.compile(r"(\d+) (?:out )?of (?:the |all )?(\d+)")
 _ASIDE: Final = re.compile(r"\([^()]*\)")
 _LEADING: Final = re.compile(
     r"((?:\([^()]*\)|[^\d,;:()])*?)\b(?:are|were|includes?|included)\b((?:\([^()]*\)|[^\d,;:()])*)",
@@ -394,7 +395,7 @@ def is_misplaced_number(alignment: Alignment, sentences: Sequence[str]) -> bool:
         words = frozenset(content_stems(item))
         own = {name: value for name, value in rarities.items() if name in words}
         told_apart = {n: value for n, value in own.items() if n not in common} or own
-        if _is_elsewhere(_exact(item), told_apart, own, source):
+        if _is_elsewhere(item, told_apart, own, source):
             return True
     return False
 
@@ -417,7 +418,7 @@ def _exact(text: str) -> list[Quantity]:
 
 
 def _is_elsewhere(
-    numbers: Sequence[Quantity],
+    item: str,
     sought: Mapping[str, float],
     words: Mapping[str, float],
     source: str,
@@ -431,21 +432,28 @@ def _is_elsewhere(
     near = _closest(sought, _parts(source, _ITEM))
     stems = [frozenset(content_stems(part)) & words.keys() for part in near]
     right = any(
-        not _states_others(numbers, part)
+        not _states_others(item, part)
         and (at == 0 or own - frozenset().union(*stems[:at], *stems[at + 1 :]))
         for at, (part, own) in enumerate(zip(near, stems, strict=True))
     )
     if not right and share(sought, frozenset(content_stems(near[0]))) >= _CLOSE:
         return True
     return share(sought, frozenset(content_stems(source))) >= _CLOSE and _states_others(
-        numbers, source
+        item, source
     )
 
 
-def _states_others(numbers: Sequence[Quantity], text: str) -> bool:
-    """Tell whether a text states numbers of the same unit, and one of the claim's not."""
+def _states_others(item: str, text: str) -> bool:
+    """Tell whether a text states numbers of the same unit, and one of the item's not.
+
+    "26 of 27 patients" states 27, and not 27 of 27.
+    """
     stated = read(text).quantities
-    return any(
+    if any(
         not is_stated(number, stated) and any(other.unit == number.unit for other in stated)
-        for number in numbers
-    )
+        for number in _exact(item)
+    ):
+        return True
+    parts, others = (_PART.findall(one) for one in (item, text))
+    wholes = {whole for _, whole in others}
+    return any((part, whole) not in others and whole in wholes for part, whole in parts)
