@@ -263,10 +263,10 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
                 continue
             if question.options and not _is_of(question.options, unit, text):
                 continue
-            told = stems | _stems(unit.heading)
-            if not question.is_about(told, _stems(block.document_name)):
+            own_stems = stems | _stems(unit.heading)
+            if not question.is_about(own_stems, _stems(block.document_name)):
                 continue
-            share = question.share(told | header)
+            share = question.share(own_stems | header)
             value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
             value += question.wish(unit, text) - _LEANING * unit.leaning - _length(unit, text)
             candidates.append(Quotation(value, share, place, block, unit, stems))
@@ -375,8 +375,9 @@ class _Question:
         All of tar's manual is about tar, and nothing of it answers "how do I resize images with
         tar?". What asks for no doing may be answered by just a name.
         """
-        asked = self.weights.keys() - document
-        return not self.how or bool(self.options) or not asked or bool(asked & stems)
+        other_stems = self.weights.keys() - document
+        about = not other_stems or bool(other_stems & stems)
+        return about or not self.how or bool(self.options)
 
     def adds(self, first: "Quotation", other: "Quotation") -> bool:
         """Tell whether a second quotation holds words of the question that the first lacks."""
