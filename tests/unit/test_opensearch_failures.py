@@ -12,6 +12,7 @@ from docstokg.adapters.opensearch import OpenSearchIndex
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.vectors import pack
+from docstokg.errors import WrongAnswer
 
 PARSE_ERROR = {
     "type": "search_phase_execution_exception",
@@ -79,3 +80,32 @@ def test_only_a_cancelled_task_is_a_timeout(
     finally:
         index.close()
     assert result.failure == failure
+
+
+def _hits(uuid: object, score: object) -> dict[str, Any]:
+    return {
+        "took": 1,
+        "timed_out": False,
+        "_shards": {"total": 1, "failed": 0},
+        "hits": {"hits": [{"_score": score, "fields": {"uuid": [uuid]}}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("uuid", "score"), [(7, 1.5), (None, 1.5), ("u", "high"), ("u", None), ("u", float("nan"))]
+)
+def test_a_hit_of_another_shape_is_a_wrong_answer(
+    server: tuple[str, list[dict[str, Any]]], uuid: object, score: object
+) -> None:
+    url, children = server
+    children.append(_hits(uuid, score))
+    index = OpenSearchIndex(url=url, auth="basic")
+    query = ChannelQuery(channel="dense", size=3, vector=pack([1.0, 0.0]))
+    try:
+        with pytest.raises(WrongAnswer):
+            index.search([query], Scope(namespace="default"), 5.0)
+        children[:] = [_hits("u", 1)]
+        (result,) = index.search([query], Scope(namespace="default"), 5.0)
+    finally:
+        index.close()
+    assert result.hits == (("u", 1.0, None),)

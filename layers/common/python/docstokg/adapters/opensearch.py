@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Unpack
 
 from docstokg.adapters.breaker import Breaker
@@ -423,9 +424,9 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
     cosine = query.channel == "dense"
     hits = [
         Hit(
-            uuid=hit["fields"]["uuid"][0],
+            uuid=_text(hit["fields"]["uuid"][0]),
             # k-NN scores are (1 + cosine) / 2; the port speaks of cosines
-            score=2.0 * hit["_score"] - 1.0 if cosine else hit["_score"],
+            score=2.0 * _number(hit["_score"]) - 1.0 if cosine else _number(hit["_score"]),
             vector=_compact(hit["fields"].get("compact", [None])[0]),
         )
         for hit in own_hits
@@ -437,6 +438,20 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
         partial=partial,
         cause=cause,
     )
+
+
+def _text(value: object) -> str:
+    """Give what must be text; ValueError for what is not: nothing behind this looks again."""
+    if not isinstance(value, str):
+        raise ValueError(f"{type(value).__name__} instead of text")
+    return value
+
+
+def _number(value: object) -> float:
+    """Give what must be a finite number; ValueError for what is not."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{type(value).__name__} instead of a finite number")
+    return float(value)
 
 
 def _compact(text: str | None) -> bytes | None:
