@@ -63,7 +63,7 @@ _CLAUSE: Final = re.compile(
 _ITEM: Final = re.compile(
     r"[;()]|[,:](?!\w)|\b(?:and|but|while|whereas|which|who)\b", re.IGNORECASE
 )
-_PART: Final = re.compile(r"(\d+) (?:out )?of (?:the |all )?(\d+)")
+_PART: Final = re.compile(r"(?<!\d)(\d{1,9}) (?:out )?of (?:the |all )?(\d{1,9})(?!\d)")
 _ASIDE: Final = re.compile(r"\([^()]*\)")
 _LEADING: Final = re.compile(
     r"((?:\([^()]*\)|[^\d,;:()])*?)\b(?:are|were|includes?|included)\b((?:\([^()]*\)|[^\d,;:()])*)",

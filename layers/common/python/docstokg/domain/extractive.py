@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
-from docstokg.domain.citations import code_ranges, strip_markers
 from docstokg.domain.notices import ABSTENTION
+from docstokg.domain.quoting import ITEM, Quotation, cited, is_same_option
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.units import LONGEST, Unit, units
 from docstokg.domain.wording import content_stems, read
-from docstokg.domain.words import normalise, visible
+from docstokg.domain.words import normalise
 
 MODEL: Final = EXTRACTIVE
 WORDS_WEIGHT: Final = 0.5
@@ -107,8 +107,6 @@ _LONGEST_COMPARED: Final = 200
 _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
 # `full` of `--leak-check=full`.
 _OPTION_VALUE: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*=([\w.-]+)")
-# `=<yes|no>` and ` [default: no]` behind an option's name.
-_VALUES: Final = re.compile(r"=?<[^<>\n]{1,80}>|\s\[[^\[\]\n]{1,80}\]")
 # "rsync --delete": a command with its option, but not "the -k option", "does --keep".
 _COMMAND_ASKED: Final = re.compile(
     r"(?<![\w-])(?!(?:the|an?|do|does|is|are|of|with|without|by|and|or|option|flag|switch|use|using"
@@ -156,22 +154,6 @@ _PAGE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_.+:-]{0,40}+\(\d[a-z]{0,4}\)")
 _ASKING: Final = frozenset(
     content_stems("another name called term means kind type difference example way list")
 )
-# The digit is looked for first: two stretches around it would be shared out in every way.
-_BRACKETED: Final = re.compile(
-    r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
-    r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
-)
-_ITEM: Final = re.compile(r"\n[^\S\n]*(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]+")
-# What ends one item before the "; " put between two.
-# A rule of one sign below (and above) a line makes it a title.
-_RULED: Final = re.compile(
-    r"(?:^|(?<=\n))(?:[^\S\n]*(?:={3,}|~{3,}|-{3,}|\^{3,})[^\S\n]*\n)?"
-    r"(?:[^\n]*[^\s.!?:;,]\n)?[^\S\n]*(?:={3,}|~{3,}|-{3,}|\^{3,})[^\S\n]*(?:\n|\Z)"
-)
-_DEFINED: Final = re.compile(
-    r"\A(?![-*+\u2022#>|]\s|\d{1,3}[.)]\s)([^\n]{0,60}[^\s.:;,!?])\n {4}(?=\S)"
-)
-_BEFORE_ITEM: Final = re.compile(r"(?<=:)\s*;|[.;,]\s*(?=; )")
 _TO_THE_READER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|above|previous)"
     r"|\byou (?:are|must|should) (?:now|always|never|only|answer|reply|respond|say)\b"
@@ -181,18 +163,6 @@ _TO_THE_READER: Final = re.compile(
     r"|<<<|>>>|<\||<[a-z!/]|\]\s*\(|\bjavascript:",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Quotation:
-    """A unit of a block and what it is worth as an answer: see `quotations`."""
-
-    value: float
-    share: float
-    place: int
-    block: Block
-    unit: Unit
-    stems: frozenset[str]
 
 
 def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
@@ -353,7 +323,7 @@ class _Question:
         if (self.option_asked or self.how) and not unit.lead:
             # `--decode` where the question says "decode".
             more += _NAME * self.share(_stems(unit.option))
-        if self.several and len(_ITEM.findall(text)) > 1:
+        if self.several and len(ITEM.findall(text)) > 1:
             more += _LISTED
         if (
             _ANNOUNCES.search(text)
@@ -467,83 +437,17 @@ def _written(candidates: Sequence[Quotation], question: _Question, max_tokens: i
             break
         if taken and not (_is_whole(one) and question.adds(taken[0], one)):
             continue
-        text = _cited(one)
+        text = cited(one)
         cost = tokens(text) + 1
-        if not text or cost > left or any(_cited(other) in text for other in taken):
+        if not text or cost > left or any(cited(other) in text for other in taken):
             continue
         taken.append(one)
         left -= cost
     taken.sort(key=lambda one: (one.place, one.unit.start))
     return " ".join(
-        _cited(one, bare=any(_is_same_option(one, before) for before in taken[:at]))
+        cited(one, bare=any(is_same_option(one, before) for before in taken[:at]))
         for at, one in enumerate(taken)
     )
-
-
-def _is_same_option(one: Quotation, other: Quotation) -> bool:
-    return (
-        one.place == other.place and bool(one.unit.option) and one.unit.option == other.unit.option
-    )
-
-
-def _cited(one: Quotation, *, bare: bool = False) -> str:
-    """Write a quotation with its marker before the final stop, as in `text [1].`, on one line.
-
-    Code keeps its lines, behind a line that says what it is and carries the marker. `bare`: what
-    leads it has been said. "" for what would not read as one statement.
-    """
-    text, unit = visible(_untitled(one.block.text, one.unit)), one.unit
-    marker = f"[{one.block.rank}]"
-    if unit.kind == "code":
-        code = visible(unit.shown or text)
-        fence = "````" if "```" in code else "```"
-        lead = _plain(unit.lead).rstrip(":.") or one.block.document_name
-        return f"{lead} {marker}:\n\n{fence}\n{code}\n{fence}\n"
-    if unit.kind == "row":
-        return _marked(_plain(visible(unit.shown)), marker)
-    listed = _BEFORE_ITEM.sub("", _ITEM.sub("; ", text))
-    lead = _VALUES.sub("", unit.lead) if unit.lead == unit.option else unit.lead
-    plain = _plain(f"{lead}: {listed}" if lead and not bare else listed)
-    if not bare and unit.opening and unit.end - unit.opening.start <= LONGEST:
-        opening = visible(one.block.text[slice(*unit.opening)])
-        plain = f"{_plain(opening)} {_plain(listed)}"
-    sentences = [plain[span.start : span.end] for span in sentence_spans(plain)]
-    whole = unit.option or len(unit.parts) >= len(sentences)
-    if not sentences or not whole:
-        return ""
-    return " ".join(_marked(sentence, marker) for sentence in sentences)
-
-
-def _untitled(text: str, unit: Unit) -> str:
-    """Return a unit without titles that a rule underlines, and a term apart from its description.
-
-    The term of a list of definitions stands alone at the left, the description four spaces in.
-    """
-    quote = _RULED.sub("\n", text[unit.start : unit.end])
-    if unit.start and text[unit.start - 1] != "\n":
-        return quote
-    return _DEFINED.sub(r"\1: ", quote, count=1)
-
-
-def _marked(sentence: str, marker: str) -> str:
-    body = sentence.rstrip(".!?\u2026\u3002;,")
-    stop = sentence[len(body) :] or "."
-    return f"{body} {marker}{'.' if stop[0] in '?;,' else stop[0]}"
-
-
-def _plain(text: str) -> str:
-    """Put a quotation on one line, without marks of its place in a list or heading."""
-    text = " ".join(text.split()).lstrip("#>*+\u2022\u25cb\u00b7| ")
-    text = text.removeprefix("- ").strip()
-    if text.count("`") % 2:
-        text = text.replace("`", "'")
-    made, at = [], 0
-    # The source's own reference numbers would read as markers of ours, except in code.
-    for start, end in [*code_ranges(text), (len(text), len(text))]:
-        made.append(_BRACKETED.sub(r"(\1)", strip_markers(text[at:start])))
-        made.append(text[start:end])
-        at = end
-    return "".join(made)
 
 
 def _is_of(options: frozenset[str], unit: Unit, text: str) -> bool:
