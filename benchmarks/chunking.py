@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docstokg.adapters.conversion import ChildConverter
+from docstokg.adapters.conversion_formats import FORMATS
 from docstokg.adapters.wordpieces import WordPieces
 from docstokg.domain.query_terms import content_words
 from docstokg.domain.sentences import sentence_spans
@@ -106,7 +107,7 @@ def make_store(way: str, folder: Path, work: Path) -> Wiring:
     if not store.exists():
         lines = work / f"chunks-{folder.name}-{way}.jsonl"
         with lines.open("w", encoding="utf-8") as out:
-            for path in sorted(p for p in folder.rglob("*") if p.suffix in (".md", ".txt")):
+            for path in sorted(p for p in folder.rglob("*") if p.suffix in FORMATS):
                 doc_id = path.relative_to(folder).as_posix()
                 for number, (title, text) in enumerate(WAYS[way](path, doc_id)):
                     line = {"id": f"{doc_id}#{number}", "doc_id": doc_id, "text": text}
