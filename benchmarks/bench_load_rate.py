@@ -111,7 +111,7 @@ def compare(base: str, count: int, rounds: int) -> list[str]:
     """Give the lines of the table."""
     trees = {
         f"at {base}": (checked_out(base), list[str]()),
-        "here": (ROOT, list[str]()),
+        "here": (ROOT, ["--workers", "1"]),
         "here, --workers 2": (ROOT, ["--workers", "2"]),
     }
     lines = [

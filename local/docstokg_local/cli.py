@@ -123,11 +123,14 @@ def load(
         ),
     ] = None,
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--workers", metavar="N", min=1, help="Processes that read, encode and find names."
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Processes that read, encode and find names; default min(cores, 4) from 1 MB on.",
         ),
-    ] = 1,
+    ] = None,
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -147,7 +150,7 @@ def load(
     from docstokg_local.display import TerminalProgress, show_load
     from docstokg_local.documents import agree_to_remove
     from docstokg_local.extracting import extractor_of
-    from docstokg_local.load_stores import stores_with_workers
+    from docstokg_local.load_stores import stores_with_workers, workers_for
     from docstokg_local.moving import is_export, read_export
 
     _check_namespace(namespace)
@@ -169,7 +172,7 @@ def load(
     try:
         with (
             RejectLog(rejects) as log,
-            stores_with_workers(wiring, not no_embed, workers) as stores,
+            stores_with_workers(wiring, not no_embed, workers or workers_for(sources)) as stores,
         ):
             report = run_load(sources, options, stores, log, TerminalProgress())
     except OSError as broken:

@@ -29,6 +29,7 @@ from docstokg_local.load_worker import read_message, write_message
 
 TASK_TEXTS = 16
 """Texts a process gets at a time: few enough that all of them stay busy to the end."""
+ENDED = "a process of this load has ended: load again, with --workers 1 where memory is short"
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -126,9 +127,9 @@ class _Worker:
             write_message(process.stdin, task)
             answer = read_message(process.stdout)
         except OSError as broken:
-            raise Unavailable(f"a process of this load has ended: {broken}") from broken
+            raise Unavailable(f"{ENDED}: {broken}") from broken
         if answer is None:
-            raise Unavailable("a process of this load has ended: load again")
+            raise Unavailable(ENDED)
         return answer
 
     def close(self) -> None:

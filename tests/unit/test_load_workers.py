@@ -17,7 +17,8 @@ from docstokg.loading.rejects import RejectLog
 from docstokg.loading.sources import SourceFile
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_with_workers
+from docstokg_local import load_stores
+from docstokg_local.load_stores import stores_with_workers, workers_for
 from docstokg_local.load_worker import write_message
 from docstokg_local.load_workers import Workers
 from tests.conftest import CORPUS, write_corpus
@@ -112,3 +113,26 @@ def test_a_process_whose_load_is_gone_ends_without_a_word(cache_dir: Path) -> No
         write_message(worker.stdin, ("read", (file,)))
         worker.stdin.close()
         assert worker.stderr.read() == b""
+
+
+def test_a_large_load_uses_the_cores_and_the_memory_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.sysconf", lambda name: {"SC_PAGE_SIZE": 4096}.get(name, 4_000_000))
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(load_stores, "CONTAINER_MEMORY", limit)
+    folder = tmp_path / "folder"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "small.md").write_text(TEXT)
+    (folder / "gone.md").symlink_to("nowhere.md")
+    assert workers_for([folder]) == 1
+    large = folder / "deep" / "large.txt"
+    large.write_bytes(b"a" * 1_000_000)
+    assert workers_for([folder]) == workers_for([large]) == 4
+    limit.write_text("max\n")
+    assert workers_for([folder]) == 4
+    limit.write_text("2500000000\n")
+    assert workers_for([folder]) == 2
+    limit.write_text("500000000\n")
+    assert workers_for([folder]) == 1
