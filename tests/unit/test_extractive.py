@@ -5,6 +5,7 @@ import pytest
 from docstokg.contracts.state import Block, OtherName
 from docstokg.domain import extractive, relevance, tables
 from docstokg.domain.notices import ABSTENTION
+from docstokg.domain.quoting import as_read
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.units import units
 from docstokg.usecases.check_answer import check_answer
@@ -366,3 +367,53 @@ def test_how_a_command_is_called_and_what_it_is_do_not_tell_how_to_use_it() -> N
 def test_an_invitation_to_read_on_is_no_answer() -> None:
     page = block("Keep reading to learn what is best. Rest is best for most of us.", 0.6)
     assert answer("What is best?", page).startswith("Rest is best")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "The [release team](https://a.example/x) builds every version.",
+            "The release team builds",
+        ),
+        ("The [`build()`][] call makes every version of it.", "The `build()` call makes every"),
+        ("The :ref:`release team <team>` builds every version.", "The release team builds every"),
+        ("The :option:`--build` option builds every version.", "The `--build` option builds"),
+        (".. note:: The `release team`_ builds every version.", "The release team builds every"),
+    ],
+)
+def test_links_and_roles_are_read_as_their_words(text: str, said: str) -> None:
+    answered = answer("What builds every version?", block(text, 0.7))
+    assert answered.startswith(said)
+    assert answered.endswith("[1].")
+    checked = check_answer(answered, [block(text)])
+    assert checked.grounding is not None
+    assert [s.verdict for s in checked.grounding.sentences] == ["supported"]
+
+
+def test_code_is_no_link() -> None:
+    assert as_read("a `m[i][j](k)` and m[i][j] stay") == "a `m[i][j](k)` and m[i][j] stay"
+
+
+@pytest.mark.parametrize("element", ["<script>", "<img src=x>", "<x onclick=a()>", "</p>", "<!--"])
+def test_an_element_of_a_page_is_not_quoted_and_a_placeholder_is(element: str) -> None:
+    question = "Where is the cache of a build kept?"
+    for put, is_told in ((element, False), ("<cache-dir>", True)):
+        said = answer(question, block(f"The cache of a build is kept in {put} of its user.", 0.8))
+        assert (said != ABSTENTION) is is_told
+
+
+def test_which_variable_it_is_is_answered_by_its_name() -> None:
+    text = "The prefix of an install may be relative. `ROOT_DIR` says where an install begins."
+    assert answer("Which variable holds the prefix of an install?", block(text, 0.7)) == (
+        "`ROOT_DIR` says where an install begins [1]."
+    )
+
+
+def test_code_that_is_told_to_be_wrong_does_not_show_how() -> None:
+    text = (
+        "Set the kind of a build.\n\n```\n# WARNING: This is wrong: it sets no kind of a build.\n"
+        "set(build kind)\n```\n\nOr so:\n\n```\nbuild(kind)\nend()\n```\n"
+    )
+    said = answer("How do I set the kind of a build?", block(text, 0.7))
+    assert said == "Or so [1]:\n\n```\nbuild(kind)\nend()\n```\n"

@@ -90,3 +90,55 @@ def test_an_option_is_one_with_what_stands_below_a_blank_line() -> None:
 def test_units_know_the_title_above_them() -> None:
     ((_, unit),) = found("## Rules\n\nEach value has an owner.")
     assert unit.heading == "Rules"
+
+
+SPHINX = """Options
+^^^^^^^
+
+.. option:: -j <jobs>, --parallel <jobs>
+
+ Run the tests in parallel.
+
+ It can be set by :envvar:`PARALLEL` too.
+
+.. option:: --junit <file>
+
+ .. versionadded:: 3.21
+
+ Write results as JUnit does.
+
+.. function:: find_path(name, *more)
+
+   Look for a file in the usual places.
+
+For instance:
+
+.. code-block:: cmake
+
+  # It is found.
+  find_path(a)
+
+  find_path(b)
+
+Nothing else is said.
+"""
+
+
+def test_what_a_directive_describes_stands_with_its_description() -> None:
+    rows = [(" ".join(text.split()), u.kind, u.lead, u.option, u.head) for text, u in found(SPHINX)]
+    jobs, junit = "-j <jobs>, --parallel <jobs>", "--junit <file>"
+    assert rows == [
+        (f"{jobs} Run the tests in parallel.", "prose", "", jobs, jobs),
+        ("It can be set by :envvar:`PARALLEL` too.", "prose", jobs, jobs, ""),
+        ("Write results as JUnit does.", "prose", junit, junit, junit),
+        (
+            "Look for a file in the usual places.",
+            "prose",
+            "find_path(name, *more)",
+            "",
+            "find_path",
+        ),
+        ("# It is found. find_path(a) find_path(b)", "code", "For instance:", "", ""),
+        ("Nothing else is said.", "prose", "", "", ""),
+    ]
+    assert {unit.heading for _, unit in found(SPHINX)} == {"Options"}

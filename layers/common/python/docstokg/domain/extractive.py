@@ -11,7 +11,7 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.quoting import ITEM, Quotation, cited, is_same_option
+from docstokg.domain.quoting import ITEM, Quotation, as_read, cited, is_same_option
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.units import LONGEST, Unit, units
 from docstokg.domain.wording import content_stems, read
@@ -138,8 +138,23 @@ _REFERS: Final = re.compile(
     r"|(?:in|under|by|at) (?:the |an? |its |their )?(?:\w+ ){0,3}?"
     r"(?:sections?|chapters?|appendix|manual|pages?|documentation|guide|reference|document|file)\b"
     r"|(?-i:in (?:[A-Z][\w-]*)(?: [\w-]+){0,4}\.?\Z))"
-    r"|\A\W*(?:for (?:more|further|details|a )[^.]{0,60}, )?(?:please )?(?:see|refer to) ",
+    r"|\A\W*(?:for (?:more|further|full|complete|details|a )[^.]{0,60}, )?(?:please )?"
+    r"(?:see|refer to) ",
     re.I,
+)
+# "Which variable holds ...?" is answered by a name as programs write them.
+_THING_ASKED: Final = re.compile(
+    r"\b(?:which|what) (?:[\w.+-]{1,30} ){0,2}?(?:variable|function|method|class|module|property"
+    r"|policy|directive|keyword|setting|key|field|attribute|decorator|macro|constant|exception|file)\b",
+    re.I,
+)
+_THING: Final = re.compile(
+    r"`|\w_\w|\w\(\)|\b[A-Z]{2,}\d|\b[a-z]+[A-Z]|\w\.[a-z]{2,4}\b|\b[A-Z]{2,}\b|(?<![\w-])-{1,2}[a-z]"
+)
+_OF_PROGRAMS: Final = re.compile(r"`|\w_\w|\w\(\)|::")
+# Code that is shown to be shunned.
+_SHUNNED: Final = re.compile(
+    r"\b(?:this is (?:wrong|incorrect|broken)|do(?: not|n't) do this)\b", re.I
 )
 _WHERE: Final = re.compile(r"\bwhere\b|\bwhich (?:section|chapter|page|manual|document|file)", re.I)
 # "Next: Threads, Previous: Closures, Up: Using it": the way through the pages of a manual.
@@ -154,13 +169,19 @@ _PAGE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_.+:-]{0,40}+\(\d[a-z]{0,4}\)")
 _ASKING: Final = frozenset(
     content_stems("another name called term means kind type difference example way list")
 )
+# `<config>` stands for something that is to be put there; an element of a page does not.
+_PLACEHOLDER: Final = (
+    r"(?!(?:a|audio|base|body|br?|button|details|dialog|div|embed|font|form|frame|frameset|h[1-6r]|head"
+    r"|html|i|iframe|image|img|input|link|marquee|math|meta|object|p|script|select|source|span|style"
+    r"|svg|table|template|textarea|title|track|u|video|xmp)\b)[a-z][\w.|, -]{0,60}>"
+)
 _TO_THE_READER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|above|previous)"
     r"|\byou (?:are|must|should) (?:now|always|never|only|answer|reply|respond|say)\b"
     r"|\b(?:system|assistant|user)\s*(?:prompt|message)?\s*:"
     r"|\b(?:reply|respond|answer|say|output|print|repeat|write) "
     r"(?:only|exactly|with|the (?:word|phrase))\b"
-    r"|<<<|>>>|<\||<[a-z!/]|\]\s*\(|\bjavascript:",
+    r"|<<<|>>>|<\||<(?!" + _PLACEHOLDER + r")[a-z!/]|\]\s*\(|\bjavascript:",
     re.IGNORECASE,
 )
 
@@ -262,6 +283,7 @@ class _Question:
     values: frozenset[str]
     option_asked: bool
     several: bool
+    thing: bool
     where: bool
     called: bool
     verb: frozenset[str]
@@ -291,6 +313,9 @@ class _Question:
             _stems(" ".join(_OPTION_VALUE.findall(query))),
             _OPTION_ASKED.search(query) is not None,
             _SEVERAL_ASKED.search(query) is not None,
+            # Of programs: elsewhere a method is what a doctor does.
+            _THING_ASKED.search(query) is not None
+            and any(_OF_PROGRAMS.search(block.text) for block in blocks),
             _WHERE.search(query) is not None,
             _SYNOPSIS_ASKED.search(query) is not None,
             _verb_asked(query),
@@ -306,7 +331,9 @@ class _Question:
         asks what just that is; 0.1 for an amount where it asks how much, 0.2 less for what holds
         none in figures or words, and 0.1 for another name where it asks for one. 0.5 less for the
         line that says what a command is, where the question names it and asks for something else,
-        for what announces an answer, and for what names its place where that is not asked for.
+        for what announces an answer, for what names its place where that is not asked for, and for
+        code that is told not to be written. 0.2 less for what holds no name as programs write them
+        where the question asks which variable, function or file it is.
         """
         if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
             return _NAME * (1 + bool(self.term)) + _CALLED * bool(self.values & _stems(text))
@@ -328,9 +355,12 @@ class _Question:
         if (
             _ANNOUNCES.search(text)
             or (not self.where and _REFERS.search(text))
+            or (unit.kind == "code" and _SHUNNED.search(text))
             or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
         ):
             more -= _WHAT_IT_IS_COSTS
+        if self.thing and not _THING.search(f"{unit.lead} {text}"):
+            more -= _AMOUNTLESS
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         if self.amount:
             amount = bool(read(text).quantities)
@@ -526,8 +556,9 @@ def signs_of(query: str, best: Quotation, blocks: Sequence[Block]) -> Signs | No
 
 
 def _is_statement(text: str, unit: Unit) -> bool:
-    plain = text.strip()
-    if _TO_THE_READER.search(normalise(plain)) and unit.kind != "code":
+    plain = as_read(text.strip())
+    written = normalise(f"{as_read(unit.lead)} {plain}")
+    if _TO_THE_READER.search(written) and unit.kind != "code":
         return False
     ends = (plain.split(None, 1)[:1], plain.rsplit(None, 1)[-1:])
     if plain[-1:] != "." and any(_PAGE_NAME.fullmatch(word) for words in ends for word in words):

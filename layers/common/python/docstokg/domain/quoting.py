@@ -26,6 +26,19 @@ _RULED: Final = re.compile(
 _DEFINED: Final = re.compile(
     r"\A(?![-*+\u2022#>|]\s|\d{1,3}[.)]\s)([^\n]{0,60}[^\s.:;,!?])\n {4}(?=\S)"
 )
+# `[text](address)`, `[text][name]`, `[text][]`: what a reader of Markdown sees is the text.
+_LINK: Final = re.compile(
+    r"(?<![\w\])])!?\[([^\[\]]{1,200}+)\](?:\([^()\s]{0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
+)
+# `:option:` before a name in back-ticks, and "`text <address>`_": roles and links of
+# reStructuredText.
+_ROLE: Final = re.compile(r"(?<![\w:]):(?:[A-Za-z][\w+.-]{0,20}+:){1,2}(?=`)")
+_TARGET: Final = re.compile(r"`([^`<>]{1,200})\s<[^`<>]{1,400}+>`_{0,2}")
+_REFERENCE: Final = re.compile(r"(?<!`)`([^`<>]{1,200}+)`_{1,2}(?!\w)")
+_DIRECTIVE: Final = re.compile(r"\A\.\. ((?:[\w+.-]{1,20}+:)?[\w+.-]{2,30}+)::\s+")
+_ADMONITION: Final = frozenset(
+    ("attention", "caution", "danger", "error", "hint", "important", "note", "tip", "warning")
+)
 # What ends one item before the "; " put between two.
 _BEFORE_ITEM: Final = re.compile(r"(?<=:)\s*;|[.;,]\s*(?=; )")
 
@@ -77,6 +90,29 @@ def cited(one: Quotation, *, bare: bool = False) -> str:
     return " ".join(_marked(sentence, marker) for sentence in sentences)
 
 
+def as_read(text: str) -> str:
+    """Return a stretch of prose as a reader sees it: links and roles as their words.
+
+    What stands in code stays as it is.
+    """
+    text = _DIRECTIVE.sub(_directive_read, text)
+    if "`" in text:
+        text = _REFERENCE.sub(r"\1", _TARGET.sub(r"\1", _ROLE.sub("", text)))
+    if "](" not in text and "][" not in text:
+        return text
+    code = code_ranges(text)
+
+    def word(link: re.Match[str]) -> str:
+        in_code = any(start < at < end for start, end in code for at in link.span())
+        return link[0] if in_code else link[1]
+
+    return _LINK.sub(word, text)
+
+
+def _directive_read(directive: re.Match[str]) -> str:
+    return "" if directive[1].lower() in _ADMONITION else f"{directive[1]} "
+
+
 def _untitled(text: str, unit: Unit) -> str:
     """Return a unit without titles that a rule underlines, and a term apart from its description.
 
@@ -96,7 +132,8 @@ def _marked(sentence: str, marker: str) -> str:
 
 def _plain(text: str) -> str:
     """Put a quotation on one line, without marks of its place in a list or heading."""
-    text = " ".join(text.split()).lstrip("#>*+\u2022\u25cb\u00b7| ")
+    text = as_read(" ".join(text.split()))
+    text = text.lstrip("#>*+\u2022\u25cb\u00b7| ")
     text = text.removeprefix("- ").strip()
     if text.count("`") % 2:
         text = text.replace("`", "'")

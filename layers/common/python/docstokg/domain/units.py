@@ -7,7 +7,7 @@ apart what only means something whole.
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -30,6 +30,28 @@ _OPTION: Final = re.compile(r"(-{1,2}[A-Za-z0-9?][^\n]{0,90}?)(?:[^\S\n]*\n|[^\S
 # The same alone in its paragraph: what the option does stands below a blank line.
 _OPTION_ALONE: Final = re.compile(r"[*_`]*(-{1,2}[A-Za-z0-9?][^\n]{0,90}?)[*_`]*")
 _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
+# `.. option:: -j <jobs>` of reStructuredText: what it describes, with its description below.
+_DIRECTIVE: Final = re.compile(
+    r"\.\. (?P<kind>(?:[\w+.-]{1,20}+:)?[\w+.-]{2,30}+)::[^\S\n]+(?P<argument>\S[^\n]{0,200})"
+)
+_CODE_DIRECTIVE: Final = frozenset(
+    ("code", "code-block", "highlight", "parsed-literal", "sourcecode")
+)
+# Directives whose argument names no thing that the text below describes.
+_NO_THING: Final = frozenset(
+    (
+        *("attention", "caution", "danger", "deprecated", "error", "hint", "important", "note"),
+        *("seealso", "tip", "versionadded", "versionchanged", "versionremoved", "warning"),
+        *("admonition", "contents", "csv-table", "figure", "image", "include", "index"),
+        *("list-table", "literalinclude", "math", "only", "raw", "rubric", "table", "toctree"),
+    )
+)
+# A title over a rule, also between two.
+_RULED: Final = re.compile(
+    r"(?:([=~^\"'`#*+.:_-])\1{2,}+\n)?[^\S\n]*([^\n]{1,120})\n([=~^\"'`#*+.:_-])\3{2,}+\s*"
+)
+_NOTE: Final = re.compile(r"\.\. (?:versionadded|versionchanged|deprecated)::")
+_CALL: Final = re.compile(r"[\s(=].*", re.DOTALL)
 # A title on the line above, as manuals print it: EXIT STATUS, or words above an option.
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9 ,/&'-]{3,70}\n[^\S\n]*")
 _TITLE_LINE: Final = re.compile(
@@ -103,6 +125,7 @@ class _Reader:
     lead_part: tuple[int, ...] = ()
     option: str = ""
     opening: Span | None = None
+    depth: int | None = None
     columns: tuple[str, ...] = ()
 
     def read(self, at: int) -> int:
@@ -113,12 +136,17 @@ class _Reader:
             return self._fenced(at, fence)
         body = self.text[start:end]
         fresh = at == 0 or self._parted(at - 1)
-        if fresh or _LIST_ITEM.match(body):
-            self.option, self.opening = "", None
+        if self._is_outside(start) if self.depth is not None else fresh or _LIST_ITEM.match(body):
+            self.option, self.opening, self.depth = "", None, None
         if not body.startswith("|"):
             self.columns = ()
+        directive = _DIRECTIVE.fullmatch(body) if self._parted(at) else None
+        if directive is not None:
+            return self._directive(at, directive)
         if _HEADING.match(body):
             self._titled(body.lstrip("#").split("\n")[0].strip())
+        elif fresh and (title := _RULED.fullmatch(body)):
+            self._titled(title[2].strip())
         elif body.startswith("|") and tables.cells(body.split("\n")[0]):
             self._row(at)
         elif fresh and self._is_listing(at):
@@ -174,6 +202,57 @@ class _Reader:
         """Count the spaces before a place on its line, 0 when it does not begin it."""
         line = self.text.rfind("\n", 0, at) + 1
         return at - line if not self.text[line:at].strip() else 0
+
+    def _directive(self, at: int, directive: re.Match[str]) -> int:
+        """Take what a directive describes with its description; code is what stands below it."""
+        kind, argument = directive["kind"], directive["argument"]
+        start = self.spans[at][0]
+        below = self.spans[at + 1] if at + 1 < len(self.spans) else None
+        if below is None or self._indent(below[0]) <= self._indent(start):
+            return at
+        if kind in _CODE_DIRECTIVE:
+            end = self._set_off(self._indent(start), below[0])
+            last = at + 1
+            while last + 1 < len(self.spans) and self.spans[last + 1][0] < end:
+                last += 1
+            self._code(Span(below[0], end), range(at + 1, last + 1))
+            self.lead, self.lead_part = "", ()
+            return last
+        parts = (at, at + 1)
+        if _NOTE.match(self.text, *below) and at + 2 < len(self.spans):
+            # "New in version 3": what it describes it as stands behind that.
+            parts, below = (at, at + 2), self.spans[at + 2]
+        if kind in _NO_THING or below[1] - start > LONGEST or self.text[below[0]] == ".":
+            return at
+        begin = start + directive.start("argument")
+        names = " ".join(argument.split())
+        if names.startswith("-") and parts[1] == at + 1:
+            made = Unit(begin, below[1], "prose", parts, option=names, head=names)
+        else:
+            option = names if names.startswith("-") else ""
+            head = option or _CALL.sub("", names)
+            made = Unit(*below, "prose", parts, names, option, head=head)
+        self.option, self.opening = made.option, Span(made.start, made.end)
+        self.depth = self._indent(start) if made.option else None
+        self.made.append(replace(made, heading=self.heading))
+        self.lead, self.lead_part = "", ()
+        return parts[1]
+
+    def _is_outside(self, start: int) -> bool:
+        """Tell whether what begins here is no deeper than the directive above that describes."""
+        line = self.text.rfind("\n", 0, start) + 1
+        depth = len(self.text[line:start]) - len(self.text[line:start].lstrip())
+        return depth <= (self.depth or 0)
+
+    def _set_off(self, depth: int, start: int) -> int:
+        """Give the end of the lines from `start` on that are deeper than so many spaces."""
+        end = start
+        for line in self.text[start:].splitlines(keepends=True):
+            shallow = len(line) - len(line.lstrip()) <= depth
+            if end > start and line.strip() and shallow:
+                break
+            end += len(line)
+        return start + len(self.text[start:end].rstrip())
 
     def _is_listing(self, at: int) -> bool:
         """Tell whether a paragraph of plain text is code.
