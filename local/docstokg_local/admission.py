@@ -99,8 +99,12 @@ class Gate:
 
         A server that is asked far too much says little else, so it has to be cheap.
         """
-        if len(self._running) >= self._slots or self._waiting:
+        if self.is_taken():
             self._hopeful(caller, kind, ends)
+
+    def is_taken(self) -> bool:
+        """Tell whether whoever comes now has to wait."""
+        return len(self._running) >= self._slots or bool(self._waiting)
 
     async def run(
         self,
@@ -130,7 +134,7 @@ class Gate:
         raise Gone if gone.done() else TooLate
 
     async def _admit(self, ticket: Ticket, gone: asyncio.Task[None]) -> None:
-        if len(self._running) < self._slots and not self._waiting:
+        if not self.is_taken():
             self._running[ticket] = time.monotonic()
             return
         wait_s = self._hopeful(ticket.caller, ticket.kind, ticket.ends)

@@ -8,8 +8,10 @@ import resource
 import time
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from docstokg_local import short_way
 from docstokg_local.balance import Shares
 
 HEADERS_S = 10.0
@@ -21,6 +23,13 @@ ACCEPTED_AT_ONCE = 1
 WAITING_CONNECTIONS = 256
 MOST_CONNECTIONS = 512
 HEADER_BYTES = 16_384
+PAUSE_S = 0.03
+"""Before the next refusal of a connection that did not wait as long as the last one told it to.
+
+A client that asks again at once hears no thirty times a second, not as often as it can: what its
+noise would cost belongs to those who are answered.
+"""
+
 TOGETHER_BYTES = 65_536
 """What a response may hold back before it is sent."""
 
@@ -56,6 +65,11 @@ class OneSend:
         if self._size > TOGETHER_BYTES:
             self.send()
 
+    def at_once(self, data: bytes) -> None:
+        """Send a whole response."""
+        self.send()
+        self._inner.write(data)
+
     def send(self) -> None:
         """Send what is held back."""
         if self._held:
@@ -84,6 +98,8 @@ class BoundedProtocol(H11Protocol):
         self._unread: asyncio.TimerHandle | None = None
         self._most = most_connections()
         self._taken = False
+        self._not_before = 0.0
+        self._pausing: tuple[asyncio.TimerHandle, bytes] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, if need be in place of an idle one; refuse it when all work."""
@@ -108,11 +124,54 @@ class BoundedProtocol(H11Protocol):
         """Read on; the time for headers runs from their first byte, or from the last answer."""
         if not self._taken:
             return
+        self._end_pause()
+        if self._refused(data):
+            return
         super().data_received(data)
         if self.is_working():
             self._stop_waiting()
         elif self._timer is None:
             self._wait_for_headers()
+
+    def _refused(self, data: bytes) -> bool:
+        """Refuse what has arrived whole, where the server has no room for it: the short way."""
+        refuse: short_way.Refuse | None = self.app_state.get("refuse")
+        if refuse is None or not self._is_between_requests():
+            return False
+        arrival = short_way.read(data)
+        refusal = refuse(arrival, self.client[0] if self.client else "") if arrival else None
+        if refusal is None:
+            return False
+        self._unset_keepalive_if_required()
+        self._stop_waiting()
+        text = short_way.written(refusal, self.server_state.default_headers)
+        now = self.loop.time()
+        pause_s = PAUSE_S if now < self._not_before else 0.0
+        self._not_before = now + pause_s + refusal.retry_after_s
+        self._pausing = (self.loop.call_later(pause_s, self._end_pause), text)
+        if not pause_s:
+            self._end_pause()
+        return True
+
+    def _end_pause(self) -> None:
+        """Send the refusal that is held back, if one is, and wait for the next request."""
+        if self._pausing is None:
+            return
+        timer, text = self._pausing
+        timer.cancel()
+        self._pausing = None
+        self._sends.at_once(text)
+        self._since = time.monotonic()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def _is_between_requests(self) -> bool:
+        """Tell whether the next byte is a request's first, and its answer may be sent at once."""
+        states = (self.conn.our_state, self.conn.their_state)
+        if states != (h11.IDLE, h11.IDLE) or self.conn.trailing_data[0]:
+            return False
+        return not (self.flow.write_paused or self.transport.is_closing())
 
     def on_response_complete(self) -> None:
         """Wait for the next request; uvicorn closes what stays silent for KEEP_ALIVE_S."""
@@ -134,13 +193,23 @@ class BoundedProtocol(H11Protocol):
         """Forget the timers."""
         self._stop_waiting()
         self._forget_unread()
+        if self._pausing is not None:
+            self._pausing[0].cancel()
+            self._pausing = None
         if self._taken:
             super().connection_lost(exc)
             if self.shares is not None:
                 self.shares.hold(len(self.connections))
 
+    def shutdown(self) -> None:
+        """End when what was begun is answered."""
+        self._end_pause()
+        super().shutdown()
+
     def is_working(self) -> bool:
         """Tell whether a request has arrived that is not answered yet."""
+        if self._pausing is not None:
+            return True
         return self.cycle is not None and not self.cycle.response_complete
 
     def _wait_for_headers(self) -> None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
+from ulid import ULID
 
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.request import MAX_BODY_BYTES
-from docstokg.contracts.routes import Route, RouteName
+from docstokg.contracts.routes import ROUTES, Route, RouteName
 from docstokg.settings import Settings
 from docstokg.usecases.chat import error_reply
 from docstokg.wiring import Handler, Wiring
@@ -27,28 +28,33 @@ from docstokg_local.exchange import (
     chat_wishes,
     envelope_of,
     hang_up,
+    is_json,
     json_body,
-    problem_of,
+    known_caller,
+    overloaded_reply,
     refuse_foreign_page,
     response,
     wishes,
 )
-from docstokg_local.guards import is_own
+from docstokg_local.guards import host_of, is_own
 from docstokg_local.jobs import Keeper
 from docstokg_local.routes import parameters_of, route_functions
+from docstokg_local.short_way import Arrival, Refusal
 from docstokg_local.workflow import LocalWorkflow
 
 HEALTH_FRESH_S = 1.0
 SERVER_SLOTS = 4
 """With stores that are servers a request waits for them part of its time."""
 REMOTE_SLOTS = 16
-OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
 LOOPBACK_ONLY = (
     "Without keys (DOCSTOKG_AUTH=keys) documents are loaded and removed on a loopback address only."
 )
 TOO_LATE = "The deadline passed before the answer was complete."
 QUEUE_ROUTES = ("load", "delete", "job")
 LARGE_DOCUMENTS = "The body is over 4 MiB: more goes by `docstokg load`."
+BY_WORKFLOW = {
+    route.path: route.name for route in ROUTES if route.method == "POST" and not route.function
+}
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -93,15 +99,45 @@ class Endpoints:
     async def _get_health(self, request: Request) -> Response:
         return response(Reply.model_validate(await self._health()))
 
-    def _by_workflow(self, route: RouteName) -> Endpoint:
-        read = chat_wishes if route == "chat" else wishes
+    def refusal(self, arrival: Arrival, address: str) -> Refusal | None:
+        """Give the refusal of a request that waits for the state machine; see `short_way`.
 
+        None when there may be room, or it is refused for another reason: the long way tells.
+        """
+        route = BY_WORKFLOW.get(arrival.path)
+        if route is None or not (self._quick.is_taken() or self._remote.is_taken()):
+            return None
+        is_open = self._settings.auth == "off"
+        if is_open and not is_own(host_of(arrival.headers["host"]), self._settings.hosts):
+            return None
+        caller = known_caller(arrival.headers, self._authentication)
+        if caller is None or not is_json(arrival.headers) or len(arrival.body) > MAX_BODY_BYTES:
+            return None
+        turn = self._turn(route, caller, arrival.body)
+        lane = self._remote if turn.wishes.remote else self._quick
+        ends = time.monotonic() + turn.wishes.timeout_s
+        try:
+            lane.expect(caller=address if is_open else caller.sub, kind=turn.kind, ends=ends)
+        except Overloaded as exc:
+            self._count_refused(route)
+            request_id, wait_s = str(ULID()), exc.retry_after_s
+            return Refusal(overloaded_reply(arrival.path, request_id, wait_s), request_id, wait_s)
+        return None
+
+    def _turn(self, route: RouteName, caller: Caller, body: bytes) -> Turn:
+        """Read what the gate has to know of a request."""
+        wish = (chat_wishes if route == "chat" else wishes)(body, self._settings.max_timeout_s)
+        model = wish.model if wish.model in self._settings.models else ""
+        return Turn(caller, f"{route} {model}", wish)
+
+    def _count_refused(self, route: str) -> None:
+        self._telemetry.count("rag_requests_total", route=route, status="503")
+
+    def _by_workflow(self, route: RouteName) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             caller = caller_of(request, self._authentication)
             body = b"" if request.method == "GET" else await json_body(request)
-            wish = read(body, self._settings.max_timeout_s)
-            model = wish.model if wish.model in self._settings.models else ""
-            turn = Turn(caller, f"{route} {model}", wish)
+            turn = self._turn(route, caller, body)
             arrived = request.state.arrived
 
             def work() -> Reply:
@@ -109,7 +145,7 @@ class Endpoints:
                 reply = self._workflow.run(envelope, arrived=arrived, gone=turn.gone.is_set)
                 return error_reply(reply) if route in CHAT_ROUTES else reply
 
-            lane = self._remote if wish.remote else self._quick
+            lane = self._remote if turn.wishes.remote else self._quick
             return response(await self._admitted(request, lane, turn, work))
 
         return endpoint
@@ -160,10 +196,9 @@ class Endpoints:
                 turn.gone.set()  # what is still at work for this request stops at its next step
                 left.cancel()
         except Overloaded as exc:
-            route = turn.kind.split(maxsplit=1)[0]
-            self._telemetry.count("rag_requests_total", route=route, status="503")
-            retry = {"Retry-After": str(exc.retry_after_s)}
-            return problem_of(request, 503, "overloaded", OVERLOADED, retry)
+            self._count_refused(turn.kind.split(maxsplit=1)[0])
+            path, request_id = request.scope["path"], request.state.request_id
+            return overloaded_reply(path, request_id, exc.retry_after_s)
         except TooLate as exc:
             raise Refused(504, "deadline_exceeded", TOO_LATE) from exc
         except Gone as exc:

@@ -4,8 +4,9 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -27,6 +28,9 @@ BODY_S = 10.0
 DEFAULT_TIMEOUT_S = Budget().timeout_s
 CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
 LARGE = "The body is over 64 KiB."
+OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
+ANY_ID = "0" * 26
+"""Stands for a request's id in a reply that is made once."""
 
 
 class Refused(Exception):
@@ -102,11 +106,16 @@ async def hang_up(request: Request) -> None:
         pass
 
 
+def known_caller(headers: Mapping[str, str], authentication: Authentication) -> Caller | None:
+    """Give who asks; None where a key is needed and none that is known came."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else None
+    return authentication.caller(headers.get("x-api-key", bearer))
+
+
 def caller_of(request: Request, authentication: Authentication) -> Caller:
     """Give who asks; `Refused` (401) where a key is needed and none that is known came."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    bearer = token.strip() if scheme.lower() == "bearer" else None
-    caller = authentication.caller(request.headers.get("x-api-key", bearer))
+    caller = known_caller(request.headers, authentication)
     if caller is None:
         raise Refused(
             401,
@@ -134,10 +143,14 @@ def envelope_of(request: Request, route: RouteName, caller: Caller, body: bytes)
     )
 
 
+def is_json(headers: Mapping[str, str]) -> bool:
+    """Tell whether a body says that it is JSON."""
+    return headers.get("content-type", "").split(";")[0].strip().lower() == "application/json"
+
+
 async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str = LARGE) -> bytes:
     """Read a body of at most `most` bytes within BODY_S; `Refused` (415, 413, 400)."""
-    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if media_type != "application/json":
+    if not is_json(request.headers):
         raise Refused(
             415, "unsupported_media_type", "Send the body with Content-Type: application/json."
         )
@@ -174,6 +187,22 @@ def problem_of(
     """Give a problem as the route's callers read it: OpenAI's clients in their own shape."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
     return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
+
+
+@cache
+def _overloaded(chat: bool) -> Reply:
+    """Make what a full server says, once: it says it a thousand times a second."""
+    reply = problem_reply(503, "overloaded", OVERLOADED, ANY_ID)
+    return error_reply(reply) if chat else reply
+
+
+def overloaded_reply(path: str, request_id: str, retry_after_s: int) -> Reply:
+    """Give the refusal of a full server, as the callers of `path` read it."""
+    made = _overloaded(path in CHAT_PATHS)
+    headers = {**made.headers, "Retry-After": str(retry_after_s)}
+    return Reply(
+        statusCode=made.statusCode, body=made.body.replace(ANY_ID, request_id), headers=headers
+    )
 
 
 async def _refused(request: Request, exc: Exception) -> Response:

@@ -53,6 +53,7 @@ def application(
     app.router.redirect_slashes = False
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
     app.add_middleware(RequestIds)
+    app.state.refuse = endpoints.refusal
     return app
 
 

@@ -103,9 +103,9 @@ def application(settings: Settings, host: str) -> "Starlette":
         app.add_middleware(OwnHosts, listed=settings.hosts)
 
     @asynccontextmanager
-    async def life(_: object) -> AsyncIterator[None]:
+    async def life(_: object) -> AsyncIterator[dict[str, object]]:
         settle()
-        yield
+        yield {"refuse": app.state.refuse}
         wiring.close()
 
     app.router.lifespan_context = life
