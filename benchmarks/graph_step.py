@@ -1,13 +1,15 @@
 """What the graph's step costs here and at an earlier commit, in processor time of its questions.
 
     python -m benchmarks.graph_step BASE SET... [--questions 20] [--calls 5] [--hops N]
-                                    [--stores FOLDER]
+                                    [--before N] [--stores FOLDER]
 
 Both load the sets into an embedded store as `benchmarks.http_api build` does (kept under FOLDER and
 used again where they are there), the commit in its own worktree with an environment from its own
 lock. Of every set so many questions are taken evenly; the step gets what retrieval found, as a
 dict, and gives a dict, with default hops unless told otherwise. Processor time of the process, the
 best of the calls, is what a busy machine changes least; p50 and p95 are over the questions.
+--before asks so many other questions of each set first, once: with --calls 1 a question is then
+measured as a server sees it that has been asked a while, but never this.
 """
 
 import argparse
@@ -28,12 +30,12 @@ TIMEOUT_S = 25
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def questions(folder: Path, count: int) -> list[str]:
-    """Take questions of a set, evenly."""
-    lines = (folder / "questions.jsonl").read_text("utf-8").splitlines()
-    return [str(json.loads(line)["question"]) for line in lines[:: max(1, len(lines) // count)]][
-        :count
-    ]
+def questions(folder: Path, count: int) -> tuple[list[str], list[str]]:
+    """Take questions of a set, evenly; and give the others."""
+    with (folder / "questions.jsonl").open(encoding="utf-8") as lines:
+        every = [str(json.loads(line)["question"]) for line in lines]
+    taken = every[:: max(1, len(every) // count)][:count]
+    return taken, [question for question in every if question not in taken]
 
 
 def measure(store: Path, sets: Sequence[Path], options: argparse.Namespace) -> dict[str, Any]:
@@ -51,8 +53,9 @@ def measure(store: Path, sets: Sequence[Path], options: argparse.Namespace) -> d
     steps = [module.build(wiring) for module in (validate, retrieve, expand)]
     found: dict[str, Any] = {}
     for folder in sets:
-        asked = questions(folder, options.questions)
-        _best(steps, asked[0], options)  # opens files and models
+        asked, others = questions(folder, options.questions)
+        for question in others[: max(1, options.before)]:
+            _best(steps, question, argparse.Namespace(**{**vars(options), "calls": 1}))
         found[folder.name] = [_best(steps, question, options) for question in asked]
     wiring.close()
     return found
@@ -102,6 +105,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--calls", type=int, default=5)
     parser.add_argument("--hops", type=int)
+    parser.add_argument("--before", type=int, default=1)
     parser.add_argument("--stores", type=Path)
     parser.add_argument("--namespace", default=NAMESPACE, help=argparse.SUPPRESS)
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
@@ -124,6 +128,7 @@ def main() -> None:
                 run(tree, ["-m", "benchmarks.http_api", "build", str(store), *sets], path=path)
             words = [__file__, options.base, *sets, "--one", str(store)]
             words += ["--questions", str(options.questions), "--calls", str(options.calls)]
+            words += ["--before", str(options.before)]
             words += [] if options.hops is None else ["--hops", str(options.hops)]
             took[name] = json.loads(run(tree, words, path=path))
     report(took)

@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +62,35 @@ def in_sqlite(tmp_path: Path) -> Iterator[Store]:
         writer.close()
 
 
+class Remembered(SqliteGraph):
+    """Asked three times: what is read, what is kept, and what is known must be alike."""
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        one, two, three = (SqliteGraph.slice(self, request, scope, timeout_s) for _ in range(3))
+        assert one == two == three
+        return three
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        one, two, three = (
+            SqliteGraph.widen(self, frontier, request, scope, timeout_s) for _ in range(3)
+        )
+        assert one == two == three
+        return three
+
+
+@contextmanager
+def in_sqlite_remembered(tmp_path: Path) -> Iterator[Store]:
+    graph = Remembered(tmp_path / "store.sqlite")
+    writer = SqliteGraphWriter(tmp_path / "store.sqlite")
+    try:
+        yield Store(graph, writer)
+    finally:
+        graph.close()
+        writer.close()
+
+
 @contextmanager
 def in_neo4j(tmp_path: Path) -> Iterator[Store]:
     with neo4j_store() as (graph, writer):
@@ -71,6 +100,7 @@ def in_neo4j(tmp_path: Path) -> Iterator[Store]:
 KINDS: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
     "memory": in_memory,
     "sqlite": in_sqlite,
+    "sqlite-remembered": in_sqlite_remembered,
     "neo4j": in_neo4j,
 }
 

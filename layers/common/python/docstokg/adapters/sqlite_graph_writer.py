@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from docstokg.adapters.sqlite_graph_memory import note_change
 from docstokg.adapters.sqlite_graph_schema import (
     SCHEMA_VERSION,
     TABLES,
@@ -449,6 +450,7 @@ class SqliteGraphWriter:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection.execute
+                note_change(connection.execute)
             except BaseException:
                 connection.rollback()
                 raise
