@@ -10,8 +10,9 @@ Questions of several sets are mixed. `latency`: requests without synthesis throu
 machine, each question asked for the first time, p50 and p95 of each step; then the bare calls of
 the same requests (search, slice, second hop, get, both query encodings), issued alone by the same
 clients in the same run. The ratio divides the medians of a request's wall time and of the sum of
-its own bare calls. `--hops 1`: no second hop. `--own`: servers of this run's own, loaded with the
-first folder's passages before (its triples as well).
+its own bare calls; `own_cpu_ms`: this process' processor time for either. `--hops 1`: no second
+hop. `--own`: servers of this run's own, loaded with the first folder's passages before (its triples
+as well).
 `same`: how many citations the embedded and the real stores have in common, and in what order.
 `visibility`: a generated corpus over 5 namespaces and 20 groups in a namespace prefix of its own;
 counts everything an answer shows that its caller may not see.
@@ -213,6 +214,7 @@ def latency(
         walls, kinds, degraded = [], Counter[int](), Counter[str]()
         one_hop: list[float] = []
         calls: list[tuple[int, int, int, int]] = []
+        spent = [time.process_time()]
         for question in questions:
             seen = (len(index.searches), len(graph.slices), len(graph.widened), len(index.reads))
             begun = time.perf_counter()
@@ -228,6 +230,7 @@ def latency(
             for step, taken in diagnostics["timings_ms"].items():
                 steps.setdefault(step, []).append(taken)
         calls.append((len(index.searches), len(graph.slices), len(graph.widened), len(index.reads)))
+        spent.append(time.process_time())
         inside = {name: quantiles(found) for name, found in (index.took | graph.took).items()}
         bare = {
             "search": timed(lambda one: index.inner.search(*one, PATIENT_S), index.searches),
@@ -247,6 +250,7 @@ def latency(
             bare["encode"] = timed(lambda text: dense.embed([text], PATIENT_S), questions)
         if sparse is not None:
             bare["encode_sparse"] = timed(lambda text: sparse.encode_query(text, None), questions)
+        spent.append(time.process_time())
         for name in ("encode", "encode_sparse"):
             floors = [
                 a + b for a, b in zip(floors, bare.get(name, [0.0] * len(floors)), strict=True)
@@ -261,6 +265,12 @@ def latency(
         "inside_ms": inside,
         "bare_ms": {name: quantiles(found) for name, found in bare.items()},
         "bare_sum_ms": quantiles(floors),
+        "own_cpu_ms": {
+            name: round((after - before) / len(questions) * 1000, 1)
+            for name, (before, after) in zip(
+                ("request", "bare"), itertools.pairwise(spent), strict=True
+            )
+        },
         "ratio_of_medians": round(statistics.median(walls) / statistics.median(floors), 2),
         "searches_per_request": len(index.searches) / len(questions),
         "reads_per_request": len(index.reads) / len(questions),
