@@ -3,7 +3,7 @@
 import pytest
 
 from docstokg.contracts.state import Block, OtherName
-from docstokg.domain import extractive, relevance, tables
+from docstokg.domain import asked, extractive, relevance, tables
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.quoting import as_read
 from docstokg.domain.sentences import sentence_spans
@@ -94,7 +94,7 @@ def test_rows_without_a_value_and_lines_that_are_no_rows_say_nothing() -> None:
     ],
 )
 def test_what_a_question_wants_explained(query: str, term: set[str]) -> None:
-    assert extractive.asked_term(query) == term
+    assert asked.asked_term(query) == term
 
 
 def test_only_a_line_about_the_term_itself_defines_it() -> None:

@@ -1,17 +1,15 @@
 """The built-in model: the source sentence that answers, or two, each with its marker."""
 
-import math
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
+from docstokg.domain.asked import OPTION_NAME, Question, borders, stems_of
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.quoting import ITEM, Quotation, as_read, cited, is_same_option
+from docstokg.domain.quoting import Quotation, as_read, cited, is_same_option
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.units import LONGEST, Unit, units
 from docstokg.domain.wording import content_stems, read
@@ -33,7 +31,6 @@ questions to their own corpus and on the same with the chunks that answer them t
 
 _TITLED: Final = 0.9
 _UNNAMED: Final = 1.5
-_LEAST_NEW: Final = 0.25
 _LENGTH: Final = 0.01
 _SHORT_WORDS: Final = 10
 _SHORT_QUESTION: Final = 3
@@ -42,71 +39,6 @@ _MOST_OF_IT: Final = 0.5
 _LONG_WORDS: Final = 25
 _SHORTEST_WORDS: Final = 4
 _LEANING: Final = 0.1
-_HANDLE: Final = 0.1
-_NAME: Final = 0.3
-_AMOUNT: Final = 0.1
-_AMOUNTLESS: Final = 0.2
-_CALLED: Final = 0.1
-_WHAT_IT_IS_COSTS: Final = 0.5
-_ASKED_FOR: Final = 0.15
-_LISTED: Final = 0.3
-# Such a question is answered by an option or by code.
-_HOW: Final = re.compile(
-    r"\b(?:how (?:do|can|to)\b|(?:which|what) (?:[\w-]{1,30} )?(?:option|flag|switch)\b)", re.I
-)
-# "tr - translate or delete characters": the line of a manual that says what a command is.
-# After an en dash a sentence of prose may begin: a definition.
-_WHAT_IT_IS: Final = re.compile(
-    r"\s*(?:NAME\s+)?([\w.+-]{1,40}) +(?:[-\u2013\u2014]{1,2} +[a-z]|--? +[A-Z])"
-)
-# "sed [-n] [--quiet] [-e script] ...": how a command is called tells what nothing in it does.
-_SYNOPSIS: Final = re.compile(r"\[-{1,2}\w")
-_SYNOPSIS_OPTIONS: Final = 3
-_SYNOPSIS_ASKED: Final = re.compile(r"\b(?:synopsis|syntax|usage|arguments|called)\b", re.I)
-# What a person wants to do, but not what nearly every answer does.
-_VERB_ASKED: Final = re.compile(
-    r"\bhow (?:to|(?:do|can|should|would|could) (?:i|we|you|one)) (\w+)", re.I
-)
-_ANY_VERB_TEXT: Final = (
-    "add allow change check compare configure control differentiate distinguish do enable find get "
-    "give handle keep know let make manage obtain see set stop switch take tell turn undo use view "
-    "want work write"
-)
-_ANY_VERB: Final = frozenset(content_stems(_ANY_VERB_TEXT))
-_HOW_MUCH: Final = re.compile(
-    r"\bhow (?:long|many|much|old|often|large|big|far|high|common)\b"
-    r"|\b(?:which|what) (?:year|age|percentage|proportion|dose|number)\b",
-    re.I,
-)
-_AMOUNT_IN_WORDS: Final = re.compile(
-    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozens?|hundreds?|thousands?|millions?"
-    r"|half|third|quarter|once|twice|most|few|several|many|rare(?:ly)?|(?:un)?common(?:ly)?|often"
-    r"|seldom|(?:in)?frequent(?:ly)?|usual(?:ly)?|always|never|daily|weekly|monthly|yearly|annual(?:ly)?"
-    r"|lifelong|until)\b",
-    re.I,
-)
-_NAME_ASKED: Final = re.compile(
-    r"\b(?:(?:an)?other names?|synonyms?|abbreviation|term for|called|known as|stands? for)\b", re.I
-)
-_NAME_GIVEN: Final = re.compile(r"\b(?:called|known as|synonyms?|stands for|abbreviated)\b", re.I)
-# Of a question with one space between words: more would be tried in every way to share them out.
-_BOTH: Final = re.compile(
-    r"\b(?:differences? between|compare) (.+?) (?:and|with|to|versus|vs)\b\.? ?(.+)", re.I
-)
-_VERSUS: Final = re.compile(r"(.+?) (?:versus|vs)\b\.? ?(.+)", re.I)
-_TERM_ASKED: Final = re.compile(
-    r"(?:what(?: is|'s| are| does| do)|define|meaning of|definition of)\s+(?:an?\s+|the\s+)?"
-    r"(?:meaning of\s+|definition of\s+)?(.{2,60}?)(?:\s+(?:mean|stand for))?\s*[?.]?\s*",
-    re.I,
-)
-_WHAT_ASKED: Final = re.compile(
-    r"\bwhat(?:'s| is| are| does| do| kind| sort)\b|\bwhich (?:command|tool|program)\b", re.I
-)
-_LONGEST_TERM: Final = 4
-_LONGEST_COMPARED: Final = 200
-_OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
-# `full` of `--leak-check=full`.
-_OPTION_VALUE: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*=([\w.-]+)")
 # "rsync --delete": a command with its option, but not "the -k option", "does --keep".
 _COMMAND_ASKED: Final = re.compile(
     r"(?<![\w-])(?!(?:the|an?|do|does|is|are|of|with|without|by|and|or|option|flag|switch|use|using"
@@ -114,49 +46,6 @@ _COMMAND_ASKED: Final = re.compile(
     r"-{1,2}[A-Za-z0-9]",
     re.I,
 )
-_OPTION_ASKED: Final = re.compile(
-    r"\b(?:which|what) (?:[\w.+-]{1,30} ){0,2}(?:options?|flags?|switch|parameter)\b", re.I
-)
-_SEVERAL_ASKED: Final = re.compile(
-    r"\bwhat are\b|\b(?:which|what) (?:[\w-]{2,30} )?[\w-]{2,30}[^\W_s]s (?:are|do|does|can|have)\b"
-    r"|\b(?:kinds|types|sorts|steps|rules|reasons|phases|stages) (?:of|to|for)\b",
-    re.I,
-)
-# "First, let's take a look at the rules": tells what will come.
-_ANNOUNCES: Final = re.compile(
-    r"\b(?:let['\u2019]s|let us|we['\u2019]ll|we will|we are going to) (?:\w+ ){0,2}"
-    r"(?:look|see|discuss|talk|cover|explore|go|start|learn|walk|examine|turn|dive)\b"
-    r"|\bthis (?:section|chapter|page|document|guide|article|appendix) "
-    r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b"
-    r"|\b(?:keep|continue) reading\b|\bread on\b",
-    re.I,
-)
-# "The format is described in Suppressing errors": names the place of the answer.
-_REFERS: Final = re.compile(
-    r"\b(?:is|are) (?:\w+ )?(?:described|explained|discussed|covered|documented|detailed) "
-    r"(?:below|above|later|elsewhere|here"
-    r"|(?:in|under|by|at) (?:the |an? |its |their )?(?:\w+ ){0,3}?"
-    r"(?:sections?|chapters?|appendix|manual|pages?|documentation|guide|reference|document|file)\b"
-    r"|(?-i:in (?:[A-Z][\w-]*)(?: [\w-]+){0,4}\.?\Z))"
-    r"|\A\W*(?:for (?:more|further|full|complete|details|a )[^.]{0,60}, )?(?:please )?"
-    r"(?:see|refer to) ",
-    re.I,
-)
-# "Which variable holds ...?" is answered by a name as programs write them.
-_THING_ASKED: Final = re.compile(
-    r"\b(?:which|what) (?:[\w.+-]{1,30} ){0,2}?(?:variable|function|method|class|module|property"
-    r"|policy|directive|keyword|setting|key|field|attribute|decorator|macro|constant|exception|file)\b",
-    re.I,
-)
-_THING: Final = re.compile(
-    r"`|\w_\w|\w\(\)|\b[A-Z]{2,}\d|\b[a-z]+[A-Z]|\w\.[a-z]{2,4}\b|\b[A-Z]{2,}\b|(?<![\w-])-{1,2}[a-z]"
-)
-_OF_PROGRAMS: Final = re.compile(r"`|\w_\w|\w\(\)|::")
-# Code that is shown to be shunned.
-_SHUNNED: Final = re.compile(
-    r"\b(?:this is (?:wrong|incorrect|broken)|do(?: not|n't) do this)\b", re.I
-)
-_WHERE: Final = re.compile(r"\bwhere\b|\bwhich (?:section|chapter|page|manual|document|file)", re.I)
 # "Next: Threads, Previous: Closures, Up: Using it": the way through the pages of a manual.
 _STEERING: Final = re.compile(r"\b(?:next|prev(?:ious)?|up|contents|index)\b ?[:|\]]", re.I)
 _LEAST_STEERING: Final = 2
@@ -166,9 +55,6 @@ _LEAST_SECTIONS: Final = 5
 _WORDS_A_SECTION: Final = 12
 # FOLD(1)      User Commands      FOLD(1): the name stands at one end, or at both.
 _PAGE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_.+:-]{0,40}+\(\d[a-z]{0,4}\)")
-_ASKING: Final = frozenset(
-    content_stems("another name called term means kind type difference example way list")
-)
 # `<config>` stands for something that is to be put there; an element of a page does not.
 _PLACEHOLDER: Final = (
     r"(?!(?:a|audio|base|body|br?|button|details|dialog|div|embed|font|form|frame|frameset|h[1-6r]|head"
@@ -221,7 +107,7 @@ def _answered(query: str, blocks: Sequence[Block], max_tokens: int) -> tuple[flo
     candidates = quotations(query, blocks)
     if not candidates or candidates[0].value < LEAST:
         return 0.0, ABSTENTION
-    question = _Question.of(query, blocks)
+    question = Question.of(query, blocks)
     certain = certainty(query, candidates[0], blocks)
     if certain < LEAST_CERTAIN or _is_elsewhere(candidates[0], question, blocks):
         return 0.0, ABSTENTION
@@ -236,26 +122,26 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
     sentences of these blocks, that the sentence or its block's title holds - 0.02 x place of the
     block - 0.1 where it leans on the sentence before - 0.01 for each content word above ten, at
     most fifteen of them, since a long sentence holds some words of any question + what
-    `_Question.wish` adds for being of the kind the question asks for. Where the question names
+    `Question.wish` adds for being of the kind the question asks for. Where the question names
     the title of a block, what neither stands under that title nor names it is about something
     else and left out; so are what addresses a model and the lines of a table of contents.
     """
-    question = _Question.of(query, blocks)
+    question = Question.of(query, blocks)
     candidates: list[Quotation] = []
     for place, block in enumerate(blocks):
         header = _header(block)
         contents = _is_contents(block.text)
-        for unit in units(block.text, _borders(block)):
+        for unit in units(block.text, borders(block)):
             text = block.text[unit.start : unit.end]
             if not _is_statement(text, unit) or (contents and _SECTION_NUMBER.search(text)):
                 continue
-            stems = _stems(f"{unit.lead} {text}")
+            stems = stems_of(f"{unit.lead} {text}")
             if question.subjects and not any(name <= stems | header for name in question.subjects):
                 continue
             if question.options and not _is_of(question.options, unit, text):
                 continue
-            own_stems = stems | _stems(unit.heading)
-            if not question.is_about(own_stems, _stems(block.document_name)):
+            own_stems = stems | stems_of(unit.heading)
+            if not question.is_about(own_stems, stems_of(block.document_name)):
                 continue
             share = question.share(own_stems | header)
             value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
@@ -265,151 +151,13 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
     return candidates
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """The question's words with their rarity, and the titles of blocks that it names.
-
-    `sides`: the words that only the one and only the other side of a comparison has.
-    """
-
-    weights: Mapping[str, float]
-    subjects: frozenset[frozenset[str]]
-    how: bool
-    amount: bool
-    name: bool
-    what: bool
-    term: frozenset[str]
-    options: frozenset[str]
-    values: frozenset[str]
-    option_asked: bool
-    several: bool
-    thing: bool
-    where: bool
-    called: bool
-    verb: frozenset[str]
-    sides: tuple[frozenset[str], ...]
-
-    @classmethod
-    def of(cls, query: str, blocks: Sequence[Block]) -> "_Question":
-        stems = _stems(query)
-        terms = stems - _ASKING or stems
-        sentences = [
-            frozenset(content_stems(block.text[start:end]))
-            for block in blocks
-            for start, end in _borders(block)
-        ]
-        held = Counter(stem for stems in sentences for stem in stems & terms)
-        weights = {stem: math.log(1 + len(sentences) / (1 + held[stem])) for stem in terms}
-        subjects = (frozenset(content_stems(block.subject)) for block in blocks)
-        return cls(
-            weights,
-            frozenset(name for name in subjects if name and name <= stems),
-            _HOW.search(query) is not None,
-            _HOW_MUCH.search(query) is not None,
-            _NAME_ASKED.search(query) is not None,
-            _WHAT_ASKED.search(query) is not None,
-            asked_term(query),
-            frozenset(_OPTION_NAME.findall(query)),
-            _stems(" ".join(_OPTION_VALUE.findall(query))),
-            _OPTION_ASKED.search(query) is not None,
-            _SEVERAL_ASKED.search(query) is not None,
-            # Of programs: elsewhere a method is what a doctor does.
-            _THING_ASKED.search(query) is not None
-            and any(_OF_PROGRAMS.search(block.text) for block in blocks),
-            _WHERE.search(query) is not None,
-            _SYNOPSIS_ASKED.search(query) is not None,
-            _verb_asked(query),
-            _sides(query),
-        )
-
-    def wish(self, unit: Unit, text: str) -> float:
-        """Say how much more a unit is worth for being of the kind the question asks for.
-
-        0.3 for the option that is named, 0.3 more where it asks what that does, 0.1 more for the
-        value it names (`--check=full`); 0.1 for an option or code where the question asks how;
-        up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
-        asks what just that is; 0.1 for an amount where it asks how much, 0.2 less for what holds
-        none in figures or words, and 0.1 for another name where it asks for one. 0.5 less for the
-        line that says what a command is, where the question names it and asks for something else,
-        for what announces an answer, for what names its place where that is not asked for, and for
-        code that is told not to be written. 0.2 less for what holds no name as programs write them
-        where the question asks which variable, function or file it is.
-        """
-        if self.options and self.options & frozenset(_OPTION_NAME.findall(unit.option)):
-            return _NAME * (1 + bool(self.term)) + _CALLED * bool(self.values & _stems(text))
-        handle = unit.kind == "code" or (unit.option and not unit.lead)
-        more = _HANDLE if self.how and handle else 0.0
-        head = _stems(unit.head)
-        if head and not unit.option and head <= self.weights.keys():
-            more += _NAME * (min(1.0, 2 * self.share(head)) + (head == self.term))
-        what_it_is = None if self.what else _WHAT_IT_IS.match(text)
-        if what_it_is is not None and _stems(what_it_is[1]) <= self.weights.keys():
-            more -= _WHAT_IT_IS_COSTS
-        if self.option_asked and (unit.option or _OPTION_NAME.search(text)):
-            more += _ASKED_FOR
-        if (self.option_asked or self.how) and not unit.lead:
-            # `--decode` where the question says "decode".
-            more += _NAME * self.share(_stems(unit.option))
-        if self.several and len(ITEM.findall(text)) > 1:
-            more += _LISTED
-        if (
-            _ANNOUNCES.search(text)
-            or (not self.where and _REFERS.search(text))
-            or (unit.kind == "code" and _SHUNNED.search(text))
-            or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
-        ):
-            more -= _WHAT_IT_IS_COSTS
-        if self.thing and not _THING.search(f"{unit.lead} {text}"):
-            more -= _AMOUNTLESS
-        more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
-        if self.amount:
-            amount = bool(read(text).quantities)
-            more += _AMOUNT * amount - _AMOUNTLESS * (
-                not amount and not _AMOUNT_IN_WORDS.search(text)
-            )
-        return more
-
-    def is_about(self, stems: frozenset[str], document: frozenset[str]) -> bool:
-        """Tell whether what says how to do something has more of it than its document's name.
-
-        All of tar's manual is about tar, and nothing of it answers "how do I resize images with
-        tar?". What asks for no doing may be answered by just a name.
-        """
-        other_stems = self.weights.keys() - document
-        about = not other_stems or bool(other_stems & stems)
-        return about or not self.how or bool(self.options)
-
-    def adds(self, first: "Quotation", other: "Quotation") -> bool:
-        """Tell whether a second quotation holds words of the question that the first lacks."""
-        return self.share(other.stems - first.stems) >= _LEAST_NEW
-
-    def share(self, stems: frozenset[str]) -> float:
-        """Give the part of the question's words, by rarity, that is among `stems`."""
-        total = sum(self.weights.values())
-        return sum(w for stem, w in self.weights.items() if stem in stems) / total if total else 0.0
-
-
-def _verb_asked(query: str) -> frozenset[str]:
-    """Return the stem of what a question wants to do, none where nearly any answer does it."""
-    match = _VERB_ASKED.search(query)
-    return frozenset(content_stems(match[1])) - _ANY_VERB if match else frozenset()
-
-
-def asked_term(query: str) -> frozenset[str]:
-    """Return the stems of the term that a question wants explained, none for other questions."""
-    match = _TERM_ASKED.fullmatch(query.strip())
-    if match is None or len(match[1].split()) > _LONGEST_TERM:
-        return frozenset()
-    return _stems(match[1])
-
-
 def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -> bool:
     """Tell whether a row, a glossary's line or a definition in a passage explains just the term."""
     folded = normalise(text)
     if any(name[:3] not in folded for name in term):
         return False
     parts = units(text, spans or sentence_spans(text))
-    return any(unit.head and _stems(unit.head) == term for unit in parts)
+    return any(unit.head and stems_of(unit.head) == term for unit in parts)
 
 
 def _length(unit: Unit, text: str) -> float:
@@ -426,16 +174,7 @@ def _is_whole(one: Quotation) -> bool:
     return not one.unit.leaning and (ends in ".!?;" or bool(one.unit.head or one.unit.option))
 
 
-def _sides(query: str) -> tuple[frozenset[str], ...]:
-    spaced = " ".join(query.split())
-    match = _BOTH.search(spaced) or _VERSUS.match(spaced)
-    if match is None:
-        return ()
-    one, other = (_stems(side) for side in match.groups() if side)
-    return (one - other, other - one) if one - other and other - one else ()
-
-
-def _of_both(candidates: Sequence[Quotation], question: _Question) -> list[Quotation]:
+def _of_both(candidates: Sequence[Quotation], question: Question) -> list[Quotation]:
     """Return the best quotation of each side of a comparison, [] unless both have one."""
     if not question.sides:
         return []
@@ -447,17 +186,13 @@ def _of_both(candidates: Sequence[Quotation], question: _Question) -> list[Quota
     return [q for q in best if q and q.value >= LEAST] if None not in best else []
 
 
-def _borders(block: Block) -> Sequence[tuple[int, int]]:
-    return block.sentences or sentence_spans(block.text)
-
-
 def _nearness(block: Block, unit: Unit) -> float:
     """The cosine of the unit's nearest sentence; of the whole passage where none is known."""
     cosines = [block.cosines[i] for i in unit.parts if i < len(block.cosines)]
     return max(cosines) if cosines else block.relevance / 20
 
 
-def _written(candidates: Sequence[Quotation], question: _Question, max_tokens: int) -> str:
+def _written(candidates: Sequence[Quotation], question: Question, max_tokens: int) -> str:
     taken: list[Quotation] = []
     left = max_tokens
     for one in candidates:
@@ -482,12 +217,12 @@ def _written(candidates: Sequence[Quotation], question: _Question, max_tokens: i
 
 def _is_of(options: frozenset[str], unit: Unit, text: str) -> bool:
     """Tell whether a unit names one of the options, letters joined behind one dash (-xf) too."""
-    names = set(_OPTION_NAME.findall(f"{unit.option} {unit.lead} {text}"))
+    names = set(OPTION_NAME.findall(f"{unit.option} {unit.lead} {text}"))
     letters = {f"-{c}" for name in options if not name.startswith("--") for c in name[1:]}
     return bool(options & names) or bool(letters & names and not options & letters)
 
 
-def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block]) -> bool:
+def _is_elsewhere(best: Quotation, question: Question, blocks: Sequence[Block]) -> bool:
     """Tell whether a question asks for something that no passage given speaks of.
 
     So when it asks how to do what no passage names ("how do I delete branches with git stash?")
@@ -498,7 +233,7 @@ def _is_elsewhere(best: Quotation, question: _Question, blocks: Sequence[Block])
     """
     # By another name everything about the thing is credited as near, whatever is asked of it.
     least = _MOST_OF_IT if best.block.other_names else 0.0
-    there = frozenset().union(*(_stems(block.text) | _header(block) for block in blocks))
+    there = frozenset().union(*(stems_of(block.text) | _header(block) for block in blocks))
     if question.verb - there and best.unit.kind == "prose" and not best.unit.option:
         return True
     near = best.share > least and _nearness(best.block, best.unit) >= _NEAR
@@ -546,10 +281,10 @@ def signs_of(query: str, best: Quotation, blocks: Sequence[Block]) -> Signs | No
     elsewhere = command is not None and normalise(command[1]) not in folded
     if unnamed == 1.0 or elsewhere:
         return None
-    query_stems = _stems(query)
+    query_stems = stems_of(query)
     titles = (frozenset(content_stems(block.subject)) for block in blocks)
     titled = max((len(title & query_stems) / len(title) for title in titles if title), default=0.0)
-    head = _stems(best.unit.head)
+    head = stems_of(best.unit.head)
     explained = bool(head) and not best.unit.option and head <= query_stems
     score = 1.0 if explained else max(block.relevance for block in blocks) / 10
     return Signs(best.value, score, titled, unnamed)
@@ -578,8 +313,4 @@ def _is_contents(text: str) -> bool:
 
 
 def _header(block: Block) -> frozenset[str]:
-    return _stems(f"{block.subject} {block.document_name}")
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(content_stems(text)) | read(text).ids
+    return stems_of(f"{block.subject} {block.document_name}")
