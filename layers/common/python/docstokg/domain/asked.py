@@ -22,6 +22,8 @@ _CALLED: Final = 0.1
 _WHAT_IT_IS_COSTS: Final = 0.5
 _ASKED_FOR: Final = 0.15
 _LISTED: Final = 0.3
+_CODE_COSTS: Final = 0.15
+_DEFINED: Final = 0.2
 _LEAST_NEW: Final = 0.25
 # Such a question is answered by an option or by code.
 _HOW: Final = re.compile(
@@ -32,6 +34,8 @@ _HOW: Final = re.compile(
 _WHAT_IT_IS: Final = re.compile(
     r"\s*(?:NAME\s+)?([\w.+-]{1,40}) +(?:[-\u2013\u2014]{1,2} +[a-z]|--? +[A-Z])"
 )
+# "description: Remove a package": the same in the lines above a page of Markdown.
+_OF_PAGE: Final = re.compile(r"\s*(?:description|summary|title): ", re.I)
 # "sed [-n] [--quiet] [-e script] ...": how a command is called tells what nothing in it does.
 _SYNOPSIS: Final = re.compile(r"\[-{1,2}\w")
 _SYNOPSIS_OPTIONS: Final = 3
@@ -75,10 +79,23 @@ _TERM_ASKED: Final = re.compile(
 _WHAT_ASKED: Final = re.compile(
     r"\bwhat(?:'s| is| are| does| do| kind| sort)\b|\bwhich (?:command|tool|program)\b", re.I
 )
+# "A scope is a way of ...": its subject, and after it what says what that is.
+_IS: Final = re.compile(
+    r"\W{0,4}(?:an?\s|the\s|each\s|every\s)?([^.,;:()]{2,60}?)(?:\s\([^()]{1,60}\))?,?\s"
+    r"(?:(?:is|are|was|were)\s(?:an?|the|one|any|when|where|what|how)|means?|refers?\sto"
+    r"|stands?\sfor|consists?\sof)\b",
+    re.I,
+)
+# "This is called a linked worktree".
+_IS_CALLED: Final = re.compile(
+    r"\b(?:called|known\sas|termed|referred\sto\sas)\s(?:an?\s|the\s)?((?:[^\s.,;:()]+\s?){1,4})",
+    re.I,
+)
 _LONGEST_TERM: Final = 4
 _LONGEST_COMPARED: Final = 200
 # `full` of `--leak-check=full`.
 _OPTION_VALUE: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*=([\w.-]+)")
+_THIS_OPTION: Final = re.compile(r"\bthis (?:option|flag|switch)\b", re.I)
 _OPTION_ASKED: Final = re.compile(
     r"\b(?:which|what) (?:[\w.+-]{1,30} ){0,2}(?:options?|flags?|switch|parameter)\b", re.I
 )
@@ -93,7 +110,8 @@ _ANNOUNCES: Final = re.compile(
     r"(?:look|see|discuss|talk|cover|explore|go|start|learn|walk|examine|turn|dive)\b"
     r"|\bthis (?:section|chapter|page|document|guide|article|appendix) "
     r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b"
-    r"|\b(?:keep|continue) reading\b|\bread on\b",
+    r"|\b(?:keep|continue) reading\b|\bread on\b"
+    r"|\A\W*the following (?:sequence|example|command|code|listing|script|snippet)s? [^:]*\.\s*\Z",
     re.I,
 )
 # "The format is described in Suppressing errors": names the place of the answer.
@@ -104,7 +122,7 @@ _REFERS: Final = re.compile(
     r"(?:sections?|chapters?|appendix|manual|pages?|documentation|guide|reference|document|file)\b"
     r"|(?-i:in (?:[A-Z][\w-]*)(?: [\w-]+){0,4}\.?\Z))"
     r"|\A\W*(?:for (?:more|further|full|complete|details|a )[^.]{0,60}, )?(?:please )?"
-    r"(?:see|refer to) ",
+    r"(?:see|refer to) |\Aif [^.]{5,150}, (?:please )?(?:see|refer to) ",
     re.I,
 )
 # "Which variable holds ...?" is answered by a name as programs write them.
@@ -117,6 +135,13 @@ _THING: Final = re.compile(
     r"`|\w_\w|\w\(\)|\b[A-Z]{2,}\d|\b[a-z]+[A-Z]|\w\.[a-z]{2,4}\b|\b[A-Z]{2,}\b|(?<![\w-])-{1,2}[a-z]"
 )
 _OF_PROGRAMS: Final = re.compile(r"`|\w_\w|\w\(\)|::")
+# `find_package`, `std::sort`, `<CONFIG>` of `$<CONFIG>`.
+_CODED: Final = re.compile(r"\$<\w{1,60}|\w{1,60}(?:::\w{1,60})+|[^\W_]{1,60}(?:_[^\W_]{1,60})+")
+_CODE_ASKED: Final = re.compile(
+    r"\bhow\b|\b(?:commands?|codes?|examples?|syntax|scripts?|lines?|calls?|called|usage|type|run|write"
+    r"|written|output|looks?|formats?|configur\w+|files?|queries|query)\b",
+    re.I,
+)
 # Code that is shown to be shunned.
 _SHUNNED: Final = re.compile(
     r"\b(?:this is (?:wrong|incorrect|broken)|do(?: not|n't) do this)\b", re.I
@@ -150,6 +175,8 @@ class Question:
     called: bool
     verb: frozenset[str]
     sides: tuple[frozenset[str], ...]
+    coded: frozenset[str]
+    code: bool
 
     @classmethod
     def of(cls, query: str, blocks: Sequence[Block]) -> "Question":
@@ -183,6 +210,8 @@ class Question:
             _SYNOPSIS_ASKED.search(query) is not None,
             _verb_asked(query),
             _sides(query),
+            _coded(query),
+            _CODE_ASKED.search(query) is not None,
         )
 
     def wish(self, unit: Unit, text: str) -> float:
@@ -208,11 +237,16 @@ class Question:
         what_it_is = None if self.what else _WHAT_IT_IS.match(text)
         if what_it_is is not None and stems_of(what_it_is[1]) <= self.weights.keys():
             more -= _WHAT_IT_IS_COSTS
+        if not self.what and unit.head and _OF_PAGE.match(text):
+            more -= _WHAT_IT_IS_COSTS
         if self.option_asked and (unit.option or OPTION_NAME.search(text)):
-            more += _ASKED_FOR
+            # "This option ...", torn from its name, says which it is of none.
+            more += _ASKED_FOR if unit.option or not _THIS_OPTION.search(text) else -_HANDLE
         if (self.option_asked or self.how) and not unit.lead:
             # `--decode` where the question says "decode".
             more += _NAME * self.share(stems_of(unit.option))
+        if self.term and _explains(self.term, text):
+            more += _DEFINED
         if self.several and len(ITEM.findall(text)) > 1:
             more += _LISTED
         if (
@@ -222,6 +256,10 @@ class Question:
             or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
         ):
             more -= _WHAT_IT_IS_COSTS
+        if unit.kind == "code" and not self.code:
+            more -= _CODE_COSTS
+        if self.coded and not self.coded & _coded(f"{unit.heading} {unit.head} {unit.lead} {text}"):
+            more -= _NAME
         if self.thing and not _THING.search(f"{unit.lead} {text}"):
             more -= _AMOUNTLESS
         more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
@@ -250,6 +288,20 @@ class Question:
         """Give the part of the question's words, by rarity, that is among `stems`."""
         total = sum(self.weights.values())
         return sum(w for stem, w in self.weights.items() if stem in stems) / total if total else 0.0
+
+
+def _explains(term: frozenset[str], text: str) -> bool:
+    """Tell whether a sentence says what just the term is, or what is called so."""
+    stated = _IS.match(text)
+    if stated is not None and stems_of(stated[1]) == term:
+        return True
+    called = (match[1].split() for match in _IS_CALLED.finditer(text))
+    return any(stems_of(" ".join(words[: len(term)])) == term for words in called)
+
+
+def _coded(text: str) -> frozenset[str]:
+    """Return the names in a text that are written as only programs write them."""
+    return frozenset(name.casefold() for name in _CODED.findall(text))
 
 
 def _verb_asked(query: str) -> frozenset[str]:

@@ -111,7 +111,10 @@ def _answered(query: str, blocks: Sequence[Block], max_tokens: int) -> tuple[flo
     certain = certainty(query, candidates[0], blocks)
     if certain < LEAST_CERTAIN or _is_elsewhere(candidates[0], question, blocks):
         return 0.0, ABSTENTION
-    written = _written(_of_both(candidates, question) or candidates, question, max_tokens)
+    both = _of_both(candidates, question)
+    written = _written(
+        both or candidates, question, max_tokens, least=0.0 if both else LEAST_SECOND
+    )
     return (certain, written) if written else (0.0, ABSTENTION)
 
 
@@ -192,15 +195,18 @@ def _nearness(block: Block, unit: Unit) -> float:
     return max(cosines) if cosines else block.relevance / 20
 
 
-def _written(candidates: Sequence[Quotation], question: Question, max_tokens: int) -> str:
+def _written(
+    candidates: Sequence[Quotation], question: Question, max_tokens: int, *, least: float
+) -> str:
+    """Write the best quotation, and a second one worth at least that share of it."""
     taken: list[Quotation] = []
     left = max_tokens
     for one in candidates:
-        if len(taken) == 2 or (
-            not question.sides and one.value < LEAST_SECOND * candidates[0].value
-        ):
+        if len(taken) == 2 or one.value < least * candidates[0].value:
             break
         if taken and not (_is_whole(one) and question.adds(taken[0], one)):
+            continue
+        if taken and least and question.how and _is_other_option(taken[0], one):
             continue
         text = cited(one)
         cost = tokens(text) + 1
@@ -213,6 +219,10 @@ def _written(candidates: Sequence[Quotation], question: Question, max_tokens: in
         cited(one, bare=any(is_same_option(one, before) for before in taken[:at]))
         for at, one in enumerate(taken)
     )
+
+
+def _is_other_option(first: Quotation, other: Quotation) -> bool:
+    return bool(first.unit.option and other.unit.option) and not is_same_option(first, other)
 
 
 def _is_of(options: frozenset[str], unit: Unit, text: str) -> bool:

@@ -17,6 +17,8 @@ _BRACKETED: Final = re.compile(
     r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
     r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
 )
+# Signs of a place in a list, a table, a heading or a quotation; `**` opens bold letters.
+_PLACE: Final = re.compile(r"\A(?:[#>+\u2022\u25cb\u00b7|\s]|\*(?!\*)|-\s)+")
 ITEM: Final = re.compile(r"\n[^\S\n]*(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]+")
 # A rule of one sign below (and above) a line makes it a title.
 _RULED: Final = re.compile(
@@ -133,8 +135,9 @@ def _marked(sentence: str, marker: str) -> str:
 def _plain(text: str) -> str:
     """Put a quotation on one line, without marks of its place in a list or heading."""
     text = as_read(" ".join(text.split()))
-    text = text.lstrip("#>*+\u2022\u25cb\u00b7| ")
-    text = text.removeprefix("- ").strip()
+    text = _PLACE.sub("", text).strip()
+    if text.count("**") % 2:
+        text = text.removeprefix("**")
     if text.count("`") % 2:
         text = text.replace("`", "'")
     made, at = [], 0

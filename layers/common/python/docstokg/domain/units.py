@@ -65,6 +65,8 @@ _LEANING: Final = re.compile(
     re.IGNORECASE,
 )
 _BUT: Final = re.compile(r"(?:however|but|instead|otherwise)\b", re.IGNORECASE)
+# "Most tries. Default: 5": of what, the sentence before says.
+_DEFAULT: Final = re.compile(r"(?:default(?:s to)?|type|since|range) ?[:=]\s", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"[$%#>] \S")
 # What a line of C, of a shell or of a data format ends with, and prose seldom does.
 _CODE_LINE: Final = re.compile(r"(?:[;{}\\]|\*/|/>|\)\s*\{)[^\S\n]*(?:/\*[^\n]*\*/)?\s*\Z")
@@ -401,8 +403,10 @@ class _Reader:
         return _LEANING.match(follows) is not None or bool(own & set(_OPTION_NAME.findall(follows)))
 
     def _qualified(self, at: int, start: int) -> bool:
-        """Tell whether the next sentence takes back a part of this one."""
-        return self._goes_on(at, start) and _BUT.match(self.text, self._next(at)) is not None
+        """Tell whether the next sentence takes back a part of this one, or ends its line."""
+        follows = self._next(at)
+        aside = _BUT.match(self.text, follows) or _DEFAULT.match(self.text, follows)
+        return self._goes_on(at, start) and aside is not None
 
     def _goes_on(self, at: int, start: int) -> bool:
         if at + 1 >= len(self.spans) or self._parted(at):

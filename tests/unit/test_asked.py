@@ -1,0 +1,114 @@
+"""What a question asks for decides which sentence answers it, where words and nearness do not."""
+
+import pytest
+
+from docstokg.contracts.state import Block
+from docstokg.domain import extractive, relevance
+from docstokg.domain.notices import ABSTENTION
+from docstokg.domain.sentences import sentence_spans
+
+
+def block(text: str, *cosines: float, rank: int = 1, name: str = "notes.md") -> Block:
+    """A passage whose sentences are so near to the question; the last cosine is the rest's."""
+    spans = sentence_spans(text)
+    near = (*cosines, *(cosines[-1:] * len(spans)))[: len(spans)]
+    return Block(
+        rank=rank,
+        uuid=f"u{rank}",
+        text=text,
+        document_name=name,
+        relevance=round(10 * relevance.from_cosine(max(near))),
+        sentences=spans,
+        cosines=near,
+    )
+
+
+def answer(query: str, *blocks: Block) -> str:
+    return extractive.answer(query, blocks, 512)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "A linked tree is a copy of the work that has a place of its own.",
+        'This new tree is called a "linked tree" as opposed to the main one.',
+        "Linked trees (copies) are the ones that have another place.",
+    ],
+)
+def test_what_says_what_a_thing_is_comes_before_what_mentions_it(told: str) -> None:
+    mentions = "Each linked tree has a private folder in the folder of the main one."
+    said = answer("What is a linked tree?", block(f"{mentions} {told}", 0.65, 0.55))
+    assert said.startswith(told.rstrip("."))
+
+
+def test_a_second_sentence_answers_a_comparison_only_as_the_other_side_of_it() -> None:
+    text = (
+        "Like clean, autoclean clears out the store of packages that were fetched.\n\n"
+        "The tool stops when packages of the store would go without a question."
+    )
+    said = answer("What is the difference between tool clean and autoclean?", block(text, 0.8, 0.4))
+    assert said.count("[1]") == 1
+    assert said.startswith("Like clean")
+
+
+def test_a_name_of_programs_that_is_asked_about_stands_in_the_answer() -> None:
+    question = "What does find_thing do when no mode of search is given?"
+    other = "The search of a mode is given up when no name was found for it."
+    own = "Without one, find_thing looks in both places."
+    assert answer(question, block(f"{other} {own}", 0.6, 0.5)).startswith("Without one")
+
+
+def test_this_option_without_its_name_is_no_option() -> None:
+    text = (
+        "Note - this option does not work if --hidden was given, as hidden files have no size.\n\n"
+        "-a, --all\n  Shows hidden files too."
+    )
+    said = answer("Which option shows hidden files?", block(text, 0.65, 0.55))
+    assert said.startswith("-a, --all Shows hidden files too")
+
+
+def test_another_option_does_not_stand_behind_the_one_that_answers() -> None:
+    text = "-u\n  Shows symbols without a definition.\n\n-v\n  Shows the version of ferret.\n"
+    said = answer("Which ferret option shows symbols?", block(text, 0.6, 0.72))
+    assert said == "-u Shows symbols without a definition [1]."
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "description: Retire a version of a package",
+        "If you retire a package and wonder who can, see the notes about that.",
+        "The following example retires a package and then says who can.",
+    ],
+)
+def test_what_only_names_or_refers_does_not_answer(beside: str) -> None:
+    text = f"{beside}\n\nYou must own a package to retire it."
+    assert answer("Who can retire a package?", block(text, 0.75, 0.6)) == (
+        "You must own a package to retire it [1]."
+    )
+
+
+def test_code_answers_what_asks_for_something_to_write() -> None:
+    text = (
+        "A scope groups packages that belong together.\n\nFor example:\n\n"
+        "```\nadd @scope/package\nadd @scope/other\n```\n"
+    )
+    said = answer("Why do packages have a scope?", block(text, 0.6, 0.7))
+    assert said == "A scope groups packages that belong together [1]."
+    assert "```" in answer("How do I add packages of a scope?", block(text, 0.6, 0.7))
+
+
+def test_what_is_so_by_default_stands_with_what_it_is_the_default_of() -> None:
+    text = (
+        "- **tries** `number` - Most times that a call is tried again. Default: `5`\n"
+        "- **wait** `number` - Most milliseconds before the next try. Default: `30000`\n"
+    )
+    said = answer("How many times is a call tried again by default?", block(text, 0.6))
+    assert said.startswith("**tries** `number`")
+    assert "Default: `5`" in said
+    assert "30000" not in said
+
+
+def test_nothing_near_stays_silence() -> None:
+    text = "A linked tree is a copy of the work."
+    assert answer("What is a toolchain?", block(text, 0.2)) == ABSTENTION
