@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
 from docstokg.contracts.state import Block, Plan
-from docstokg.domain import asked, extractive
+from docstokg.domain import questions
 
 MOST_DEFINING = 2
 
@@ -19,13 +19,13 @@ def context(
     ranks it low, though no other passage answers "what is ...?" as well.
     """
     first = range(min(plan.max_blocks, len(citations)))
-    term = asked.asked_term(plan.query)
+    term = questions.asked_term(plan.query)
     if not term:
         return tuple(first)
     defining = (
         place
         for place in range(len(first), len(chunks))
-        if extractive.defines(term, chunks[place].text, chunks[place].sentences)
+        if questions.defines(term, chunks[place].text, chunks[place].sentences)
     )
     return (*first, *(place for place, _ in zip(defining, range(MOST_DEFINING), strict=False)))
 
@@ -35,5 +35,5 @@ def is_relevant(plan: Plan, citations: Sequence[Citation], blocks: Sequence[Bloc
     ranks = {block.rank for block in blocks}
     if any(c.score >= plan.min_score for c in citations if c.rank in ranks):
         return True
-    term = asked.asked_term(plan.query)
-    return bool(term) and any(extractive.defines(term, b.text, b.sentences) for b in blocks)
+    term = questions.asked_term(plan.query)
+    return bool(term) and any(questions.defines(term, b.text, b.sentences) for b in blocks)

@@ -3,9 +3,10 @@
 import base64
 from collections.abc import Mapping, Sequence
 
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.state import Block
-from docstokg.domain import extractive, relevance, snippets, time_budget
+from docstokg.domain import questions, relevance, snippets, time_budget
 from docstokg.domain.vectors import Floats, unpack, unpacked
 from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run
@@ -26,11 +27,7 @@ def compared(
     """
     plan = run.plan
     synthesis = plan.synthesis
-    if (
-        synthesis is None
-        or extractive.MODEL not in (synthesis.model, synthesis.fallback)
-        or not blocks
-    ):
+    if synthesis is None or EXTRACTIVE not in (synthesis.model, synthesis.fallback) or not blocks:
         return list(blocks)
     cosines: dict[str, list[float]] = {}
     if query_vector is not None:
@@ -55,7 +52,7 @@ def names_credited(
     """Credit the sentences that hold a name for which the question has another."""
     if not block.other_names or len(cosines) != len(chunk.sentences):
         return cosines
-    question = snippets.question_stems(extractive.in_their_words(query, [block]))
+    question = snippets.question_stems(questions.in_their_words(query, [block]))
     names = [snippets.question_stems(other.in_passage) for other in block.other_names]
     credited = []
     for cosine, (start, end) in zip(cosines, chunk.sentences, strict=True):

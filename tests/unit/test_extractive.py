@@ -3,7 +3,7 @@
 import pytest
 
 from docstokg.contracts.state import Block, OtherName
-from docstokg.domain import asked, extractive, relevance, tables
+from docstokg.domain import extractive, questions, relevance, tables
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.quoting import as_read
 from docstokg.domain.sentences import sentence_spans
@@ -94,15 +94,15 @@ def test_rows_without_a_value_and_lines_that_are_no_rows_say_nothing() -> None:
     ],
 )
 def test_what_a_question_wants_explained(query: str, term: set[str]) -> None:
-    assert asked.asked_term(query) == term
+    assert questions.asked_term(query) == term
 
 
 def test_only_a_line_about_the_term_itself_defines_it() -> None:
     spans = sentence_spans(WORDS)
-    assert extractive.defines(frozenset({"pool"}), WORDS, spans)
-    assert not extractive.defines(frozenset({"retrieval"}), WORDS, spans)
+    assert questions.defines(frozenset({"pool"}), WORDS, spans)
+    assert not questions.defines(frozenset({"retrieval"}), WORDS, spans)
     glossary = "**Pool**: all that was found.\n**Plan**: what was decided."
-    assert extractive.defines(frozenset({"pool"}), glossary, sentence_spans(glossary))
+    assert questions.defines(frozenset({"pool"}), glossary, sentence_spans(glossary))
 
 
 def test_a_difference_is_one_quotation_of_each_side() -> None:
@@ -247,19 +247,19 @@ def test_how_often_is_answered_by_an_amount_in_figures_or_words() -> None:
 
 def test_a_question_is_read_in_the_words_of_the_passages() -> None:
     sheet = block("Zorbium syndrome responds to quinine in most patients.", 0.45)
-    asked = "What does Kappler disease respond to?"
-    assert answer(asked, sheet) == ABSTENTION
+    question = "What does Kappler disease respond to?"
+    assert answer(question, sheet) == ABSTENTION
     known = (OtherName(in_question="Kappler disease", in_passage="Zorbium syndrome"),)
     told = sheet.model_copy(update={"other_names": known})
-    assert answer(asked, told) == "Zorbium syndrome responds to quinine in most patients [1]."
+    assert answer(question, told) == "Zorbium syndrome responds to quinine in most patients [1]."
     # A passage that has the question's own name for it is read as it stands.
     own = block("Kappler disease responds to quinine in most patients.", 0.6, rank=2)
-    assert answer(asked, own.model_copy(update={"other_names": known})).endswith("[2].")
-    assert extractive.in_their_words("Is MSA like MS?", [told]) == "Is MSA like MS?"
+    assert answer(question, own.model_copy(update={"other_names": known})).endswith("[2].")
+    assert questions.in_their_words("Is MSA like MS?", [told]) == "Is MSA like MS?"
     short = sheet.model_copy(
         update={"other_names": (OtherName(in_question="MS", in_passage="sclerosis"),)}
     )
-    assert extractive.in_their_words("Is MSA like MS?", [short]) == "Is MSA like sclerosis?"
+    assert questions.in_their_words("Is MSA like MS?", [short]) == "Is MSA like sclerosis?"
 
 
 def test_a_table_of_contents_and_the_way_through_the_pages_answer_nothing() -> None:

@@ -24,7 +24,7 @@ GROWTH = 3.0  # of twice the text; quadratic is 4, and a short run measures badl
 CUT = {
     "domain.consistency._WORDS": 200,
     "domain.consistency._NO_LABEL": 200,
-    "domain.asked._BOTH": 200,
+    "domain.questions._BOTH": 200,
     "domain.ontology_facts._ASIDE": 240,
     "domain.ontology_facts._STATED": 240,
     "domain.sentences._WORD_BEFORE": 24,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from docstokg.domain import asked, citations, consistency, linking, sentences, words
+from docstokg.domain import citations, consistency, linking, questions, sentences, words
 
 LONG, SHORT = 65_536, 32_768
 INSTANT_S = 0.1
@@ -43,4 +43,4 @@ def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
 def test_the_longest_question_is_read_at_once(unit: str) -> None:
     """4,000 spaces once took minutes to be looked through for the two sides of a comparison."""
     question = ("x" + unit * QUESTION)[: QUESTION - 1] + "y"
-    assert seconds(asked._sides, question) < INSTANT_S
+    assert seconds(questions._sides, question) < INSTANT_S

@@ -6,11 +6,10 @@ from typing import Final, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.asked import OPTION_NAME, Question, borders, stems_of
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
+from docstokg.domain.questions import OPTION_NAME, Question, borders, in_their_words, stems_of
 from docstokg.domain.quoting import Quotation, as_read, cited, is_same_option
-from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.units import LONGEST, Unit, units
 from docstokg.domain.wording import content_stems, read
 from docstokg.domain.words import normalise
@@ -91,17 +90,6 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int) -> str:
     return max(answers, key=lambda made: made[0])[1]
 
 
-def in_their_words(query: str, blocks: Sequence[Block]) -> str:
-    """Return the question with the names that the blocks have instead of its own."""
-    pairs = [other for block in blocks for other in block.other_names]
-    if not pairs:
-        return query
-    names = {pair.in_question: pair.in_passage for pair in pairs}
-    longest_first = sorted(names, key=len, reverse=True)
-    any_name = "|".join(re.escape(name) for name in longest_first)
-    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: names[match[0]], query)
-
-
 def _answered(query: str, blocks: Sequence[Block], max_tokens: int) -> tuple[float, str]:
     """Return the answer to one reading of the question, and what speaks for it."""
     candidates = quotations(query, blocks)
@@ -152,15 +140,6 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
             candidates.append(Quotation(value, share, place, block, unit, stems))
     candidates.sort(key=lambda one: (-one.value, one.place, one.unit.start))
     return candidates
-
-
-def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether a row, a glossary's line or a definition in a passage explains just the term."""
-    folded = normalise(text)
-    if any(name[:3] not in folded for name in term):
-        return False
-    parts = units(text, spans or sentence_spans(text))
-    return any(unit.head and stems_of(unit.head) == term for unit in parts)
 
 
 def _length(unit: Unit, text: str) -> float:

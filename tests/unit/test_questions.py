@@ -69,7 +69,7 @@ def test_this_option_without_its_name_is_no_option() -> None:
 
 def test_another_option_does_not_stand_behind_the_one_that_answers() -> None:
     text = "-u\n  Shows symbols without a definition.\n\n-v\n  Shows the version of ferret.\n"
-    said = answer("Which ferret option shows symbols?", block(text, 0.6, 0.72))
+    said = answer("Which ferret option shows symbols?", block(text, 0.6, 0.59))
     assert said == "-u Shows symbols without a definition [1]."
 
 

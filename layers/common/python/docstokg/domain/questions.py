@@ -10,8 +10,9 @@ from typing import Final
 from docstokg.contracts.state import Block
 from docstokg.domain.quoting import ITEM, Quotation
 from docstokg.domain.sentences import sentence_spans
-from docstokg.domain.units import Unit
+from docstokg.domain.units import Unit, units
 from docstokg.domain.wording import content_stems, read
+from docstokg.domain.words import normalise
 
 OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
 _HANDLE: Final = 0.1
@@ -316,6 +317,26 @@ def asked_term(query: str) -> frozenset[str]:
     if match is None or len(match[1].split()) > _LONGEST_TERM:
         return frozenset()
     return stems_of(match[1])
+
+
+def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether a row, a glossary's line or a definition in a passage explains just the term."""
+    folded = normalise(text)
+    if any(name[:3] not in folded for name in term):
+        return False
+    parts = units(text, spans or sentence_spans(text))
+    return any(unit.head and stems_of(unit.head) == term for unit in parts)
+
+
+def in_their_words(query: str, blocks: Sequence[Block]) -> str:
+    """Return the question with the names that the blocks have instead of its own."""
+    pairs = [other for block in blocks for other in block.other_names]
+    if not pairs:
+        return query
+    names = {pair.in_question: pair.in_passage for pair in pairs}
+    longest_first = sorted(names, key=len, reverse=True)
+    any_name = "|".join(re.escape(name) for name in longest_first)
+    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: names[match[0]], query)
 
 
 def _sides(query: str) -> tuple[frozenset[str], ...]:
