@@ -24,6 +24,7 @@ from docstokg.adapters.sqlite_index_schema import (
     visible_fact,
     words_table,
 )
+from docstokg.adapters.sqlite_index_words import WordScores, WordTable, quoted
 from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite_session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
@@ -57,6 +58,7 @@ class SqliteIndex:
         self._path = Path(path)
         self._sessions = Sessions(self._path, READING)
         self._sidecars = Sidecars(self._path)
+        self._word_scores = WordScores()
         self._workers = Workers(WORKERS, "sqlite-index")
 
     def search(
@@ -190,26 +192,22 @@ class SqliteIndex:
         return ChannelResult(channel=query.channel, hits=hits)
 
     def _words(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
-        expression = match_expression(query.text)
-        if expression is None:
+        words = asked_words(query.text)
+        if not words:
             return ()
         table = words_table(ns)
         condition, values = visible(context.scope, ns)
-        values |= {"words": expression}
+        values |= {"words": match_expression(words)}
         with self._sessions.use(context.deadline) as db:
+            best = None
             if context.sees_everything:
-                # A fifth less time: no look at a row per match, unless a tie crosses the cut.
-                best = db.execute(
-                    f"SELECT rowid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
-                    f"WHERE {table} MATCH :words ORDER BY score DESC LIMIT :size + 1",
-                    {**values, "size": query.size},
-                ).fetchall()
-                if len(best) <= query.size or best[-1]["score"] < best[-2]["score"]:
-                    best = best[: query.size]
-                    ids = np.array([row[0] for row in best], dtype=np.int64)
-                    scores = np.array([row[1] for row in best], dtype=np.float64)
-                    hits = self._hits(ids, scores, range(len(best)), ns, context)
-                    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.uuid)))
+                searched = WordTable(table, WEIGHTS, context.generation)
+                best = self._word_scores.best(db, searched, words, query.size)
+            if best is not None:
+                ids = np.array(list(best), dtype=np.int64)
+                scores = np.array(list(best.values()), dtype=np.float64)
+                hits = self._hits(ids, scores, range(len(best)), ns, context)
+                return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.uuid))[: query.size])
             rows = db.execute(
                 f"SELECT r.uuid, found.score, v.compact FROM ("
                 f"SELECT r.id, r.uuid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
@@ -269,33 +267,29 @@ class SqliteIndex:
     ) -> tuple[FactHit, ...]:
         condition, values = visible_fact(context.scope, ns)
         columns = "f.fact, f.source, f.type, f.target, f.evidence"
-        expression = match_expression(query.text)
-        if expression is None:
+        words = asked_words(query.text)
+        if not words:
             return ()
         table = fact_words_table(ns)
         with self._sessions.use(context.deadline) as db:
+            best = None
             if context.scope.groups is None and context.scope.doc_ids is None:
-                # Nothing is hidden: no look at a fact per match, unless a tie crosses the cut.
-                best = db.execute(
-                    f"SELECT rowid, -bm25({table}) AS score FROM {table} "
-                    f"WHERE {table} MATCH ? ORDER BY score DESC LIMIT ?",
-                    (expression, query.size + 1),
+                searched = WordTable(table, "", context.generation)
+                best = self._word_scores.best(db, searched, words, query.size)
+            if best is not None:
+                rows = db.execute(
+                    f"SELECT f.id, {columns} FROM json_each(?) AS best "
+                    f"CROSS JOIN index_facts f ON f.id = best.value WHERE f.ns = ?",
+                    (json.dumps(list(best)), ns),
                 ).fetchall()
-                if len(best) <= query.size or best[-1]["score"] < best[-2]["score"]:
-                    scores = {row["rowid"]: row["score"] for row in best[: query.size]}
-                    rows = db.execute(
-                        f"SELECT f.id, {columns} FROM json_each(?) AS best "
-                        f"CROSS JOIN index_facts f ON f.id = best.value WHERE f.ns = ?",
-                        (json.dumps(list(scores)), ns),
-                    ).fetchall()
-                    facts = [_fact_hit(row, scores[row["id"]]) for row in rows]
-                    return tuple(sorted(facts, key=lambda fact: (-fact.score, fact.id)))
+                facts = [_fact_hit(row, best[row["id"]]) for row in rows]
+                return tuple(sorted(facts, key=lambda fact: (-fact.score, fact.id))[: query.size])
             matched = db.execute(
                 f"SELECT -bm25({table}) AS score, {columns} FROM {table} "
                 f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
                 f"WHERE {table} MATCH :words AND {condition} "
                 f"ORDER BY score DESC, f.fact LIMIT :size",
-                {**values, "words": expression, "size": query.size},
+                {**values, "words": match_expression(words), "size": query.size},
             ).fetchall()
         return tuple(_fact_hit(row, row["score"]) for row in matched)
 
@@ -500,13 +494,17 @@ def _fact_hit(row: Any, score: float) -> FactHit:
     )
 
 
-def match_expression(text: str) -> str | None:
-    """Write an FTS5 expression of quoted words joined by OR; None when no word is left.
+def asked_words(text: str) -> tuple[str, ...]:
+    """List what a question asks the word indexes for."""
+    return (*content_words(text), *option_words(text))
+
+
+def match_expression(words: Sequence[str]) -> str:
+    """Write an FTS5 expression of quoted words joined by OR.
 
     No operator of the query language can be reached from a question.
     """
-    words = (*content_words(text), *option_words(text))
-    return " OR ".join(f'"{word}"' for word in words) if words else None
+    return " OR ".join(map(quoted, words))
 
 
 def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
