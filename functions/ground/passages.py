@@ -1,6 +1,7 @@
 """Which of the citations a model is given, and whether they are about the question at all."""
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
@@ -13,27 +14,35 @@ MOST_DEFINING = 2
 def context(
     plan: Plan, citations: Sequence[Citation], chunks: Sequence[StoredChunk]
 ) -> tuple[int, ...]:
-    """Give the places of the first `max_blocks`, and of up to two behind them that define the term.
+    """Give the places of the first `max_blocks`, and of up to two behind that explain the wanted.
 
-    A glossary's line or a table's row is a small part of its chunk: search by the whole of it
-    ranks it low, though no other passage answers "what is ...?" as well.
+    A glossary's line, a table's row or an option is a small part of its chunk: search by the whole
+    of it ranks it low, though no other passage answers "what is ...?" as well. An option is one of
+    the command that the question names where a passage found is of that.
     """
     first = range(min(plan.max_blocks, len(citations)))
-    term = questions.asked_term(plan.query)
-    if not term:
-        return tuple(first)
-    defining = (
+    wanted = questions.Wanted.of(plan.query)
+    explaining = [
         place
         for place in range(len(first), len(chunks))
-        if questions.defines(term, chunks[place].text, chunks[place].sentences)
-    )
-    return (*first, *(place for place, _ in zip(defining, range(MOST_DEFINING), strict=False)))
+        if wanted.is_explained(chunks[place].text, chunks[place].sentences)
+    ]
+    if wanted.options and explaining:
+        asked_of = [place for place in explaining if _is_named(plan.query, chunks[place])]
+        explaining = asked_of or explaining
+    return (*first, *explaining[:MOST_DEFINING])
+
+
+def _is_named(query: str, chunk: StoredChunk) -> bool:
+    """Tell whether a question has all words of the name of a passage's document."""
+    name = questions.stems_of(PurePosixPath(chunk.document_name or "").stem)
+    return bool(name) and name <= questions.stems_of(query)
 
 
 def is_relevant(plan: Plan, citations: Sequence[Citation], blocks: Sequence[Block]) -> bool:
-    """Tell whether a passage given scores `min_score`, or defines the term that is asked for."""
+    """Tell whether a passage given scores `min_score`, or explains what is wanted."""
     ranks = {block.rank for block in blocks}
     if any(c.score >= plan.min_score for c in citations if c.rank in ranks):
         return True
-    term = questions.asked_term(plan.query)
-    return bool(term) and any(questions.defines(term, b.text, b.sentences) for b in blocks)
+    wanted = questions.Wanted.of(plan.query)
+    return any(wanted.is_explained(b.text, b.sentences) for b in blocks)

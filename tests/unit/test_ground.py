@@ -192,6 +192,31 @@ def test_a_row_that_defines_the_asked_term_is_given_under_its_own_rank() -> None
     assert not given.relevant
 
 
+@pytest.mark.parametrize(
+    ("query", "last", "is_given"),
+    [
+        ("What does fetch -n do?", "-n, --dry-run\n    Only says what would come.", True),
+        ("What does fetch -n do?", "-v, --verbose\n    Says more, and more with -n.", False),
+        ("Which option is for pools only?", "-p\n    --pool\n    Takes nothing else.", True),
+        ("Which option is for pools only?", "-s\n    --sea\n    Takes no pool.", False),
+        ("What does $<CONFIG> give?", ".. genex:: $<CONFIG>\n\n  The name of the build.", True),
+        ("What does $<CONFIG> give?", "The build of $<CONFIG> has a name.", False),
+    ],
+)
+def test_the_lines_of_an_option_that_is_asked_about_are_given(
+    query: str, last: str, *, is_given: bool
+) -> None:
+    run = step()
+    run = Run(
+        plan=run.plan.model_copy(update={"query": query}),
+        scope=run.scope,
+        telemetry=run.telemetry,
+    )
+    names = [f"c{n}" for n in range(7)]
+    given = ground(run, found(*names), None, index=glossary(last), reranker=None)
+    assert (given.blocks[-1].rank == len(names)) is is_given
+
+
 class Counting(MemoryIndex):
     """Counts who asks for the vectors of sentences."""
 

@@ -109,7 +109,7 @@ _SEVERAL_ASKED: Final = re.compile(
 _ANNOUNCES: Final = re.compile(
     r"\b(?:let['\u2019]s|let us|we['\u2019]ll|we will|we are going to) (?:\w+ ){0,2}"
     r"(?:look|see|discuss|talk|cover|explore|go|start|learn|walk|examine|turn|dive)\b"
-    r"|\bthis (?:section|chapter|page|document|guide|article|appendix) "
+    r"|\b(?:this|the (?:next|following)) (?:section|chapter|page|document|guide|article|appendix) "
     r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b"
     r"|\b(?:keep|continue) reading\b|\bread on\b"
     r"|\A\W*the following (?:sequence|example|command|code|listing|script|snippet)s? [^:]*\.\s*\Z",
@@ -151,6 +151,8 @@ _WHERE: Final = re.compile(r"\bwhere\b|\bwhich (?:section|chapter|page|manual|do
 _ASKING: Final = frozenset(
     content_stems("another name called term means kind type difference example way list")
 )
+# "Which option shows ...": what nearly every option does.
+_ASKING_OPTION: Final = frozenset(content_stems("option flag switch show print display"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,8 @@ class Question:
     def of(cls, query: str, blocks: Sequence[Block]) -> "Question":
         """Read a question beside the passages that may answer it."""
         stems = stems_of(query)
-        terms = stems - _ASKING or stems
+        option_asked = _OPTION_ASKED.search(query) is not None
+        terms = stems - _ASKING - (_ASKING_OPTION if option_asked else frozenset()) or stems
         sentences = [
             frozenset(content_stems(block.text[start:end]))
             for block in blocks
@@ -202,7 +205,7 @@ class Question:
             asked_term(query),
             frozenset(OPTION_NAME.findall(query)),
             stems_of(" ".join(_OPTION_VALUE.findall(query))),
-            _OPTION_ASKED.search(query) is not None,
+            option_asked,
             _SEVERAL_ASKED.search(query) is not None,
             # Of programs: elsewhere a method is what a doctor does.
             _THING_ASKED.search(query) is not None
@@ -240,12 +243,17 @@ class Question:
             more -= _WHAT_IT_IS_COSTS
         if not self.what and unit.head and _OF_PAGE.match(text):
             more -= _WHAT_IT_IS_COSTS
-        if self.option_asked and (unit.option or OPTION_NAME.search(text)):
+        if (self.option_asked or self.how) and not unit.option and _THIS_OPTION.search(text):
             # "This option ...", torn from its name, says which it is of none.
-            more += _ASKED_FOR if unit.option or not _THIS_OPTION.search(text) else -_HANDLE
+            more -= _AMOUNTLESS
+        if self.option_asked and (unit.option or OPTION_NAME.search(text)):
+            more += _ASKED_FOR
         if (self.option_asked or self.how) and not unit.lead:
             # `--decode` where the question says "decode".
             more += _NAME * self.share(stems_of(unit.option))
+        if (self.option_asked or self.how) and unit.option and unit.lead == unit.option:
+            # What an option does is said first.
+            more -= _CODE_COSTS
         if self.term and _explains(self.term, text):
             more += _DEFINED
         if self.several and len(ITEM.findall(text)) > 1:
@@ -322,10 +330,51 @@ def asked_term(query: str) -> frozenset[str]:
 def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -> bool:
     """Tell whether a row, a glossary's line or a definition in a passage explains just the term."""
     folded = normalise(text)
-    if any(name[:3] not in folded for name in term):
+    if not term or any(name[:3] not in folded for name in term):
         return False
     parts = units(text, spans or sentence_spans(text))
     return any(unit.head and stems_of(unit.head) == term for unit in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a question wants explained: a term, options, names as programs write them.
+
+    `words`: those of a question for an option, which the option's long name may consist of.
+    """
+
+    term: frozenset[str]
+    options: frozenset[str]
+    coded: frozenset[str]
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, query: str) -> "Wanted":
+        """Read it from a question."""
+        words = stems_of(query) if _OPTION_ASKED.search(query) else frozenset[str]()
+        options = frozenset(OPTION_NAME.findall(query))
+        return cls(asked_term(query), options, _coded(query), words)
+
+    def is_explained(self, text: str, spans: Sequence[tuple[int, int]]) -> bool:
+        """Tell whether a passage has a row, a definition or an option's lines of just that."""
+        if self.term and defines(self.term, text, spans):
+            return True
+        folded = text.casefold()
+        if not self.words and not any(name.casefold() in folded for name in self._names()):
+            return False
+        return any(self._is_of(unit) for unit in units(text, spans or sentence_spans(text)))
+
+    def _names(self) -> frozenset[str]:
+        return self.options | self.coded
+
+    def _is_of(self, unit: Unit) -> bool:
+        if not unit.head:
+            return False
+        if not unit.option:
+            return bool(self.coded & _coded(unit.head))
+        names = OPTION_NAME.findall(unit.head)
+        long = stems_of(" ".join(name for name in names if name.startswith("--")))
+        return bool(self.options & set(names)) or (bool(long) and long <= self.words)
 
 
 def in_their_words(query: str, blocks: Sequence[Block]) -> str:

@@ -26,7 +26,11 @@ _BLANK: Final = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _HEADING: Final = re.compile(r"#{1,6}[^\S\n]")
 _LIST_ITEM: Final = re.compile(r"(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]")
 # `-x, --extract, --get`, alone on its line or with two spaces before what it does.
-_OPTION: Final = re.compile(r"(-{1,2}[A-Za-z0-9?][^\n]{0,90}?)(?:[^\S\n]*\n|[^\S\n]{2,}(?=\S))")
+# Further names may stand on lines of their own below the first.
+_OPTION: Final = re.compile(
+    r"(-{1,2}[A-Za-z0-9?][^\n]{0,90}?(?:\n[^\S\n]*+-{1,2}[A-Za-z0-9?][^\n]{0,60}+(?=\n)){0,4}+)"
+    r"(?:[^\S\n]*\n|[^\S\n]{2,}(?=\S))"
+)
 # The same alone in its paragraph: what the option does stands below a blank line.
 _OPTION_ALONE: Final = re.compile(r"[*_`]*(-{1,2}[A-Za-z0-9?][^\n]{0,90}?)[*_`]*")
 _OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
