@@ -14,22 +14,22 @@ MOST_DEFINING = 2
 def context(
     plan: Plan, citations: Sequence[Citation], chunks: Sequence[StoredChunk]
 ) -> tuple[int, ...]:
-    """Give the places of the first `max_blocks`, and of up to two behind that explain the wanted.
+    """Give the places of the first `max_blocks`, and of up to two behind that explain it.
 
     A glossary's line, a table's row or an option is a small part of its chunk: search by the whole
     of it ranks it low, though no other passage answers "what is ...?" as well. An option is one of
     the command that the question names where a passage found is of that.
     """
     first = range(min(plan.max_blocks, len(citations)))
-    wanted = questions.Wanted.of(plan.query)
+    topic = questions.Topic.of(plan.query)
     explaining = [
         place
         for place in range(len(first), len(chunks))
-        if wanted.is_explained(chunks[place].text, chunks[place].sentences)
+        if topic.is_explained(chunks[place].text, chunks[place].sentences)
     ]
-    if wanted.options and explaining:
-        asked_of = [place for place in explaining if _is_named(plan.query, chunks[place])]
-        explaining = asked_of or explaining
+    if topic.options and explaining:
+        of_command = [place for place in explaining if _is_named(plan.query, chunks[place])]
+        explaining = of_command or explaining
     return (*first, *explaining[:MOST_DEFINING])
 
 
@@ -40,9 +40,9 @@ def _is_named(query: str, chunk: StoredChunk) -> bool:
 
 
 def is_relevant(plan: Plan, citations: Sequence[Citation], blocks: Sequence[Block]) -> bool:
-    """Tell whether a passage given scores `min_score`, or explains what is wanted."""
+    """Tell whether a passage given scores `min_score`, or explains what is asked."""
     ranks = {block.rank for block in blocks}
     if any(c.score >= plan.min_score for c in citations if c.rank in ranks):
         return True
-    wanted = questions.Wanted.of(plan.query)
-    return any(wanted.is_explained(b.text, b.sentences) for b in blocks)
+    topic = questions.Topic.of(plan.query)
+    return any(topic.is_explained(b.text, b.sentences) for b in blocks)

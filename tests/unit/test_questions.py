@@ -41,6 +41,35 @@ def test_what_says_what_a_thing_is_comes_before_what_mentions_it(told: str) -> N
     assert said.startswith(told.rstrip("."))
 
 
+def test_what_a_command_does_is_said_by_what_speaks_of_it() -> None:
+    text = (
+        "description: Check the packages\n\n"
+        "Where no check of packages is wanted, set the audit level to none.\n\n"
+        "The audit command asks a registry for known weaknesses of packages.\n"
+    )
+    said = answer("What does audit of packages do?", block(text, 0.6, 0.65, 0.6))
+    assert said == "The audit command asks a registry for known weaknesses of packages [1]."
+
+
+def test_the_first_words_below_a_title_say_what_that_is() -> None:
+    text = (
+        "# Class: Pool\n\nA set of clients that share one target.\n\n"
+        "## New\n\n* options of the pool, if any"
+    )
+    assert answer("What is a pool?", block(text, 0.5, 0.5, 0.6)).startswith("A set of clients")
+
+
+def test_code_that_only_loads_shows_nothing() -> None:
+    text = (
+        "Delete a cookie.\n\n"
+        "```\nimport { deleteCookie } from 'jar'\nimport { x } from 'delete-cookie'\n```\n\n"
+        "And then:\n\n```\ncookie.delete('name')\ncookie.close()\n```\n"
+    )
+    said = answer("How do I delete a cookie?", block(text, 0.4, 0.6, 0.5, 0.5))
+    assert "cookie.delete" in said
+    assert "import" not in said
+
+
 def test_a_second_sentence_answers_a_comparison_only_as_the_other_side_of_it() -> None:
     text = (
         "Like clean, autoclean clears out the store of packages that were fetched.\n\n"
@@ -89,6 +118,7 @@ def test_another_option_does_not_stand_behind_the_one_that_answers() -> None:
         "description: Retire a version of a package",
         "If you retire a package and wonder who can, see the notes about that.",
         "The following example retires a package and then says who can.",
+        "The next chapter describes how to retire a package and who can.",
     ],
 )
 def test_what_only_names_or_refers_does_not_answer(beside: str) -> None:

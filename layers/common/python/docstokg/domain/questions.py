@@ -83,9 +83,20 @@ _WHAT_ASKED: Final = re.compile(
 # "A scope is a way of ...": its subject, and after it what says what that is.
 _IS: Final = re.compile(
     r"\W{0,4}(?:an?\s|the\s|each\s|every\s)?([^.,;:()]{2,60}?)(?:\s\([^()]{1,60}\))?,?\s"
-    r"(?:(?:is|are|was|were)\s(?:an?|the|one|any|when|where|what|how)|means?|refers?\sto"
+    r"(?:(?:is|are|was|were)\s(?:an?|the|one|any|those|when|where|what|how)|means?|refers?\sto"
     r"|stands?\sfor|consists?\sof)\b",
     re.I,
+)
+# "What does audit do?": "This command asks ...", "The audit command asks ...".
+_DOES_ASKED: Final = re.compile(r"\bwhat (?:does|do)\b.*\bdo\b", re.I)
+_DOES: Final = re.compile(
+    r"\W{0,4}(?:this |the (?:[\w`.:-]{1,40} ){1,3})"
+    r"(?:class|command|function|method|module|option|program|script|tool|utility) \w+s\b",
+    re.I,
+)
+_A_THING: Final = re.compile(r"An?\s(?:[\w-]+\s){0,3}(?!is\b|are\b|can\b|must\b)")
+_KINDS: Final = frozenset(
+    content_stems("class interface function method module about overview introduction what")
 )
 # "This is called a linked worktree".
 _IS_CALLED: Final = re.compile(
@@ -138,6 +149,10 @@ _THING: Final = re.compile(
 _OF_PROGRAMS: Final = re.compile(r"`|\w_\w|\w\(\)|::")
 # `find_package`, `std::sort`, `<CONFIG>` of `$<CONFIG>`.
 _CODED: Final = re.compile(r"\$<\w{1,60}|\w{1,60}(?:::\w{1,60})+|[^\W_]{1,60}(?:_[^\W_]{1,60})+")
+_LOADS: Final = re.compile(
+    r"(?:import|from|include|#include|using|require|use)\b"
+    r"|(?:const|let|var) [^=]{1,80}= require\(|[/#'\"]"
+)
 _CODE_ASKED: Final = re.compile(
     r"\bhow\b|\b(?:commands?|codes?|examples?|syntax|scripts?|lines?|calls?|called|usage|type|run|write"
     r"|written|output|looks?|formats?|configur\w+|files?|queries|query)\b",
@@ -180,6 +195,7 @@ class Question:
     sides: tuple[frozenset[str], ...]
     coded: frozenset[str]
     code: bool
+    does: bool
 
     @classmethod
     def of(cls, query: str, blocks: Sequence[Block]) -> "Question":
@@ -216,6 +232,7 @@ class Question:
             _sides(query),
             _coded(query),
             _CODE_ASKED.search(query) is not None,
+            _DOES_ASKED.search(query) is not None,
         )
 
     def wish(self, unit: Unit, text: str) -> float:
@@ -241,8 +258,8 @@ class Question:
         what_it_is = None if self.what else _WHAT_IT_IS.match(text)
         if what_it_is is not None and stems_of(what_it_is[1]) <= self.weights.keys():
             more -= _WHAT_IT_IS_COSTS
-        if not self.what and unit.head and _OF_PAGE.match(text):
-            more -= _WHAT_IT_IS_COSTS
+        if unit.head and _OF_PAGE.match(text):
+            more -= _WHAT_IT_IS_COSTS if not self.what else _CODE_COSTS * (not self.does)
         if (self.option_asked or self.how) and not unit.option and _THIS_OPTION.search(text):
             # "This option ...", torn from its name, says which it is of none.
             more -= _AMOUNTLESS
@@ -254,7 +271,9 @@ class Question:
         if (self.option_asked or self.how) and unit.option and unit.lead == unit.option:
             # What an option does is said first.
             more -= _CODE_COSTS
-        if self.term and _explains(self.term, text):
+        if self.does and _DOES.match(text):
+            more += _DEFINED
+        if self.term and (_explains(self.term, text) or self._entitled(unit, text)):
             more += _DEFINED
         if self.several and len(ITEM.findall(text)) > 1:
             more += _LISTED
@@ -265,7 +284,7 @@ class Question:
             or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
         ):
             more -= _WHAT_IT_IS_COSTS
-        if unit.kind == "code" and not self.code:
+        if unit.kind == "code" and (not self.code or _only_loads(text)):
             more -= _CODE_COSTS
         if self.coded and not self.coded & _coded(f"{unit.heading} {unit.head} {unit.lead} {text}"):
             more -= _NAME
@@ -278,6 +297,11 @@ class Question:
                 not amount and not _AMOUNT_IN_WORDS.search(text)
             )
         return more
+
+    def _entitled(self, unit: Unit, text: str) -> bool:
+        """Tell whether "A pool of ..." stands below the title "Class: Pool"."""
+        titled = stems_of(unit.heading) - _KINDS == self.term
+        return titled and _A_THING.match(text) is not None
 
     def is_about(self, stems: frozenset[str], document: frozenset[str]) -> bool:
         """Tell whether what says how to do something has more of it than its document's name.
@@ -297,6 +321,12 @@ class Question:
         """Give the part of the question's words, by rarity, that is among `stems`."""
         total = sum(self.weights.values())
         return sum(w for stem, w in self.weights.items() if stem in stems) / total if total else 0.0
+
+
+def _only_loads(code: str) -> bool:
+    """Tell whether code does nothing yet: it loads what the code below it uses."""
+    lines = [line.strip() for line in code.splitlines() if line.strip()]
+    return all(_LOADS.match(line) for line in lines)
 
 
 def _explains(term: frozenset[str], text: str) -> bool:
@@ -337,7 +367,7 @@ def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Topic:
     """What a question wants explained: a term, options, names as programs write them.
 
     `words`: those of a question for an option, which the option's long name may consist of.
@@ -349,7 +379,7 @@ class Wanted:
     words: frozenset[str]
 
     @classmethod
-    def of(cls, query: str) -> "Wanted":
+    def of(cls, query: str) -> "Topic":
         """Read it from a question."""
         words = stems_of(query) if _OPTION_ASKED.search(query) else frozenset[str]()
         options = frozenset(OPTION_NAME.findall(query))
