@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from pydantic_core import from_json, to_json
+
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 
 
@@ -37,3 +39,27 @@ def hold_limit(value: Any, what: str) -> int:
     if size > STATE_LIMIT_BYTES:
         raise DataLimitExceeded(f"{what}: {size} bytes")
     return size
+
+
+def sent(value: Any) -> tuple[Any, int]:
+    """Give a JSON value as it arrives after having been text, and the bytes of that text.
+
+    By compiled code, in a third of the time, wherever that knows the texts: half a surrogate pair
+    it does not.
+    """
+    try:
+        data = to_json(value)
+        return from_json(data), len(data)
+    except ValueError:
+        text = compact(value)
+        return json.loads(text), text_bytes(text)
+
+
+def returned(value: Any) -> tuple[Any, int]:
+    """Do the same with what a function returned; TypeError for what no Lambda could return."""
+    text = compact(value)
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        return from_json(data), len(data)
+    except ValueError:
+        return json.loads(text), len(data)

@@ -23,9 +23,9 @@ from docstokg.workers import Workers
 from docstokg_local.asl_endings import (
     DataLimitExceeded,
     MachineTimedOut,
-    compact,
     hold_limit,
-    text_bytes,
+    returned,
+    sent,
 )
 from docstokg_local.asl_items import Buckets
 from docstokg_local.asl_journal import Journal
@@ -172,13 +172,11 @@ class StateMachine:
     ) -> tuple[object, int, int]:
         """Call a function as Lambda is called; give result, bytes of arguments and of result."""
         assert isinstance(arguments, dict)
-        input_text = compact(arguments)
-        size = text_bytes(input_text)
+        arrived, size = sent(arguments)
         if size > STATE_LIMIT_BYTES:
             raise DataLimitExceeded(f"arguments of {state}")
         function = self._functions[str(arguments["FunctionName"])]
-        payload = json.loads(input_text)["Payload"]
-        future: Future[dict[str, Any]] = self._pool.submit(function, payload, None)
+        future: Future[dict[str, Any]] = self._pool.submit(function, arrived["Payload"], None)
         own_s = self._timeout_s if own_s is None else own_s
         left_s = ends - time.monotonic()
         try:
@@ -191,11 +189,10 @@ class StateMachine:
             raise Failure("States.Timeout", "") from None
         except Exception as exc:
             raise _failure(exc) from exc
-        text = compact(result)
-        result_size = text_bytes(text)
+        payload, result_size = returned(result)
         if result_size > STATE_LIMIT_BYTES:
             raise DataLimitExceeded(f"result of {state}")
-        reply = {"ExecutedVersion": "$LATEST", "Payload": json.loads(text), "StatusCode": 200}
+        reply = {"ExecutedVersion": "$LATEST", "Payload": payload, "StatusCode": 200}
         return reply, size, result_size
 
 

@@ -4,7 +4,7 @@
 and registers each function anew: three quarters of what the machine cost a question. Here an
 expression is parsed once, again only for two evaluations at the same time, and gets what it names
 of the variables, no more. A plain path, such as `$plan.cache`, needs no evaluator at all as long
-as it meets objects only.
+as it meets objects only, nor does what `asl_shortcuts` knows.
 """
 
 import re
@@ -15,6 +15,8 @@ from typing import Any
 import jsonata
 from jsonata.utils import Utils
 from sfnx import testing as sfnx
+
+from docstokg_local.asl_shortcuts import Unsure, shortcut
 
 Values = Mapping[str, Any]
 """The variables by name, and `states`."""
@@ -61,6 +63,7 @@ class Expression:
         self._free: list[jsonata.Jsonata] = []
         path = _PATH.fullmatch(code)
         self._path = (path[1], *path[2].split(".")[1:]) if path is not None else None
+        self._shortcut = shortcut(code)
         self._reads: Fields = {}
         for name, fields in _VARIABLE.findall(code):
             # A parent (%) may be reached from below: then nothing is left out.
@@ -76,6 +79,11 @@ class Expression:
             # What no object leads to may still be reached through a list, or be undefined.
             if value is not _MISSING:
                 return value
+        elif self._shortcut is not None:
+            try:
+                return self._shortcut(values)
+            except Unsure:
+                return self._evaluated(values)
         return self._evaluated(values)
 
     def _evaluated(self, values: Values) -> Any:

@@ -19,6 +19,7 @@ from docstokg.errors import NothingToCite, Timeout
 from docstokg.wiring import Wiring
 from docstokg_local.asl_engine import StateMachine
 from docstokg_local.asl_expressions import Expression
+from docstokg_local.asl_shortcuts import shortcut
 from docstokg_local.workflow import DEFINITION, STEPS
 
 ASL = json.loads(DEFINITION.read_text("utf-8"))
@@ -102,9 +103,47 @@ def test_an_expression_is_given_the_paths_it_names_and_no_more(
     monkeypatch.setattr(sfnx, "nulls", lambda value: [seen.append(value), real(value)][1])
     bulk = {"degraded": ["a"], "pool": list(range(1000))}
     values = {"degraded": [], "states": {"result": {"Payload": bulk}, "input": bulk}}
-    Expression("[$append($degraded, $states.result.Payload.degraded)]")(values)
+    Expression("$append($degraded, $states.result.Payload.degraded)[0]")(values)
     assert {"result": {"Payload": {"degraded": ["a"]}}} in seen
     assert not any("pool" in json.dumps(value) for value in seen)
+
+
+SHORT = [
+    "[$append($a, $b.cache)]",
+    "[$append($a.cache, ['late', 'gone'])]",
+    "[$a, $b, 'late']",
+    "$merge([$a, $b.cache, { 'reply': $b.reply, 'graph': [$b.graph], 'cache': null }])",
+    "{ 'reply': [$a], 'cache': $b.reply.cache }",
+    "$exists($a.cache) and $a.cache != null",
+    "$a.cache = $b and $b.cache != 'a'",
+    "$exists($a.reply.graph)",
+    "'text' = $a",
+]
+PLAIN = st.recursive(
+    st.none() | st.text("ab", max_size=2) | st.lists(st.text("ab", max_size=2), max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from(NAMES), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("code", SHORT)
+@given(a=JSON | PLAIN, b=JSON | PLAIN)
+def test_an_expression_without_the_evaluator_means_the_same(code: str, a: Any, b: Any) -> None:
+    assert shortcut(code) is not None
+    expected = outcome(lambda: sfnx.evaluate(code, {"a": a, "b": b}, {}))
+    assert outcome(lambda: Expression(code)({"a": a, "b": b, "states": {}})) == expected
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("$a[0]", "$append($a)", "$merge($a)", "[$a", "$a = $b = $c", "$sum([$a])", "", "$a and"),
+        *("{ $a: 'b' }", "{ 'a': 1 }", "$a in $b", "$a.`b`", "'it\\'s'", "$merge([$a]) ~> $keys"),
+        *("{ 'a': $a, 'a': $b }", "[$a] 'b'", "$exists($a, $b)", "$not($a)", "true"),
+    ],
+)
+def test_an_expression_of_anything_else_is_left_to_the_evaluator(code: str) -> None:
+    assert shortcut(code) is None
 
 
 def test_nothing_is_parsed_at_the_second_question(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +209,13 @@ def test_a_choice_changed_in_the_file_changes_the_answer(ask: Ask) -> None:
     refusing = copy.deepcopy(ASL)
     refusing["States"]["Refused?"]["Choices"][0] = {"Condition": "{% true %}", "Next": "Crashed"}
     assert ask(refusing)[1]["code"] == "internal_error"
+
+
+def test_a_usual_question_needs_no_evaluator(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Expression, "_evaluated", lambda self, _: pytest.fail(self._code))
+    states, body = ask(ASL)
+    assert body["citations"]
+    assert states[-1] == "Respond"
 
 
 @pytest.mark.parametrize(
