@@ -119,6 +119,8 @@ def test_another_option_does_not_stand_behind_the_one_that_answers() -> None:
         "If you retire a package and wonder who can, see the notes about that.",
         "The following example retires a package and then says who can.",
         "The next chapter describes how to retire a package and who can.",
+        "Who can retire a package is described in the [package][] section.",
+        "Who can retire a package is told by the following people.",
     ],
 )
 def test_what_only_names_or_refers_does_not_answer(beside: str) -> None:
@@ -147,6 +149,38 @@ def test_what_is_so_by_default_stands_with_what_it_is_the_default_of() -> None:
     assert said.startswith("**tries** `number`")
     assert "Default: `5`" in said
     assert "30000" not in said
+
+
+CALLS = """### `timer.ref()`
+
+* Returns: {Timer} a reference to `timer`
+
+Calling `timer.ref()` many times does the same as once to `timer`.
+
+### `timer.unref()`
+
+* Returns: {Timer} a reference to `timer`
+
+When called, the timer will not keep the process alive.
+"""
+
+
+def test_what_a_function_does_stands_below_its_name() -> None:
+    said = answer("What does timer.unref() do?", block(CALLS, 0.5, 0.6, 0.62, 0.5, 0.6, 0.5))
+    assert said == "When called, the timer will not keep the process alive [1]."
+
+
+def test_a_function_that_is_asked_about_is_named_by_what_answers() -> None:
+    text = "A name is looked up by `net.find()` at once. It is `net.lookup()` that asks the system."
+    said = answer("How does net.lookup look a name up?", block(text, 0.7, 0.6))
+    assert said.startswith("It is `net.lookup()`")
+
+
+def test_one_sentence_that_tells_two_things_apart_answers_alone() -> None:
+    both = "The `runFile()` function is similar to `run()` except that it starts no shell."
+    text = f"{both} The options of `run()` are supported. What `runFile()` takes is a list."
+    said = answer("What is the difference between run and runFile?", block(text, 0.6, 0.5, 0.5))
+    assert said == f"{both.rstrip('.')} [1]."
 
 
 def test_nothing_near_stays_silence() -> None:

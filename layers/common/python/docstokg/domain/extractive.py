@@ -8,7 +8,14 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.questions import OPTION_NAME, Question, borders, in_their_words, stems_of
+from docstokg.domain.questions import (
+    DIFFERS,
+    OPTION_NAME,
+    Question,
+    borders,
+    in_their_words,
+    stems_of,
+)
 from docstokg.domain.quoting import Quotation, as_read, cited, is_same_option
 from docstokg.domain.units import LONGEST, Unit, units
 from docstokg.domain.wording import content_stems, read
@@ -157,10 +164,18 @@ def _is_whole(one: Quotation) -> bool:
 
 
 def _of_both(candidates: Sequence[Quotation], question: Question) -> list[Quotation]:
-    """Return the best quotation of each side of a comparison, [] unless both have one."""
+    """Return the best quotation of each side of a comparison, [] unless both have one.
+
+    So too where the best of all says of both how they differ.
+    """
     if not question.sides:
         return []
     one, other = question.sides
+    first = candidates[0]
+    if one | other <= first.stems and DIFFERS.search(
+        first.block.text, first.unit.start, first.unit.end
+    ):
+        return []
     best = [
         next((q for q in candidates if own <= q.stems and not q.stems & rest), None)
         for own, rest in ((one, other), (other, one))

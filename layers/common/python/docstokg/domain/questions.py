@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from docstokg.contracts.state import Block
-from docstokg.domain.quoting import ITEM, Quotation
+from docstokg.domain.quoting import ITEM, Quotation, as_read
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.units import Unit, units
 from docstokg.domain.wording import content_stems, read
@@ -69,7 +69,9 @@ _NAME_ASKED: Final = re.compile(
 _NAME_GIVEN: Final = re.compile(r"\b(?:called|known as|synonyms?|stands for|abbreviated)\b", re.I)
 # Of a question with one space between words: more would be tried in every way to share them out.
 _BOTH: Final = re.compile(
-    r"\b(?:differences? between|compare) (.+?) (?:and|with|to|versus|vs)\b\.? ?(.+)", re.I
+    r"\b(?:differences? between|compare|how (?:do|does)(?= .* differ from)) (.+?)"
+    r" (?:and|with|to|versus|vs|differ from)\b\.? ?(.+)",
+    re.I,
 )
 _VERSUS: Final = re.compile(r"(.+?) (?:versus|vs)\b\.? ?(.+)", re.I)
 _TERM_ASKED: Final = re.compile(
@@ -91,7 +93,14 @@ _IS: Final = re.compile(
 _DOES_ASKED: Final = re.compile(r"\bwhat (?:does|do)\b.*\bdo\b", re.I)
 _DOES: Final = re.compile(
     r"\W{0,4}(?:this |the (?:[\w`.:-]{1,40} ){1,3})"
-    r"(?:class|command|function|method|module|option|program|script|tool|utility) \w+s\b",
+    r"(?:class|command|function|method|module|option|program|script|tool|utility) \w+s\b"
+    r"|\W{0,4}when called\b",
+    re.I,
+)
+# "A is like B except that ...": says of both sides how they differ.
+DIFFERS: Final = re.compile(
+    r"\b(?:except|unlike|whereas|while|differ(?:s|ence|ences|ent)?|similar|rather than|instead of"
+    r"|in contrast|but)\b",
     re.I,
 )
 _A_THING: Final = re.compile(r"An?\s(?:[\w-]+\s){0,3}(?!is\b|are\b|can\b|must\b)")
@@ -123,7 +132,8 @@ _ANNOUNCES: Final = re.compile(
     r"|\b(?:this|the (?:next|following)) (?:section|chapter|page|document|guide|article|appendix) "
     r"(?:describes|explains|covers|discusses|will|is about|shows|contains|lists)\b"
     r"|\b(?:keep|continue) reading\b|\bread on\b"
-    r"|\A\W*the following (?:sequence|example|command|code|listing|script|snippet)s? [^:]*\.\s*\Z",
+    r"|\A\W*the following (?:sequence|example|command|code|listing|script|snippet)s? [^:]*\.\s*\Z"
+    r"|\bthe following(?: [\w-]+){0,3}[.:]?\s*\Z",
     re.I,
 )
 # "The format is described in Suppressing errors": names the place of the answer.
@@ -148,7 +158,11 @@ _THING: Final = re.compile(
 )
 _OF_PROGRAMS: Final = re.compile(r"`|\w_\w|\w\(\)|::")
 # `find_package`, `std::sort`, `<CONFIG>` of `$<CONFIG>`.
-_CODED: Final = re.compile(r"\$<\w{1,60}|\w{1,60}(?:::\w{1,60})+|[^\W_]{1,60}(?:_[^\W_]{1,60})+")
+_CODED: Final = re.compile(
+    r"\$<\w{1,60}|\w{1,60}(?:::\w{1,60})+|[^\W_]{1,60}(?:_[^\W_]{1,60})+(?:\.\w{1,60})?"
+    r"|\b[a-z]\w{0,60}\.(?!(?:js|json|md|txt|py|html?|xml|ya?ml|toml|[ch]|g|e|org|com)\b)[A-Za-z]\w{1,60}"
+    r"|\b[a-z]{2,30}[A-Z][a-z]\w{0,60}"
+)
 _LOADS: Final = re.compile(
     r"(?:import|from|include|#include|using|require|use)\b"
     r"|(?:const|let|var) [^=]{1,80}= require\(|[/#'\"]"
@@ -158,6 +172,8 @@ _CODE_ASKED: Final = re.compile(
     r"|written|output|looks?|formats?|configur\w+|files?|queries|query)\b",
     re.I,
 )
+# "* Returns: {Timeout} a reference", "* `path` {string}".
+_SIGNATURE: Final = re.compile(r"\W{0,4}(?:returns?: ?|`?[\w.]{1,40}`? )?\{[^{}\n]{1,80}\}", re.I)
 # Code that is shown to be shunned.
 _SHUNNED: Final = re.compile(
     r"\b(?:this is (?:wrong|incorrect|broken)|do(?: not|n't) do this)\b", re.I
@@ -279,13 +295,19 @@ class Question:
             more += _LISTED
         if (
             _ANNOUNCES.search(text)
-            or (not self.where and _REFERS.search(text))
+            or (not self.where and _REFERS.search(as_read(text)))
             or (unit.kind == "code" and _SHUNNED.search(text))
             or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
         ):
             more -= _WHAT_IT_IS_COSTS
         if unit.kind == "code" and (not self.code or _only_loads(text)):
             more -= _CODE_COSTS
+        titled = _coded(unit.heading) if self.coded else frozenset[str]()
+        if self.coded & titled:
+            more += _ASKED_FOR - _NAME * (_SIGNATURE.match(text) is not None and not self.called)
+        elif titled:
+            # It describes another function.
+            more -= _AMOUNTLESS
         if self.coded and not self.coded & _coded(f"{unit.heading} {unit.head} {unit.lead} {text}"):
             more -= _NAME
         if self.thing and not _THING.search(f"{unit.lead} {text}"):
