@@ -239,3 +239,71 @@ def test_other_words_for_the_same_raise_no_doubt(claim: str, source: str) -> Non
     sentences = (source, "A drawer holds the soap.")
     alignment = align(read_claim(claim, judge().weigh), sentences)
     assert differences(alignment, sentences) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentences"),
+    [
+        (
+            "Measles is diagnosed using a blood test.",
+            ("For those who have not been diagnosed yet, a blood test tells if it is measles.",),
+        ),
+        (
+            "Measles most often begins with a rash.",
+            ("Measles is an infection.", "It is spread by coughs.", "It often begins with a rash."),
+        ),
+        ("chage is only for root.", ("The chage command is restricted to the root user.",)),
+    ],
+)
+def test_conditions_and_what_is_called_it_here_contradict_nothing(
+    claim: str, sentences: tuple[str, ...]
+) -> None:
+    assert not differing(claim, *sentences)
+
+
+def doubts(claim: str, *sentences: str) -> tuple[str, ...]:
+    alignment = align(read_claim(claim, judge().weigh), sentences)
+    return differences(alignment, sentences)[1]
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "true"),
+    [
+        (
+            "A rash is the most common sign of flu.",
+            "Flu has signs: a rash is rare and a cough is common.",
+            "A rash is a sign of flu.",
+        ),
+        (
+            "Level z turns on loop vectorization.",
+            "Level z: optimize for size and turn off loop vectorization.",
+            "Level z turns off loop vectorization.",
+        ),
+        (
+            "All packages have their own lock file.",
+            "All packages share a common lock file.",
+            "All packages share a lock file.",
+        ),
+        (
+            "ln -s makes hard links.",
+            "ln -s makes symbolic links instead of hard links.",
+            "ln -s makes symbolic links.",
+        ),
+    ],
+)
+def test_what_a_source_says_otherwise_in_few_words_is_doubted(
+    claim: str, source: str, true: str
+) -> None:
+    assert "contradiction_suspected" in doubts(claim, source)
+    assert not doubts(true, source)
+
+
+def test_what_one_function_does_is_not_said_of_another() -> None:
+    source = "load_settings() reads variables from a file and sets them in the environment."
+    assert "subject_mismatch" in differing("read_values sets variables in the environment.", source)
+    assert not differing("load_settings sets variables in the environment.", source)
+
+
+def test_a_stage_is_another_one_by_its_number() -> None:
+    sentences = ("Stage 4 is the last.", "It is rare.", "The disease has spread by then.")
+    assert "subject_mismatch" in differing("Stage 12 disease has spread.", *sentences)

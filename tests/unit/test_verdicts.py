@@ -11,6 +11,7 @@ from docstokg.domain.verdicts import (
     Closeness,
     Passage,
     Weights,
+    about_subject,
     decide,
     examine,
     judge,
@@ -262,3 +263,36 @@ def test_a_sentence_that_says_something_else_of_the_subject_is_told() -> None:
     alone = examine("Radiotherapy treats tiredness and tumours", [text], judge())
     assert one.features["own_else"] == 0.0, "its best sentence has another subject"
     assert 0.3 < alone.features["own_else"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        (
+            "Patients with stage II disease need surgery.",
+            "In stage 2 disease patients need surgery.",
+        ),
+        ("The drug is used for FLT3-mutated tumors.", "The drug is used for tumors with FLT3."),
+    ],
+)
+def test_a_numeral_or_a_common_word_beside_a_name_is_no_foreign_name(
+    claim: str, source: str
+) -> None:
+    assert "name_not_in_source" not in judged(claim, Passage("u", source)).reasons
+
+
+def test_a_stage_that_no_source_counts_is_a_foreign_name() -> None:
+    claim = "Patients with stage III disease need surgery."
+    source = Passage("u", "In stage 2 disease patients need surgery.")
+    assert "name_not_in_source" in judged(claim, source).reasons
+
+
+def test_a_claim_that_begins_with_a_document_is_about_that_document() -> None:
+    push = Passage("p", "git push sends tags to the remote.", header="git-push.txt\n\n")
+    clean = Passage("c", "Removes untracked files.", header="git-clean.txt\n\n")
+    see = Passage("s", "See git push and git clean.", header="git-tag.txt\n\n")
+    found = [push, clean, see]
+    assert about_subject("git clean sends tags to the remote.", found) == [clean, see]
+    assert about_subject("git clean -n removes nothing.", found) == [clean]
+    assert about_subject("Tags are sent to the remote.", found) == found
+    assert about_subject("git clean sends tags.", [push, see]) == [push, see]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from itertools import pairwise
 from typing import Final, Literal
 
 from docstokg.domain.claims import (
@@ -16,7 +17,7 @@ from docstokg.domain.claims import (
     words_of,
 )
 from docstokg.domain.wording import ALIKE, NEGATIONS, OPPOSITES, Quantity, content_stems, read, stem
-from docstokg.domain.words import CLAIM_STOP_WORDS
+from docstokg.domain.words import CLAIM_STOP_WORDS, normalise
 
 Difference = Literal["contradicted", "subject_mismatch", "restriction_mismatch"]
 Doubt = Literal["negation_mismatch", "contradiction_suspected"]
@@ -69,6 +70,8 @@ _LEADING: Final = re.compile(
     r"((?:\([^()]*\)|[^\d,;:()])*?)\b(?:are|were|includes?|included)\b((?:\([^()]*\)|[^\d,;:()])*)",
     re.IGNORECASE,
 )
+# "Makes symbolic links instead of hard links".
+_INSTEAD: Final = re.compile(r"\b(?:instead of|rather than)\b([^,;:.()]{1,120})", re.IGNORECASE)
 _FEW_WORDS: Final = 12
 _DENYING: Final = frozenset(map(stem, NEGATIONS))
 _BEFORE: Final = 3
@@ -78,12 +81,27 @@ _WORDY_ASIDE: Final = re.compile(r" ?\([^()\d]*\)")
 _PARALLEL: Final = re.compile(r"[,;]\s|\band\b|\bbut\b|\bwhile\b|\bwhereas\b", re.IGNORECASE)
 _LIKE_WORDS: Final = 16
 _OPTION: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
+# `load_dotenv`, a name as only programs write them.
+_IDENTIFIER: Final = re.compile(r"(?<!\w)[A-Za-z]\w*?_\w+")
+# "Their own" speaks of no shared one; "own" itself is among the words left out.
+_SHARED: Final = frozenset(map(stem, ("share", "common")))
+_PARTICLES: Final = {"on": "off", "off": "on", "up": "down", "down": "up"}
 _ENTRY: Final = re.compile(r"^[^\S\n]*(-{1,2}[A-Za-z0-9].*)$", re.MULTILINE)
 _COLUMN: Final = re.compile(r"\s{2,}")
+# "If it isn't found there, a scan is needed": what is denied is a condition, not what is said.
+_CONDITION: Final = re.compile(
+    r"\A\W*(?:if|when|unless|although|though|because|since|until"
+    r"|(?:for|in|among) (?:people|patients|persons|those|anyone|someone|women|men|children) who)\b"
+    r"[^,;:.]{1,150}+,\s",
+    re.IGNORECASE,
+)
+# "The most common symptom", "the second most common": only one thing is.
+_FOREMOST: Final = re.compile(r"\bthe (?:\w+ ){0,2}?((?:most|least) \w+)", re.IGNORECASE)
 # "Not every person" and "not only" deny nothing of what is said.
 _NOT_ALL: Final = re.compile(r"\bnot (?=(?:every|everyone|all|only|just|necessarily)\b)", re.I)
 _ACRONYM: Final = re.compile(r"\b[A-Z][A-Z0-9]+\b")
 _EXCLUSIVE: Final = frozenset({"only", "solely", "exclusively", "merely"})
+_SAYS_ONLY: Final = _EXCLUSIVE | {"restricted", "except", "unless"}
 _UNIVERSAL: Final = frozenset(
     {"all", "every", "always", "everyone", "everything", "invariably", "entirely"}
 )
@@ -119,25 +137,76 @@ def differences(
             doubts.append("negation_mismatch")
     elif close and is_reversed(claim, source):
         sure.append("contradicted")
-    elif _is_turned(alignment, source) or (close and _is_opposed(claim, alignment)):
+    elif _is_turned(alignment, source) or (close and _is_opposed(claim, alignment, source)):
         doubts.append("contradiction_suspected")
     predicates = [name for name in claim.predicate_rarities if not name[0].isdigit()]
     if (
         not sure
         and not doubts
-        and (_hardly_said(alignment, predicates) or _is_joined(claim, source))
+        and (
+            _hardly_said(alignment, predicates)
+            or _is_joined(claim, source)
+            or _is_not_foremost(alignment, sentences)
+            or _is_replaced(claim, source)
+        )
     ):
         doubts.append("contradiction_suspected")
     option = _names_option(claim.text, alignment.order[0], sentences)
-    if option is False or (
-        alignment.subject[best] < _NO_SUBJECT and alignment.predicate[best] >= _CLOSE
-    ):
+    if option is False or _is_about_another(alignment) or _is_of_another(claim, source):
         sure.append("subject_mismatch")
     elif option is None and not sure and not doubts:
         doubts.append("contradiction_suspected")
     if is_restricted(claim, source):
         sure.append("restriction_mismatch")
     return tuple(sure), tuple(doubts)
+
+
+def _is_about_another(alignment: Alignment) -> bool:
+    """Tell whether what is said of a claim's subject is said where the subject is not.
+
+    A text that speaks of it elsewhere may call it "this cancer" here, but not stage 4 or 12.
+    """
+    best, subject = alignment.order[0], alignment.claim.subject_rarities
+    if alignment.subject[best] >= _NO_SUBJECT or alignment.predicate[best] < _CLOSE:
+        return False
+    beside = alignment.near[best] | alignment.heading
+    if any(name[0].isdigit() and name not in beside for name in subject):
+        return True
+    held = alignment.heading.union(*(reading.stems for reading in alignment.readings))
+    return share(subject, held) < _CLOSE
+
+
+def _is_of_another(claim: Claim, source: str) -> bool:
+    """Tell whether the best sentence names a function or variable, and none the subject is."""
+    own = frozenset(_IDENTIFIER.findall(claim.sides[0]))
+    there = frozenset(_IDENTIFIER.findall(source))
+    return bool(own and there) and not own & there
+
+
+def _is_not_foremost(alignment: Alignment, sentences: Sequence[str]) -> bool:
+    """Tell whether a claim calls its subject "the most common" one and nothing near it does."""
+    claim = alignment.claim
+    foremost = _FOREMOST.search(claim.text)
+    if foremost is None:
+        return False
+    wanted = normalise(foremost[1])
+    return not any(
+        share(claim.subject_rarities, near | alignment.heading) >= _CLOSE
+        and wanted in normalise(" ".join(text.split()))
+        for text, near in zip(sentences, alignment.near, strict=True)
+    )
+
+
+def _is_replaced(claim: Claim, source: str) -> bool:
+    """Tell whether a claim says what its source says something else is done instead of."""
+    replaced = _INSTEAD.search(source)
+    if replaced is None or _INSTEAD.search(claim.text):
+        return False
+    left = source[: replaced.start()] + source[replaced.end() :]
+    return bool(
+        frozenset(claim.rest)
+        & frozenset(content_stems(replaced[1])) - frozenset(content_stems(left))
+    )
 
 
 def _is_joined(claim: Claim, source: str) -> bool:
@@ -196,6 +265,7 @@ def _denial_differs(claim: Claim, source: str) -> bool:
     A sentence may deny something else in another clause. A claim that denies is also held by a
     denial anywhere in the sentence when no clause says most of it.
     """
+    source = _CONDITION.sub("", source)
     denied_there, denied_here = _denied(words_of(source)), _denied(claim.words)
     if _verb_of(claim) & denied_there - denied_here:
         return True
@@ -273,7 +343,7 @@ def is_restricted(claim: Claim, source: str) -> bool:
     own = set(words_of(_without_acronyms(claim.text)))
     other = set(words_of(_without_acronyms(source)))
     return (
-        bool(own & _EXCLUSIVE and not other & _EXCLUSIVE)
+        bool(own & _EXCLUSIVE and not other & _SAYS_ONLY)
         or bool(own & _UNIVERSAL and not other & _SAYS_ALL)
         or bool(own & _NEVER and denials(closest_words(claim.rarities, source)) == 0)
     )
@@ -366,13 +436,30 @@ def _is_passive(words: Sequence[str], verb: Set[str]) -> bool:
     )
 
 
-def _is_opposed(claim: Claim, alignment: Alignment) -> bool:
-    """Tell whether the best sentence has the opposite of a word where it lacks the word."""
+def _is_opposed(claim: Claim, alignment: Alignment, source: str) -> bool:
+    """Tell whether the best sentence has the opposite of a word where it lacks the word.
+
+    "Turns on" is the opposite of "turns off" and of "turned off".
+    """
     held = frozenset(alignment.readings[alignment.order[0]].stems)
+    own, there = (_particles(words) for words in (claim.words, words_of(source)))
+    if any(
+        (verb, _PARTICLES[particle]) in there and (verb, particle) not in there
+        for verb, particle in own
+    ):
+        return True
+    if "own" in claim.words and _SHARED & held:
+        return True
     return any(
         name in OPPOSITES and name not in held and OPPOSITES[name] & held
         for name in claim.wording.stems
     )
+
+
+def _particles(words: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Return the stems before "on", "off" and the like, each with that word."""
+    pairs = pairwise(words)
+    return frozenset((stem(word), after) for word, after in pairs if after in _PARTICLES)
 
 
 def is_misplaced_number(alignment: Alignment, sentences: Sequence[str]) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence, Set
+from typing import Final
 
-from docstokg.domain.claims import Alignment, share, subject_of
+from docstokg.domain.claims import Alignment, share, subject_of, words_of
 from docstokg.domain.contradictions import closest_clause
 from docstokg.domain.wording import content_stems
+
+_OPTION: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9]")
+_ENDING: Final = re.compile(r"\.\w{1,5}\Z")
 
 
 def features(alignment: Alignment, sentences: Sequence[str]) -> dict[str, float]:
@@ -36,6 +41,29 @@ def features(alignment: Alignment, sentences: Sequence[str]) -> dict[str, float]
         ),
         "own_else": share(subject, subject_of(clause)) * (1 - share(predicate, stems)),
     }
+
+
+def of_named(claim: str, names: Sequence[str], texts: Sequence[str]) -> list[bool]:
+    """Tell of each passage found whether it speaks of the document that a claim begins with.
+
+    `names`, `texts`: of each passage the name of its document and its text. "Git clean pushes
+    tags" is about git-clean where a passage of that was found: what git-push says then counts only
+    where it has these words too, and not at all of an option ("tar -c"). All passages do where the
+    claim begins with the name of no document.
+    """
+    words = words_of(claim)
+    words = words[1:] if words[:1] in (("the",), ("a",), ("an",)) else words
+    titles = [words_of(_ENDING.sub("", name)) for name in names]
+    named = max((one for one in titles if one and words[: len(one)] == one), key=len, default=())
+    optional = _OPTION.search(claim) is not None
+    return [
+        title == named or not named or (not optional and _says(text, named))
+        for title, text in zip(titles, texts, strict=True)
+    ]
+
+
+def _says(text: str, named: Sequence[str]) -> bool:
+    return f" {' '.join(named)} " in f" {' '.join(words_of(text))} "
 
 
 def _own(side: Set[str], other: Set[str], rarities: Mapping[str, float]) -> dict[str, float]:

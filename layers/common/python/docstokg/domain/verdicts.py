@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -46,6 +46,13 @@ FLAWS: Final[frozenset[str]] = frozenset(get_args(Flaw))
 """Reasons about numbers, names and ids, which no other fact makes good."""
 
 _JOINT: Final = re.compile(r"[-/+]")
+_PARTS: Final = re.compile(r"[^\W\d_]{3,}")
+_ROMAN: Final = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
+_COUNTED_TEXT: Final = (
+    "stage stages grade grades type types class classes phase phases level levels part parts "
+    "chapter volume version"
+)
+_COUNTED: Final = tuple(_COUNTED_TEXT.split())
 _BRACKETS: Final = str.maketrans("[]{}`\u2018\u2019", "()()'''")
 
 
@@ -205,6 +212,13 @@ def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examinati
     )
 
 
+def about_subject(claim: str, passages: Sequence[Passage]) -> list[Passage]:
+    """Leave out what was found in other documents where a claim begins with the name of one."""
+    names = [passage.header.partition("\n")[0] for passage in passages]
+    of_it = exchanged.of_named(claim, names, [passage.text for passage in passages])
+    return [passage for passage, own in zip(passages, of_it, strict=True) if own]
+
+
 def decide(
     examination: Examination,
     fitted: Judge,
@@ -287,8 +301,11 @@ def _reasons(
         is_misplaced_number(alignment, texts)
     ):
         flaws.append("number_not_in_source")
+    common = frozenset(filter(str.islower, _PARTS.findall(alignment.claim.text)))
     if any(
-        not _has_name(name, folded) for name in wording.names if name.upper() not in wording.ids
+        not _has_name(name, folded, common)
+        for name in wording.names
+        if name.upper() not in wording.ids
     ):
         flaws.append("name_not_in_source")
     if wording.ids - held_ids:
@@ -301,9 +318,25 @@ def _reasons(
     return (*flaws, *doubts, *sure)
 
 
-def _has_name(name: str, folded: str) -> bool:
-    """Tell whether a text has a name, or each part of one that is put together by signs."""
-    return name in folded or all(part in folded for part in _JOINT.split(name) if part)
+def _has_name(name: str, folded: str, common: Set[str] = frozenset()) -> bool:
+    """Tell whether a text has a name, or each part of one that is put together by signs.
+
+    A part that is a common word is no name ("mutated" of "FLT3-mutated"), and "stage II" may be
+    written "stage 2".
+    """
+    return name in folded or all(
+        part in folded or part in common or _is_counted(part, folded)
+        for part in _JOINT.split(name)
+        if part
+    )
+
+
+def _is_counted(numeral: str, folded: str) -> bool:
+    """Tell whether a text counts stages and the like up to a Roman numeral, in digits."""
+    if numeral not in _ROMAN:
+        return False
+    digit = _ROMAN.index(numeral) + 1
+    return any(f" {noun} {digit}" in folded for noun in _COUNTED)
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:

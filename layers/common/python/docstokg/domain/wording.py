@@ -64,7 +64,12 @@ _OPPOSITES_TEXT: Final = (
     "necessary/dispensable essential/dispensable overexpress/knockdown raise/lower raise/reduce "
     "boost/reduce support/oppose win/lose won/lost buy/sell profit/loss mild/severe "
     "associated/unassociated "
-    "related/unrelated dependent/independent equal/unequal"
+    "related/unrelated dependent/independent equal/unequal "
+    "separate/shared separate/common enable/disable show/hide include/exclude "
+    "create/delete add/remove keep/delete allow/deny upload/download "
+    "encrypt/decrypt compress/decompress mount/unmount lock/unlock append/prepend "
+    "append/overwrite install/uninstall optional/mandatory optional/required "
+    "ascending/descending synchronous/asynchronous"
 )
 _OPPOSITES: Final = _OPPOSITES_TEXT.split()
 _ALIKE_TEXT: Final = (
@@ -76,7 +81,10 @@ _ALIKE_TEXT: Final = (
     "occur/happen/develop/appear/arise affect/impact/change/influence/alter "
     "detect/find/identify/see provide/give/offer become/turn recommend/advise/prefer "
     "check/test/verify/assess/evaluate/examine allow/let/permit/enable set/specify/choose/select "
-    "receive/get/obtain return/give/yield exit/return/status"
+    "receive/get/obtain return/give/yield exit/return/status "
+    "send/sent keep/kept write/wrote/written run/ran find/found build/built hold/held leave/left "
+    "lose/lost make/made take/took/taken give/gave/given begin/began/begun choose/chosen "
+    "know/known show/shown hide/hidden tell/told teach/taught bring/brought bind/bound"
 )
 
 

@@ -315,6 +315,8 @@ def _cited(
     statement: grounding.Statement, by_rank: Mapping[int, Block], *, together: bool
 ) -> list[list[verdicts.Passage]]:
     passages = [_passage(by_rank[rank]) for rank in statement.ranks if rank in by_rank]
+    if not together:
+        passages = verdicts.about_subject(statement.claim, passages)
     groups = [[passage] for passage in passages]
     return [*groups, passages] if together and len(passages) > 1 else groups
 
