@@ -417,3 +417,47 @@ def test_code_that_is_told_to_be_wrong_does_not_show_how() -> None:
     )
     said = answer("How do I set the kind of a build?", block(text, 0.7))
     assert said == "Or so [1]:\n\n```\nbuild(kind)\nend()\n```\n"
+
+
+def test_what_is_to_be_done_with_a_tool_is_told_by_what_speaks_of_it() -> None:
+    push = block("-t, --tags  Push a tag to the remote repository.", 0.7, 1, "git-push.txt")
+    clean = block("-n  Do not remove anything, just show.", 0.5, 2, "git-clean.txt")
+    assert answer("How do I push a tag with git clean?", push, clean) == ABSTENTION
+    assert answer("How do I push a tag with git push?", push, clean).startswith("-t, --tags")
+    assert answer("How do I show what goes with git clean?", push, clean).startswith("-n")
+
+
+def test_a_tool_that_no_passage_names_does_nothing() -> None:
+    of_pdf = block("The library can encrypt a PDF with passwords.", 0.7, 1, "pdftool.md")
+    assert "encrypt a PDF" in answer("How do I encrypt a PDF with passwords?", of_pdf)
+    assert answer("How do I encrypt a PDF with metertool?", of_pdf) == ABSTENTION
+
+
+def test_prose_that_names_an_option_tells_how() -> None:
+    hook = block(
+        "The hook runs before a commit and can be bypassed with the --no-verify option.", 0.6
+    )
+    assert "--no-verify" in answer("How do I skip the hook before a commit?", hook)
+
+
+def test_a_language_is_named_by_its_code() -> None:
+    text = """dedent(text)
+        Remove any common leading whitespace from every line.
+
+        >>> dedent("  a")
+        'a'
+"""
+    question = "How do I remove common leading whitespace in Python?"
+    assert "Remove any common" in answer(question, block(text, 0.7))
+    assert answer(question.replace("Python", "Fortran"), block(text, 0.7)) == ABSTENTION
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_`Sorted List`: http://example.org/sorted/list.html\n..",
+        "def test_sorted_list(self): return sorted_list(self.values)",
+    ],
+)
+def test_where_a_link_leads_and_a_line_of_a_program_are_no_answers(text: str) -> None:
+    assert answer("How do I keep a sorted list?", block(text, 0.8)) == ABSTENTION

@@ -142,3 +142,20 @@ def test_what_a_directive_describes_stands_with_its_description() -> None:
         ("Nothing else is said.", "prose", "", "", ""),
     ]
     assert {unit.heading for _, unit in found(SPHINX)} == {"Options"}
+
+
+def test_what_something_is_called_stands_with_what_it_is() -> None:
+    text = "A file may do without the section. This is called a virtual file. It is rare."
+    assert [stretch for stretch, _ in found(text)] == [
+        "A file may do without the section. This is called a virtual file.",
+        "It is rare.",
+    ]
+
+
+def test_a_bare_name_stands_with_what_it_is() -> None:
+    text = "The sixth field (passno). This field gives the order. The seventh (none). Nobody knows."
+    assert [stretch for stretch, _ in found(text)] == [
+        "The sixth field (passno). This field gives the order.",
+        "The seventh (none).",
+        "Nobody knows.",
+    ]

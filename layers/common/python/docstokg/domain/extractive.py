@@ -52,6 +52,22 @@ _COMMAND_ASKED: Final = re.compile(
     r"-{1,2}[A-Za-z0-9]",
     re.I,
 )
+_EXTENSION: Final = re.compile(r"\.\w{1,5}\Z")
+# `_Name: https://...`: where a link leads.
+_LINK_TARGET: Final = re.compile(r"\W{0,4}[^\n:]{1,80}:\s+<?https?://\S+\W*\Z")
+# A line of a program that stands as prose.
+_OF_PROGRAM: Final = re.compile(
+    r"(?:def|class) \w+[(:]|from [\w.]+ import |import \w+\s*\Z|(?:return|assert|print)\b ?\W"
+    r"|@\w+\.\w"
+)
+# Programs in a language name it seldom: its code tells which it is.
+_WRITTEN_IN: Final = {
+    "python": re.compile(
+        r"^\s*(?:>>> |def \w+\(|(?:from [\w.]+ )?import \w+[^\S\n]*$)", re.MULTILINE
+    ),
+    "rust": re.compile(r"\bfn \w+\(|\blet mut \w"),
+    "javascript": re.compile(r"\bconst \w+ = |\brequire\(['\"]"),
+}
 # "Next: Threads, Previous: Closures, Up: Using it": the way through the pages of a manual.
 _STEERING: Final = re.compile(r"\b(?:next|prev(?:ious)?|up|contents|index)\b ?[:|\]]", re.I)
 _LEAST_STEERING: Final = 2
@@ -122,11 +138,15 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
     most fifteen of them, since a long sentence holds some words of any question + what
     `Question.wish` adds for being of the kind the question asks for. Where the question names
     the title of a block, what neither stands under that title nor names it is about something
-    else and left out; so are what addresses a model and the lines of a table of contents.
+    else and left out; so are what addresses a model, the lines of a table of contents, and what
+    does not speak of the tool with which something is to be done.
     """
     question = Question.of(query, blocks)
     candidates: list[Quotation] = []
+    tool = _tool(query, blocks) if question.how else ""
     for place, block in enumerate(blocks):
+        if tool and not _speaks_of(block, tool):
+            continue
         header = _header(block)
         contents = _is_contents(block.text)
         for unit in units(block.text, borders(block)):
@@ -147,6 +167,37 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
             candidates.append(Quotation(value, share, place, block, unit, stems))
     candidates.sort(key=lambda one: (-one.value, one.place, one.unit.start))
     return candidates
+
+
+def _tool(query: str, blocks: Sequence[Block]) -> str:
+    """Return what a question ends with after "with" or "using", folded; "" for none.
+
+    One word or two where a block's document is called so, and one that no block has at all.
+    """
+    words = query.rstrip(" ?.").split()
+    before = (words[-length - 1 : -length] for length in (1, 2))
+    length = next((n for n, one in enumerate(before, 1) if one in (["with"], ["using"])), 0)
+    if not length:
+        return ""
+    tool, last = _spaced(" ".join(words[-length:])), words[-1]
+    if tool in map(_title, blocks):
+        return tool
+    held = (stems_of(block.text) | _header(block) for block in blocks)
+    return tool if length == 1 and not any(stems_of(last) & own for own in held) else ""
+
+
+def _speaks_of(block: Block, tool: str) -> bool:
+    """Tell whether a block is of the document about a tool, or names it."""
+    return _title(block) == tool or f" {tool} " in f" {_spaced(block.text)} "
+
+
+def _title(block: Block) -> str:
+    return _spaced(_EXTENSION.sub("", block.document_name.rpartition("/")[2]))
+
+
+def _spaced(text: str) -> str:
+    """Fold a text to words with one space between."""
+    return " ".join(re.findall(r"[^\W_]+", normalise(text)))
 
 
 def _length(unit: Unit, text: str) -> float:
@@ -230,20 +281,22 @@ def _is_elsewhere(best: Quotation, question: Question, blocks: Sequence[Block]) 
     """Tell whether a question asks for something that no passage given speaks of.
 
     So when it asks how to do what no passage names ("how do I delete branches with git stash?")
-    and the best quotation is neither an option nor code. For a short question also when one of its
-    three or fewer words stands nowhere, the best quotation is not near the question as a whole or
-    has none of its words, and is not of the kind it asks for: "how is it treated?" is not answered
-    by signs, nor by another name.
+    and the best quotation is neither an option nor code, nor names an option. For a short question
+    also when one of its three or fewer words stands nowhere, the best quotation is not near the
+    question as a whole or has none of its words, and is not of the kind it asks for: "how is it
+    treated?" is not answered by signs, nor by another name.
     """
     # By another name everything about the thing is credited as near, whatever is asked of it.
     least = _MOST_OF_IT if best.block.other_names else 0.0
+    quote = best.block.text[best.unit.start : best.unit.end]
     there = frozenset().union(*(stems_of(block.text) | _header(block) for block in blocks))
-    if question.verb - there and best.unit.kind == "prose" and not best.unit.option:
+    handle = best.unit.kind != "prose" or best.unit.option or OPTION_NAME.search(quote)
+    if question.verb - there and not handle:
         return True
     near = best.share > least and _nearness(best.block, best.unit) >= _NEAR
     if near or len(question.weights) > _SHORT_QUESTION:
         return False
-    if question.wish(best.unit, best.block.text[best.unit.start : best.unit.end]) > 0:
+    if question.wish(best.unit, quote) > 0:
         return False
     return not question.weights.keys() <= there
 
@@ -278,6 +331,7 @@ def signs_of(query: str, best: Quotation, blocks: Sequence[Block]) -> Signs | No
     nothing: most of it is about other things.
     """
     names = read(query).names
+    names -= {name for name in names & _WRITTEN_IN.keys() if _is_written(_WRITTEN_IN[name], blocks)}
     texts = [f"{b.subject} {b.document_name} {b.text}" for b in blocks]
     folded = normalise(" ".join(texts))
     unnamed = sum(name not in folded for name in names) / len(names) if names else 0.0
@@ -294,6 +348,10 @@ def signs_of(query: str, best: Quotation, blocks: Sequence[Block]) -> Signs | No
     return Signs(best.value, score, titled, unnamed)
 
 
+def _is_written(code: re.Pattern[str], blocks: Sequence[Block]) -> bool:
+    return any(code.search(block.text) for block in blocks)
+
+
 def _is_statement(text: str, unit: Unit) -> bool:
     plain = as_read(text.strip())
     written = normalise(f"{as_read(unit.lead)} {plain}")
@@ -305,6 +363,8 @@ def _is_statement(text: str, unit: Unit) -> bool:
     if unit.kind == "prose" and plain.count("`") % 2:
         return False  # cut within code
     if len(_STEERING.findall(plain)) >= _LEAST_STEERING:
+        return False
+    if unit.kind == "prose" and (_LINK_TARGET.match(text) or _OF_PROGRAM.match(plain)):
         return False
     long_enough = unit.kind != "prose" or unit.lead or len(plain.split()) >= _SHORTEST_WORDS
     return bool(long_enough) and len(plain) <= LONGEST and not plain.endswith("?")

@@ -65,12 +65,20 @@ _TITLE_LINE: Final = re.compile(
 _LINE_WIDTH: Final = 76
 _LEANING: Final = re.compile(
     r"(?:it|its|this|these|those|they|their|he|she|such|here|then|therefore|thus|see also"
-    r"|the (?:former|latter)|for example|in this case)\b",
+    r"|the (?:former|latter)|for example|in this case|(?:to|by|when|in) do(?:ing)? (?:so|this))\b",
     re.IGNORECASE,
 )
 _BUT: Final = re.compile(r"(?:however|but|instead|otherwise)\b", re.IGNORECASE)
 # "Most tries. Default: 5": of what, the sentence before says.
 _DEFAULT: Final = re.compile(r"(?:default(?:s to)?|type|since|range) ?[:=]\s", re.IGNORECASE)
+# "A file may have no package. This is called a virtual one": what is, the sentence before says.
+_CALLED: Final = re.compile(
+    r"(?:this|that|it|these|they) (?:is|are) (?:also |often )?(?:called|known as|termed)\b",
+    re.IGNORECASE,
+)
+# "The sixth field (fs_passno). This field is used by fsck."
+_BARE: Final = re.compile(r"[^.,:;!?\n]{2,50}\([^()\n]{1,40}\)\.")
+_THIS: Final = re.compile(r"this (\w+)", re.IGNORECASE)
 _COMMAND: Final = re.compile(r"[$%#>] \S")
 # What a line of C, of a shell or of a data format ends with, and prose seldom does.
 _CODE_LINE: Final = re.compile(r"(?:[;{}\\]|\*/|/>|\)\s*\{)[^\S\n]*(?:/\*[^\n]*\*/)?\s*\Z")
@@ -407,10 +415,16 @@ class _Reader:
         return _LEANING.match(follows) is not None or bool(own & set(_OPTION_NAME.findall(follows)))
 
     def _qualified(self, at: int, start: int) -> bool:
-        """Tell whether the next sentence takes back a part of this one, or ends its line."""
+        """Tell whether the next sentence takes back a part of this one, or ends its line.
+
+        So too when it says what that is called, or what a bare name is.
+        """
         follows = self._next(at)
-        aside = _BUT.match(self.text, follows) or _DEFAULT.match(self.text, follows)
-        return self._goes_on(at, start) and aside is not None
+        aside = any(one.match(self.text, follows) for one in (_BUT, _DEFAULT, _CALLED))
+        if not aside and _BARE.fullmatch(self.text, start, self.spans[at][1]):
+            named = _THIS.match(self.text, follows)
+            aside = named is not None and f" {named[1]} " in self.text[start : self.spans[at][1]]
+        return self._goes_on(at, start) and aside
 
     def _goes_on(self, at: int, start: int) -> bool:
         if at + 1 >= len(self.spans) or self._parted(at):
