@@ -189,10 +189,10 @@ def _is_not_foremost(alignment: Alignment, sentences: Sequence[str]) -> bool:
     foremost = _FOREMOST.search(claim.text)
     if foremost is None:
         return False
-    wanted = normalise(foremost[1])
+    phrase = normalise(foremost[1])
     return not any(
         share(claim.subject_rarities, near | alignment.heading) >= _CLOSE
-        and wanted in normalise(" ".join(text.split()))
+        and phrase in normalise(" ".join(text.split()))
         for text, near in zip(sentences, alignment.near, strict=True)
     )
 

@@ -43,7 +43,7 @@ def features(alignment: Alignment, sentences: Sequence[str]) -> dict[str, float]
     }
 
 
-def of_named(claim: str, names: Sequence[str], texts: Sequence[str]) -> list[bool]:
+def of_title(claim: str, names: Sequence[str], texts: Sequence[str]) -> list[bool]:
     """Tell of each passage found whether it speaks of the document that a claim begins with.
 
     `names`, `texts`: of each passage the name of its document and its text. "Git clean pushes
@@ -54,16 +54,16 @@ def of_named(claim: str, names: Sequence[str], texts: Sequence[str]) -> list[boo
     words = words_of(claim)
     words = words[1:] if words[:1] in (("the",), ("a",), ("an",)) else words
     titles = [words_of(_ENDING.sub("", name)) for name in names]
-    named = max((one for one in titles if one and words[: len(one)] == one), key=len, default=())
+    leading = max((one for one in titles if one and words[: len(one)] == one), key=len, default=())
     optional = _OPTION.search(claim) is not None
     return [
-        title == named or not named or (not optional and _says(text, named))
+        title == leading or not leading or (not optional and _says(text, leading))
         for title, text in zip(titles, texts, strict=True)
     ]
 
 
-def _says(text: str, named: Sequence[str]) -> bool:
-    return f" {' '.join(named)} " in f" {' '.join(words_of(text))} "
+def _says(text: str, title: Sequence[str]) -> bool:
+    return f" {' '.join(title)} " in f" {' '.join(words_of(text))} "
 
 
 def _own(side: Set[str], other: Set[str], rarities: Mapping[str, float]) -> dict[str, float]:

@@ -422,8 +422,8 @@ class _Reader:
         follows = self._next(at)
         aside = any(one.match(self.text, follows) for one in (_BUT, _DEFAULT, _CALLED))
         if not aside and _BARE.fullmatch(self.text, start, self.spans[at][1]):
-            named = _THIS.match(self.text, follows)
-            aside = named is not None and f" {named[1]} " in self.text[start : self.spans[at][1]]
+            noun = _THIS.match(self.text, follows)
+            aside = noun is not None and f" {noun[1]} " in self.text[start : self.spans[at][1]]
         return self._goes_on(at, start) and aside
 
     def _goes_on(self, at: int, start: int) -> bool:

@@ -215,7 +215,7 @@ def examine(claim: str, passages: Sequence[Passage], fitted: Judge) -> Examinati
 def about_subject(claim: str, passages: Sequence[Passage]) -> list[Passage]:
     """Leave out what was found in other documents where a claim begins with the name of one."""
     names = [passage.header.partition("\n")[0] for passage in passages]
-    of_it = exchanged.of_named(claim, names, [passage.text for passage in passages])
+    of_it = exchanged.of_title(claim, names, [passage.text for passage in passages])
     return [passage for passage, own in zip(passages, of_it, strict=True) if own]
 
 
