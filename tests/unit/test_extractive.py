@@ -461,3 +461,15 @@ def test_a_language_is_named_by_its_code() -> None:
 )
 def test_where_a_link_leads_and_a_line_of_a_program_are_no_answers(text: str) -> None:
     assert answer("How do I keep a sorted list?", block(text, 0.8)) == ABSTENTION
+
+
+@pytest.mark.parametrize(
+    "end", ["\u201cclassic type.\u201d", '"classic type."', "common (so far.)"]
+)
+def test_a_stop_inside_quotation_marks_leaves_no_sentence_without_its_marker(end: str) -> None:
+    source = block(f"The most common subtype is {end}", 0.8)
+    said = answer("What is the most common subtype?", source)
+    assert said.endswith(" [1].")
+    checked = check_answer(said, [source])
+    assert checked.grounding is not None
+    assert [one.verdict for one in checked.grounding.sentences] == ["supported"]

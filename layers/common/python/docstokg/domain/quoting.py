@@ -41,6 +41,8 @@ _DIRECTIVE: Final = re.compile(r"\A\.\. ((?:[\w+.-]{1,20}+:)?[\w+.-]{2,30}+)::\s
 _ADMONITION: Final = frozenset(
     ("attention", "caution", "danger", "error", "hint", "important", "note", "tip", "warning")
 )
+# `is called "classic."`
+_QUOTED_STOP: Final = re.compile(r"([.!?])([\"'\u201d\u2019)\]]{1,3})\Z")
 # What ends one item before the "; " put between two.
 _BEFORE_ITEM: Final = re.compile(r"(?<=:)\s*;|[.;,]\s*(?=; )")
 
@@ -127,6 +129,11 @@ def _untitled(text: str, unit: Unit) -> str:
 
 
 def _marked(sentence: str, marker: str) -> str:
+    sentence = sentence.rstrip(" |")
+    quoted = _QUOTED_STOP.search(sentence)
+    if quoted is not None:
+        # The marker stands before the stop, or the next sentence would begin with it.
+        sentence = f"{sentence[: quoted.start()]}{quoted[2]}{quoted[1]}"
     body = sentence.rstrip(".!?\u2026\u3002;,")
     stop = sentence[len(body) :] or "."
     return f"{body} {marker}{'.' if stop[0] in '?;,' else stop[0]}"
