@@ -4,7 +4,9 @@ uvicorn bounds neither connections nor the time a client may take to send its he
 """
 
 import asyncio
+import ctypes
 import resource
+import socket
 import time
 from typing import Any
 
@@ -32,6 +34,12 @@ noise would cost belongs to those who are answered.
 
 TOGETHER_BYTES = 65_536
 """What a response may hold back before it is sent."""
+
+
+_SEND = ctypes.PyDLL(None).send
+_SEND.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int)
+_SEND.restype = ctypes.c_ssize_t
+_AT_ONCE = socket.MSG_DONTWAIT | getattr(socket, "MSG_NOSIGNAL", 0)
 
 
 def most_connections() -> int:
@@ -66,9 +74,19 @@ class OneSend:
             self.send()
 
     def at_once(self, data: bytes) -> None:
-        """Send a whole response."""
+        """Send a whole response and keep the interpreter meanwhile.
+
+        Python's own `send` gives it away for the few microseconds of the call, and a loop beside
+        busy threads waits a thousand times as long until it has it back. What the socket does
+        not take, and every error, is the transport's.
+        """
         self.send()
-        self._inner.write(data)
+        taken = 0
+        wire = self._inner.get_extra_info("socket")
+        if wire is not None and not self._inner.get_write_buffer_size():
+            taken = max(0, _SEND(wire.fileno(), data, len(data), _AT_ONCE))
+        if taken < len(data):
+            self._inner.write(data[taken:])
 
     def send(self) -> None:
         """Send what is held back."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
-from ulid import ULID
 
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
@@ -32,11 +31,12 @@ from docstokg_local.exchange import (
     json_body,
     known_caller,
     overloaded_reply,
+    quick_id,
     refuse_foreign_page,
     response,
     wishes,
 )
-from docstokg_local.guards import host_of, is_own
+from docstokg_local.guards import is_own, is_own_host
 from docstokg_local.jobs import Keeper
 from docstokg_local.routes import parameters_of, route_functions
 from docstokg_local.short_way import Arrival, Refusal
@@ -108,27 +108,27 @@ class Endpoints:
         if route is None or not (self._quick.is_taken() or self._remote.is_taken()):
             return None
         is_open = self._settings.auth == "off"
-        if is_open and not is_own(host_of(arrival.headers["host"]), self._settings.hosts):
+        if is_open and not is_own_host(arrival.headers["host"], self._settings.hosts):
             return None
         caller = known_caller(arrival.headers, self._authentication)
         if caller is None or not is_json(arrival.headers) or len(arrival.body) > MAX_BODY_BYTES:
             return None
-        turn = self._turn(route, caller, arrival.body)
-        lane = self._remote if turn.wishes.remote else self._quick
-        ends = time.monotonic() + turn.wishes.timeout_s
+        kind, wish = self._kind(route, arrival.body)
+        lane = self._remote if wish.remote else self._quick
+        ends = time.monotonic() + wish.timeout_s
         try:
-            lane.expect(caller=address if is_open else caller.sub, kind=turn.kind, ends=ends)
+            lane.expect(caller=address if is_open else caller.sub, kind=kind, ends=ends)
         except Overloaded as exc:
             self._count_refused(route)
-            request_id, wait_s = str(ULID()), exc.retry_after_s
+            request_id, wait_s = quick_id(), exc.retry_after_s
             return Refusal(overloaded_reply(arrival.path, request_id, wait_s), request_id, wait_s)
         return None
 
-    def _turn(self, route: RouteName, caller: Caller, body: bytes) -> Turn:
-        """Read what the gate has to know of a request."""
+    def _kind(self, route: RouteName, body: bytes) -> tuple[str, Wishes]:
+        """Name the kind of work a request is, and give what it wishes."""
         wish = (chat_wishes if route == "chat" else wishes)(body, self._settings.max_timeout_s)
         model = wish.model if wish.model in self._settings.models else ""
-        return Turn(caller, f"{route} {model}", wish)
+        return f"{route} {model}", wish
 
     def _count_refused(self, route: str) -> None:
         self._telemetry.count("rag_requests_total", route=route, status="503")
@@ -137,7 +137,7 @@ class Endpoints:
         async def endpoint(request: Request) -> Response:
             caller = caller_of(request, self._authentication)
             body = b"" if request.method == "GET" else await json_body(request)
-            turn = self._turn(route, caller, body)
+            turn = Turn(caller, *self._kind(route, body))
             arrived = request.state.arrived
 
             def work() -> Reply:

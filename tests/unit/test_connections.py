@@ -1,6 +1,7 @@
 """What one connection of the server gives to its socket."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -101,3 +102,70 @@ def test_little_is_held_back(size: int) -> None:
         return wire
 
     assert sum(map(len, asyncio.run(written()).sent)) == size
+
+
+class Own(asyncio.Protocol):
+    """A connection over one end of a pair of sockets, and what became of it."""
+
+    def __init__(self) -> None:
+        self.lost = asyncio.Event()
+        self.error: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.error = exc
+        self.lost.set()
+
+
+def test_a_refusal_goes_to_the_socket_itself() -> None:
+    near, far = socket.socketpair()
+    wire = Wire()
+    wire._extra["socket"] = near
+    wire.get_write_buffer_size = lambda: 0
+
+    async def said() -> None:
+        OneSend(wire, asyncio.get_running_loop()).at_once(b"refused")
+
+    with near, far:
+        asyncio.run(said())
+        assert far.recv(100) == b"refused"
+    assert wire.sent == []  # the transport would have given the interpreter away
+
+
+def test_what_a_socket_does_not_take_follows_in_order() -> None:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    parts = [bytes([letter]) * size for letter, size in ((65, 3_000_000), (66, 5), (67, 700))]
+
+    async def said() -> bytes:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(Own, sock=near)
+        one = OneSend(transport, loop)
+        for part in parts:
+            one.at_once(part)
+        heard = bytearray()
+        while len(heard) < sum(map(len, parts)):
+            heard += await asyncio.wait_for(loop.sock_recv(far, 1 << 20), 20)
+        transport.close()
+        return bytes(heard)
+
+    with far:
+        assert asyncio.run(said()) == b"".join(parts)
+
+
+def test_a_client_that_has_gone_ends_its_connection_only() -> None:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+
+    async def said() -> Own:
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.create_connection(Own, sock=near)
+        one = OneSend(transport, loop)
+        far.close()
+        for _ in range(3):
+            one.at_once(b"refused")
+        await asyncio.wait_for(protocol.lost.wait(), 20)
+        one.at_once(b"refused")  # after its end
+        return protocol
+
+    asyncio.run(said())
