@@ -296,3 +296,13 @@ def test_a_claim_that_begins_with_a_document_is_about_that_document() -> None:
     assert about_subject("git clean -n removes nothing.", found) == [clean]
     assert about_subject("Tags are sent to the remote.", found) == found
     assert about_subject("git clean sends tags.", [push, see]) == [push, see]
+
+
+def test_a_list_quoted_item_by_item_is_supported() -> None:
+    source = Passage(
+        "u", "Keep the rules in mind:\n\n- Each value has an owner.\n- There can only be one owner."
+    )
+    said = "Keep the rules in mind: Each value has an owner; There can only be one owner"
+    assert judged(f"{said}.", source).verdict == "supported"
+    turned = "There can only be one owner; Each value never has an owner"
+    assert judged(f"{turned}.", source).verdict != "supported"

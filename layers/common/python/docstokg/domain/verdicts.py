@@ -45,6 +45,9 @@ _FATAL: Final = frozenset(
 FLAWS: Final[frozenset[str]] = frozenset(get_args(Flaw))
 """Reasons about numbers, names and ids, which no other fact makes good."""
 
+# What begins the items of a list, which a quotation puts behind each other with "; ".
+_LISTED: Final = re.compile(r"\n[^\S\n]*(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])[^\S\n]+")
+_LEAST_QUOTED: Final = 3
 _JOINT: Final = re.compile(r"[-/+]")
 _PARTS: Final = re.compile(r"[^\W\d_]{3,}")
 _ROMAN: Final = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
@@ -367,10 +370,28 @@ def _pair_held(identifier: str, label: str, headed: Sequence[str]) -> bool:
 
 
 def _is_quoted(claim: str, passages: Sequence[Passage]) -> bool:
+    """Tell whether a passage has a claim word for word, or each item of a list, in this order."""
     plain = _quotable(claim).strip(" .!?\"'\u201c\u201d\u2026")
-    return len(plain) > 0 and any(
-        f" {plain}" in f" {_quotable(text)}" for passage in passages for text in _readings(passage)
-    )
+    if not plain:
+        return False
+    texts = [f" {_quotable(text)}" for passage in passages for text in _readings(passage)]
+    if any(f" {plain}" in text for text in texts):
+        return True
+    items = [item.strip(" .") for item in plain.split("; ")]
+    if len(items) == 1 or any(len(item.split()) < _LEAST_QUOTED for item in items):
+        return False
+    listed = (_quotable(_LISTED.sub(" ", passage.text)) for passage in passages)
+    return any(_is_in_order(items, f" {text}") for text in listed)
+
+
+def _is_in_order(items: Sequence[str], text: str) -> bool:
+    at = 0
+    for item in items:
+        at = text.find(f" {item}", at)
+        if at < 0:
+            return False
+        at += len(item)
+    return True
 
 
 def _readings(passage: Passage) -> tuple[str, ...]:
