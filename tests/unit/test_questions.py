@@ -183,6 +183,23 @@ def test_one_sentence_that_tells_two_things_apart_answers_alone() -> None:
     assert said == f"{both.rstrip('.')} [1]."
 
 
+def test_what_the_difference_is_stands_with_what_is_alike() -> None:
+    text = (
+        "Like clean, autoclean clears the store of fetched packages. The\n  difference is that it "
+        "only removes what can no longer be fetched."
+    )
+    said = answer("What is the difference between clean and autoclean?", block(text, 0.8, 0.5))
+    assert said.endswith(
+        "The difference is that it only removes what can no longer be fetched [1]."
+    )
+
+
+def test_a_word_for_any_doing_need_not_stand_in_the_passages() -> None:
+    text = "The command updates the entry of a package, removing all warnings of deprecation."
+    assert answer("How do I undo a deprecation?", block(text, 0.46)) != ABSTENTION
+    assert answer("How do I paint a deprecation?", block(text, 0.46)) == ABSTENTION
+
+
 def test_nothing_near_stays_silence() -> None:
     text = "A linked tree is a copy of the work."
     assert answer("What is a toolchain?", block(text, 0.2)) == ABSTENTION

@@ -9,6 +9,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.budget import tokens
 from docstokg.domain.notices import ABSTENTION
 from docstokg.domain.questions import (
+    ANY_VERB,
     DIFFERS,
     OPTION_NAME,
     Question,
@@ -298,7 +299,7 @@ def _is_elsewhere(best: Quotation, question: Question, blocks: Sequence[Block]) 
         return False
     if question.wish(best.unit, quote) > 0:
         return False
-    return not question.weights.keys() <= there
+    return not question.weights.keys() - (ANY_VERB if question.how else frozenset()) <= there
 
 
 def certainty(query: str, best: Quotation, blocks: Sequence[Block]) -> float:

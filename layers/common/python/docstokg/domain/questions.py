@@ -50,7 +50,7 @@ _ANY_VERB_TEXT: Final = (
     "give handle keep know let make manage obtain see set stop switch take tell turn undo use view "
     "want work write"
 )
-_ANY_VERB: Final = frozenset(content_stems(_ANY_VERB_TEXT))
+ANY_VERB: Final = frozenset(content_stems(_ANY_VERB_TEXT))
 _HOW_MUCH: Final = re.compile(
     r"\bhow (?:long|many|much|old|often|large|big|far|high|common)\b"
     r"|\b(?:which|what) (?:year|age|percentage|proportion|dose|number)\b",
@@ -255,70 +255,105 @@ class Question:
         """Say how much more a unit is worth for being of the kind the question asks for.
 
         0.3 for the option that is named, 0.3 more where it asks what that does, 0.1 more for the
-        value it names (`--check=full`); 0.1 for an option or code where the question asks how;
-        up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
-        asks what just that is; 0.1 for an amount where it asks how much, 0.2 less for what holds
-        none in figures or words, and 0.1 for another name where it asks for one. 0.5 less for the
-        line that says what a command is, where the question names it and asks for something else,
-        for what announces an answer, for what names its place where that is not asked for, and for
-        code that is told not to be written. 0.2 less for what holds no name as programs write them
-        where the question asks which variable, function or file it is.
+        value it names (`--check=full`), and nothing else counts then. Otherwise what it is
+        (`_of_kind`), what it says of an option (`_of_option`) or of a name as programs write them
+        (`_of_name`), and less where it does not answer at all (`_beside`).
         """
         if self.options and self.options & frozenset(OPTION_NAME.findall(unit.option)):
             return _NAME * (1 + bool(self.term)) + _CALLED * bool(self.values & stems_of(text))
-        handle = unit.kind == "code" or (unit.option and not unit.lead)
-        more = _HANDLE if self.how and handle else 0.0
+        more = self._of_kind(unit, text) + self._of_option(unit, text) + self._of_name(unit, text)
+        return more - self._beside(unit, text)
+
+    def _of_kind(self, unit: Unit, text: str) -> float:
+        """Count what the question asks for: a definition, a list, an amount, another name.
+
+        Up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
+        asks what just that is; 0.2 for the sentence that says what a term is or a command does,
+        0.3 for a list; 0.1 for an amount where it asks how much, 0.2 less for what holds none in
+        figures or words, and 0.1 for another name where it asks for one.
+        """
+        more = _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         head = stems_of(unit.head)
         if head and not unit.option and head <= self.weights.keys():
             more += _NAME * (min(1.0, 2 * self.share(head)) + (head == self.term))
-        what_it_is = None if self.what else _WHAT_IT_IS.match(text)
-        if what_it_is is not None and stems_of(what_it_is[1]) <= self.weights.keys():
-            more -= _WHAT_IT_IS_COSTS
-        if unit.head and _OF_PAGE.match(text):
-            more -= _WHAT_IT_IS_COSTS if not self.what else _CODE_COSTS * (not self.does)
-        if (self.option_asked or self.how) and not unit.option and _THIS_OPTION.search(text):
-            # "This option ...", torn from its name, says which it is of none.
-            more -= _AMOUNTLESS
-        if self.option_asked and (unit.option or OPTION_NAME.search(text)):
-            more += _ASKED_FOR
-        if (self.option_asked or self.how) and not unit.lead:
-            # `--decode` where the question says "decode".
-            more += _NAME * self.share(stems_of(unit.option))
-        if (self.option_asked or self.how) and unit.option and unit.lead == unit.option:
-            # What an option does is said first.
-            more -= _CODE_COSTS
         if self.does and _DOES.match(text):
             more += _DEFINED
         if self.term and (_explains(self.term, text) or self._entitled(unit, text)):
             more += _DEFINED
         if self.several and len(ITEM.findall(text)) > 1:
             more += _LISTED
-        if (
-            _ANNOUNCES.search(text)
-            or (not self.where and _REFERS.search(as_read(text)))
-            or (unit.kind == "code" and _SHUNNED.search(text))
-            or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
-        ):
-            more -= _WHAT_IT_IS_COSTS
-        if unit.kind == "code" and (not self.code or _only_loads(text)):
-            more -= _CODE_COSTS
-        titled = _coded(unit.heading) if self.coded else frozenset[str]()
-        if self.coded & titled:
-            more += _ASKED_FOR - _NAME * (_SIGNATURE.match(text) is not None and not self.called)
-        elif titled:
-            # It describes another function.
-            more -= _AMOUNTLESS
-        if self.coded and not self.coded & _coded(f"{unit.heading} {unit.head} {unit.lead} {text}"):
-            more -= _NAME
-        if self.thing and not _THING.search(f"{unit.lead} {text}"):
-            more -= _AMOUNTLESS
-        more += _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         if self.amount:
             amount = bool(read(text).quantities)
             more += _AMOUNT * amount - _AMOUNTLESS * (
                 not amount and not _AMOUNT_IN_WORDS.search(text)
             )
         return more
+
+    def _of_option(self, unit: Unit, text: str) -> float:
+        """Count options and code where the question asks how, or which option.
+
+        0.1 for either where it asks how, 0.15 for an option where it asks for one, up to 0.3 for
+        the one whose name it says; what an option does is said first: 0.15 less for what follows;
+        "this option", torn from its name, is none: 0.2 less.
+        """
+        handle = unit.kind == "code" or (unit.option and not unit.lead)
+        more = _HANDLE if self.how and handle else 0.0
+        if self.option_asked and (unit.option or OPTION_NAME.search(text)):
+            more += _ASKED_FOR
+        if not (self.option_asked or self.how):
+            return more
+        if not unit.option and _THIS_OPTION.search(text):
+            more -= _AMOUNTLESS
+        if not unit.lead:
+            # `--decode` where the question says "decode".
+            more += _NAME * self.share(stems_of(unit.option))
+        if unit.option and unit.lead == unit.option:
+            more -= _CODE_COSTS
+        return more
+
+    def _of_name(self, unit: Unit, text: str) -> float:
+        """Count names as programs write them.
+
+        0.15 for what stands below the name that is asked about, 0.3 less for its signature; 0.2
+        less for what stands below another name, 0.3 for what names none of those asked about, 0.2
+        for what names nothing where the question asks which variable, function or file it is.
+        """
+        more = -_AMOUNTLESS * (self.thing and not _THING.search(f"{unit.lead} {text}"))
+        if not self.coded:
+            return more
+        titled = _coded(unit.heading)
+        if self.coded & titled:
+            more += _ASKED_FOR - _NAME * (_SIGNATURE.match(text) is not None and not self.called)
+        elif titled:
+            more -= _AMOUNTLESS
+        if not self.coded & _coded(f"{unit.heading} {unit.head} {unit.lead} {text}"):
+            more -= _NAME
+        return more
+
+    def _beside(self, unit: Unit, text: str) -> float:
+        """Say how much less a unit is worth that does not answer at all.
+
+        0.5 for the line that says what a command or page is, where the question names it and asks
+        for something else, for what announces an answer, for what names its place where that is
+        not asked for, for a synopsis, and for code that is told not to be written. 0.15 for code
+        where none is asked for, or that only loads something.
+        """
+        less = 0.0
+        what_it_is = None if self.what else _WHAT_IT_IS.match(text)
+        if what_it_is is not None and stems_of(what_it_is[1]) <= self.weights.keys():
+            less += _WHAT_IT_IS_COSTS
+        if unit.head and _OF_PAGE.match(text):
+            less += _WHAT_IT_IS_COSTS if not self.what else _CODE_COSTS * (not self.does)
+        if (
+            _ANNOUNCES.search(text)
+            or (not self.where and _REFERS.search(as_read(text)))
+            or (unit.kind == "code" and _SHUNNED.search(text))
+            or (not self.called and len(_SYNOPSIS.findall(text)) >= _SYNOPSIS_OPTIONS)
+        ):
+            less += _WHAT_IT_IS_COSTS
+        if unit.kind == "code" and (not self.code or _only_loads(text)):
+            less += _CODE_COSTS
+        return less
 
     def _entitled(self, unit: Unit, text: str) -> bool:
         """Tell whether "A pool of ..." stands below the title "Class: Pool"."""
@@ -368,7 +403,7 @@ def _coded(text: str) -> frozenset[str]:
 def _verb_asked(query: str) -> frozenset[str]:
     """Return the stem of what a question wants to do, none where nearly any answer does it."""
     match = _VERB_ASKED.search(query)
-    return frozenset(content_stems(match[1])) - _ANY_VERB if match else frozenset()
+    return frozenset(content_stems(match[1])) - ANY_VERB if match else frozenset()
 
 
 def asked_term(query: str) -> frozenset[str]:

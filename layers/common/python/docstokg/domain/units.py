@@ -68,7 +68,10 @@ _LEANING: Final = re.compile(
     r"|the (?:former|latter)|for example|in this case|(?:to|by|when|in) do(?:ing)? (?:so|this))\b",
     re.IGNORECASE,
 )
-_BUT: Final = re.compile(r"(?:however|but|instead|otherwise)\b", re.IGNORECASE)
+_BUT: Final = re.compile(
+    r"(?:however|but|instead|otherwise|the\s+(?:main\s+|only\s+)?differences?\s+(?:is|are))\b",
+    re.IGNORECASE,
+)
 # "Most tries. Default: 5": of what, the sentence before says.
 _DEFAULT: Final = re.compile(r"(?:default(?:s to)?|type|since|range) ?[:=]\s", re.IGNORECASE)
 # "A file may have no package. This is called a virtual one": what is, the sentence before says.
