@@ -146,12 +146,17 @@ def _copy_entities(
     return keys
 
 
+def taken(sets: Sequence[Path], count: int) -> list[str]:
+    """Take so many questions of each set."""
+    return [question for folder in sets for question in questions(folder, count)[0]]
+
+
 def states(store: Path, sets: Sequence[Path], namespace: str, count: int) -> list[State]:
     """Give what the step gets for each question, with time enough."""
     with closing(_wiring(store, store)) as wiring:
         validate, retrieve = validate_step.build(wiring), retrieve_step.build(wiring)
         made = []
-        for number, question in enumerate(q for folder in sets for q in questions(folder, count)):
+        for number, question in enumerate(taken(sets, count)):
             valid = validate({"envelope": envelope(question, namespace, number)}, None)
             state = {key: part for key, part in valid.items() if part}
             state["retrieval"] = retrieve(state, None)
