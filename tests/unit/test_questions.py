@@ -200,6 +200,11 @@ def test_a_word_for_any_doing_need_not_stand_in_the_passages() -> None:
     assert answer("How do I paint a deprecation?", block(text, 0.46)) == ABSTENTION
 
 
+def test_three_dots_in_brackets_stay_three() -> None:
+    text = "To take a file out of an archive, call tar with its name [MEMBER...]"
+    assert "[MEMBER...] [1]" in answer("How do I take a file out of an archive?", block(text, 0.7))
+
+
 def test_nothing_near_stays_silence() -> None:
     text = "A linked tree is a copy of the work."
     assert answer("What is a toolchain?", block(text, 0.2)) == ABSTENTION

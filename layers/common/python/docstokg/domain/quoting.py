@@ -42,7 +42,7 @@ _ADMONITION: Final = frozenset(
     ("attention", "caution", "danger", "error", "hint", "important", "note", "tip", "warning")
 )
 # `is called "classic."`
-_QUOTED_STOP: Final = re.compile(r"([.!?])([\"'\u201d\u2019)\]]{1,3})\Z")
+_QUOTED_STOP: Final = re.compile(r"(?<!\.)([.!?])([\"'\u201d\u2019)\]]{1,3})\Z")
 # What ends one item before the "; " put between two.
 _BEFORE_ITEM: Final = re.compile(r"(?<=:)\s*;|[.;,]\s*(?=; )")
 
