@@ -36,8 +36,9 @@ SYNTHESIZE: Final = Share(float("inf"), 0.3)
 CHECK_ANSWER: Final = Share(0.5, 0.05)
 CONSISTENCY: Final = Share(0.5, 0.05)
 FULL_TEXT: Final = Share(1.0, 0.05)
-LEAST_HYDRATE_S: Final = 0.1
-"""What even a healthy index needs: with less the deadline, not the index, was the reason."""
+LEAST_HYDRATE_S: Final = EXPAND.reserve_s - HYDRATE.reserve_s
+"""What is left when the graph was waited for to its end: then the deadline, not the index, was the
+reason, however little the steps between take."""
 LEAST_CALL_S: Final = 0.005
 """With less, no call to a graph is worth starting."""
 LEAST_MODEL_S: Final = 0.25
