@@ -107,7 +107,7 @@ class Real:
 
 
 @contextmanager
-def real_stores(folder: Path | None, namespace: str) -> Iterator[Real]:
+def real_stores(folder: Path | None, namespace: str, heap_mb: int = 512) -> Iterator[Real]:
     """Start both servers in a folder of their own and load `folder` into them."""
     with ExitStack() as stack:
         parent = services.services_folder(CACHE) / "sessions"
@@ -118,7 +118,7 @@ def real_stores(folder: Path | None, namespace: str) -> Iterator[Real]:
         for which in Which:
             stack.callback(services.stop, which, home / which, kill=True)
             given[which] = services.start(
-                which, home / which, cache=CACHE, port=services.free_port()
+                which, home / which, cache=CACHE, port=services.free_port(), heap_mb=heap_mb
             )
         real = Real(home, given)
         stack.callback(real.close)

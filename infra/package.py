@@ -28,6 +28,9 @@ type Target = Literal["aarch64", "host"]
 
 BUILD = ROOT / "build"
 OWN = ROOT / "layers" / "common" / "python" / "docstokg"
+SHARED = BUILD / "shared"
+BLOCK = 4096
+"""Bytes of a block of most file systems."""
 TARGETS: tuple[Target, ...] = ("aarch64", "host")
 # Amazon Linux 2023, the base of the Python 3.12+ runtimes, has glibc 2.34.
 PLATFORM = "aarch64-manylinux_2_28"
@@ -76,7 +79,7 @@ PRUNE = (
     "pkg_resources",
 )
 # Part of the stamp: raise it when the recipe changes.
-RECIPE = "2"
+RECIPE = "3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tup
         _vendor(bundle, _lock(spec.packages), target, spec.keeps)
         _own_code(bundle, spec)
         bundles.append(Bundle(spec.name, target, bundle))
+    _forget_unused()
     return tuple(bundles)
 
 
@@ -169,7 +173,36 @@ def _vendor(folder: Path, lock: str, target: Target, keeps: tuple[str, ...] = ()
         _keep_only(folder, keeps)
     _strip(folder)
     _compile(folder)
+    _share(folder)
     stamp.write_text(recipe, encoding="utf-8")
+
+
+def _share(folder: Path) -> None:
+    """Keep equal files of all bundles once: each becomes a hard link to `build/shared/<digest>`.
+
+    Nothing writes into a vendored file after this, a new recipe removes and installs. Files of one
+    block gain nothing.
+    """
+    SHARED.mkdir(exist_ok=True)
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size <= BLOCK:
+            continue
+        with path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        # A file that may be run stays so: links share their mode.
+        one = SHARED / f"{digest}-{path.stat().st_mode & 0o777:o}"
+        if not one.exists():
+            one.hardlink_to(path)
+        elif not one.samefile(path):
+            path.unlink()
+            path.hardlink_to(one)
+
+
+def _forget_unused() -> None:
+    """Remove the shared files that no bundle has any more."""
+    for one in SHARED.glob("*"):
+        if one.stat().st_nlink == 1:
+            one.unlink()
 
 
 def _keep_only(folder: Path, patterns: tuple[str, ...]) -> None:

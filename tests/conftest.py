@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +16,8 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 # Who has no AWS credentials asks the machine's metadata address for some.
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 # No test finds or makes a store of the person who runs it.
-os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="docstokg-data-")
+DATA = tempfile.TemporaryDirectory(prefix="docstokg-data-", ignore_cleanup_errors=True)
+os.environ["XDG_DATA_HOME"] = DATA.name
 
 # A property is about values: on a busy machine any example may take seconds.
 settings.register_profile("values", deadline=None)
@@ -24,8 +26,27 @@ settings.load_profile("values")
 LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}
 
 
+NEEDED = 5e9
+"""Bytes that a whole run writes: bundles for two machines, servers' data, stores."""
+
+
+def scarcity() -> str:
+    """Tell how little room the disk has, where that may be a run's reason to fail; or nothing."""
+    free = min(shutil.disk_usage(path).free for path in (tempfile.gettempdir(), Path.cwd()))
+    if free >= NEEDED:
+        return ""
+    return f"{free / 1e9:.1f} GB of disk are free, a whole run writes {NEEDED / 1e9:.0f}: make room"
+
+
+def pytest_report_header() -> str:
+    """Say before the first test that the disk may be too small for all of them."""
+    return scarcity()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what each suite took, set-up included: the servers' suites are the long ones."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.line(scarcity(), red=True)
     took: dict[str, float] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -160,6 +161,31 @@ def named(template: Template) -> set[str]:
         for key, value in resource.get("Properties", {}).items()
         if key.endswith("Name") and isinstance(value, str) and "docstokg" in value
     }
+
+
+def test_equal_files_of_bundles_are_kept_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """23 bundles for two machines took 5 GB, most of it the same libraries again and again."""
+    monkeypatch.setattr(package, "SHARED", tmp_path / "shared")
+    library, other = b"\x7fELF" + bytes(9000), b"\x7fELF" + bytes(9001)
+    for bundle, content in (("one", library), ("two", library), ("three", other)):
+        (tmp_path / bundle / "numpy").mkdir(parents=True)
+        (tmp_path / bundle / "numpy" / "core.so").write_bytes(content)
+        (tmp_path / bundle / "numpy" / "short.py").write_bytes(b"A = 1\n")
+    (tmp_path / "two" / "numpy" / "run.so").write_bytes(library)
+    (tmp_path / "two" / "numpy" / "run.so").chmod(0o755)
+    for bundle in ("one", "two", "three"):
+        package._share(tmp_path / bundle)
+    one, two, three = (tmp_path / name / "numpy" for name in ("one", "two", "three"))
+    assert (one / "core.so").samefile(two / "core.so")
+    assert (one / "core.so").read_bytes() == library
+    assert (three / "core.so").read_bytes() == other
+    assert (two / "run.so").stat().st_mode & 0o777 == 0o755
+    assert (one / "core.so").stat().st_mode & 0o111 == 0
+    shutil.rmtree(tmp_path / "three")
+    package._forget_unused()
+    assert len(list((tmp_path / "shared").iterdir())) == 2
 
 
 def test_bundles_that_are_not_built_keep_an_environment_back(
