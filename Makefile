@@ -76,9 +76,8 @@ bench-load-kills: ## loads killed at random while somebody reads (KILLS=20, REAL
 bench-cells: ## what is answered when something is broken (STORE=, NAMESPACE=, MORE="--load FOLDER" for real stores)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.cells $(STORE) --namespace $(or $(NAMESPACE),default) $(MORE) --out docs/cells.md
 
-bench-scale: ## load SETS= with COPIES= noisy copies of each chunk and ask (STORE=file or real)
-	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.http_api build $(STORE) $(SETS) --copies $(or $(COPIES),1) \
-		&& .venv/bin/python -m benchmarks.http_api ask $(STORE) $(SETS)
+bench-scale: ## real servers grow step by step to COPIES= noisy copies of SETS= and are asked
+	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.scale $(SETS) $(if $(COPIES),--copies $(COPIES))
 
 bench-ingest: ## 2,000 documents through the loading machine, killed at random (DOCUMENTS=, KILLS=)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.ingest --documents $(or $(DOCUMENTS),2000) --kills $(or $(KILLS),10)
