@@ -7,7 +7,8 @@ STORE_FOLDER holds SET.sqlite for each development set. Every question goes thro
 once, which gives fifteen passages instead of five. Near misses are the same questions with every
 passage taken away that holds the answer (of a gold document; where a set names statements
 instead, those that hold 60 % of the words of one); in both cases the model is given the first
-five of what is left. Prints the share that is answered, and the curve over `certainty`, of which
+five of what is left, and one behind them that answers better. Prints the share that is answered,
+and the curve over `certainty`, of which
 LEAST_CERTAIN is what an answer needs. Foreign: musique's questions put to medical_guidelines.
 
 `--fit` prints where the coefficients of `certainty` and LEAST_CERTAIN come from: a logistic
@@ -87,7 +88,7 @@ def asked(path: Path, rows: Sequence[Row]) -> list[tuple[Row, list[Found]]]:
         namespace = db.execute("SELECT name FROM index_namespaces").fetchone()[0]
     environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
     kept: list[Grounded] = []
-    ground, context = handler.ground, passages.context
+    ground, first = handler.ground, passages.context
 
     def keeping(*args: Any, **more: Any) -> Grounded:
         kept.append(ground(*args, **more))
@@ -112,7 +113,7 @@ def asked(path: Path, rows: Sequence[Row]) -> list[tuple[Row, list[Found]]]:
         ask(workflow, request)
         documents = {citation.rank: citation.doc_id for citation in kept[0].citations}
         found.append((row, [(block, documents[block.rank]) for block in kept[0].blocks]))
-    vars(handler)["ground"], vars(passages)["context"] = ground, context
+    vars(handler)["ground"], vars(passages)["context"] = ground, first
     return found
 
 
@@ -124,11 +125,19 @@ def holds(row: Mapping[str, Any], found: Found) -> bool:
     return any(held([block.text], one) >= HELD for one in row["evidence"])
 
 
+def context(query: str, found: Sequence[Found]) -> list[Block]:
+    """Give what the model is given: the first five, and the one behind that answers better."""
+    blocks = [block for block, _ in found]
+    more = extractive.telling_more(query, blocks, GIVEN)
+    return [*blocks[:GIVEN], *(blocks[more : more + 1] if more is not None else ())]
+
+
 def show(name: str, rows: Sequence[tuple[Row, Sequence[Found]]]) -> None:
     """Print the share answered, and the share that `certainty` alone would let pass."""
     said, certain = [], []
     for row, found in rows:
-        query, blocks = row["question"], [block for block, _ in found[:GIVEN]]
+        query = row["question"]
+        blocks = context(query, found)
         best = extractive.quotations(query, blocks)[:1]
         certain.append(extractive.certainty(query, best[0], blocks) if best else 0.0)
         said.append(not notices.is_abstention(extractive.answer(query, blocks, 512)))
@@ -149,7 +158,8 @@ def cases(rows: Sequence[tuple[Row, Sequence[Found]]], *, answerable: bool) -> l
     """Give the signs of every question that gets as far as being weighed by them."""
     made = []
     for row, found in rows:
-        query, blocks = row["question"], [block for block, _ in found[:GIVEN]]
+        query = row["question"]
+        blocks = context(query, found)
         for best in extractive.quotations(query, blocks)[:1]:
             if (signs := extractive.signs_of(query, best, blocks)) is not None:
                 certain = extractive.certainty(query, best, blocks)

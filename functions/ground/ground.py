@@ -44,7 +44,7 @@ from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from functions.ground import knowledge, passages
 from functions.ground.fit import fitted, room
-from functions.ground.sentences import compared
+from functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
 MAX_CONCEPTS = 20
@@ -79,11 +79,14 @@ def ground(
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    positions = passages.context(plan, citations, chunks)
+    first = passages.context(plan, citations, chunks)
+    positions = (*first, *(passages.behind(citations, first) if is_quoted(plan) else ()))
     blocks = _blocks(
         plan, expansion, [citations[i] for i in positions], [chunks[i] for i in positions]
     )
-    blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
+    if is_quoted(plan):
+        blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
+        blocks = passages.with_telling(plan, blocks, len(first))
     citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
         run.lose("payload_trimmed")

@@ -1,14 +1,14 @@
 """Which of the citations a model is given, and whether they are about the question at all."""
 
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Collection, Sequence
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
 from docstokg.contracts.state import Block, Plan
-from docstokg.domain import questions
+from docstokg.domain import extractive, questions
 
 MOST_DEFINING = 2
+MOST_BEHIND = 15
 
 
 def context(
@@ -28,15 +28,24 @@ def context(
         if topic.is_explained(chunks[place].text, chunks[place].sentences)
     ]
     if topic.options and explaining:
-        of_command = [place for place in explaining if _is_named(plan.query, chunks[place])]
+        of_command = [
+            place
+            for place in explaining
+            if questions.names_document(plan.query, chunks[place].document_name)
+        ]
         explaining = of_command or explaining
     return (*first, *explaining[:MOST_DEFINING])
 
 
-def _is_named(query: str, chunk: StoredChunk) -> bool:
-    """Tell whether a question has all words of the name of a passage's document."""
-    name = questions.stems_of(PurePosixPath(chunk.document_name or "").stem)
-    return bool(name) and name <= questions.stems_of(query)
+def behind(citations: Sequence[Citation], first: Collection[int]) -> tuple[int, ...]:
+    """Give the places of the best others: one of them may answer better."""
+    return tuple(place for place in range(len(citations)) if place not in first)[:MOST_BEHIND]
+
+
+def with_telling(plan: Plan, blocks: Sequence[Block], first: int) -> list[Block]:
+    """Give the first blocks, and the one behind them that answers better, if one does."""
+    more = extractive.telling_more(plan.query, blocks, first)
+    return [*blocks[:first], *(blocks[more : more + 1] if more is not None else ())]
 
 
 def is_relevant(plan: Plan, citations: Sequence[Citation], blocks: Sequence[Block]) -> bool:

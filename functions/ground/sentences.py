@@ -5,11 +5,17 @@ from collections.abc import Mapping, Sequence
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import StoredChunk
-from docstokg.contracts.state import Block
+from docstokg.contracts.state import Block, Plan
 from docstokg.domain import questions, relevance, snippets, time_budget
 from docstokg.domain.vectors import Floats, unpack, unpacked
 from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run
+
+
+def is_quoted(plan: Plan) -> bool:
+    """Tell whether the extractive model answers, or would in another's place."""
+    synthesis = plan.synthesis
+    return synthesis is not None and EXTRACTIVE in (synthesis.model, synthesis.fallback)
 
 
 def compared(
@@ -26,11 +32,8 @@ def compared(
     nothing of other names: a sentence with the preferred one is as near as its words are then.
     """
     plan = run.plan
-    synthesis = plan.synthesis
-    if synthesis is None or EXTRACTIVE not in (synthesis.model, synthesis.fallback) or not blocks:
-        return list(blocks)
     cosines: dict[str, list[float]] = {}
-    if query_vector is not None:
+    if query_vector is not None and blocks:
         question = unpack(base64.b64decode(query_vector))
         time_s = run.left_s(*time_budget.SENTENCES)
         uuids = [block.uuid for block in blocks]

@@ -473,3 +473,34 @@ def test_a_stop_inside_quotation_marks_leaves_no_sentence_without_its_marker(end
     checked = check_answer(said, [source])
     assert checked.grounding is not None
     assert [one.verdict for one in checked.grounding.sentences] == ["supported"]
+
+
+KEEP = "-k, --keep\n    Keep the input files and do not remove them."
+NAMED = "The keeper of the lamps keeps a list of input files."
+
+
+@pytest.mark.parametrize(
+    ("query", "cosine", "name", "more"),
+    [
+        ("How do I keep the input files?", 0.6, "gzip.txt", 1),
+        ("How do I keep the input files with zip?", 0.6, "zip.txt", 1),  # the question names it
+        ("How do I keep the input files?", 0.6, "zip.txt", None),  # of another document
+        ("How do I keep the input files?", 0.4, "gzip.txt", None),  # not near enough
+        ("What is a keep?", 0.6, "gzip.txt", None),  # what only names a thing is near it too
+    ],
+)
+def test_a_passage_behind_the_first_that_answers_better_is_found(
+    query: str, cosine: float, name: str, more: int | None
+) -> None:
+    first = block("Compresses with a lamp at night.", 0.3, name="gzip.txt")
+    behind = block(KEEP, cosine, rank=7, name=name)
+    assert extractive.telling_more(query, [first, behind], 1) == more
+    assert extractive.telling_more(query, [first], 1) is None
+    assert extractive.telling_more(query, [behind, first], 1) is None  # not worth as much
+
+
+def test_of_several_behind_the_first_the_best_is_found_and_of_equals_the_first() -> None:
+    first = block("Compresses with a lamp at night.", 0.3, name="gzip.txt")
+    some = [block(NAMED, 0.55, 6, "gzip.txt"), *(block(KEEP, 0.6, n, "gzip.txt") for n in (7, 8))]
+    query = "How do I keep the input files?"
+    assert extractive.telling_more(query, [first, *some], 1) == 2

@@ -26,6 +26,7 @@ from docstokg.contracts.state import (
     SynthesisPlan,
 )
 from docstokg.domain import prompt, relevance
+from docstokg.domain.vectors import packed
 from docstokg.errors import NothingToCite, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
@@ -252,6 +253,45 @@ def test_sentences_are_compared_for_the_built_in_model_only(
     step_run = Run(plan=plan, scope=run.scope, telemetry=run.telemetry)
     ground(step_run, retrieval, None, index=counting, reranker=None)
     assert counting.asked == asked
+
+
+@pytest.mark.parametrize(("model", "ranks"), [("extractive", [1, 2, 6]), ("other", [1, 2])])
+def test_the_built_in_model_gets_the_passage_behind_that_answers_best(
+    model: str, ranks: list[int]
+) -> None:
+    """Six passages of one document, of which the last is nearest to the question."""
+    made = MemoryIndex()
+    made.open_load("run", None, None, None)
+    vectors = [struct.pack("<4f", *row) for row in ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))]
+    last = "Lamps are lit by the keeper with a match."
+    texts = [*(f"Room {n} has a lamp of brass and one of glass." for n in range(5)), last]
+    records = [
+        ChunkRecord(
+            uuid=f"l{n}",
+            chunk_id=f"l{n}",
+            namespace="default",
+            doc_id="lamps",
+            document_name="lamps.md",
+            text=text,
+            text_sha256=str(n).rjust(64, "0"),
+            sentences=((0, len(text)),),
+            sentence_vectors=packed([vectors[n == len(texts) - 1]]),
+            run_id="run",
+        )
+        for n, text in enumerate(texts)
+    ]
+    made.put([(record, "print") for record in records])
+    made.close_load()
+    run = step()
+    writing = SynthesisPlan(model=model, fallback=None, temperature=0.0, max_tokens=100)
+    asked = {"query": "How are the lamps lit?", "synthesis": writing, "max_blocks": 2}
+    run = Run(plan=run.plan.model_copy(update=asked), scope=run.scope, telemetry=run.telemetry)
+    vector = base64.b64encode(vectors[1]).decode()
+    retrieval = found(*(record.uuid for record in records)).model_copy(
+        update={"query_vector": vector}
+    )
+    given = ground(run, retrieval, None, index=made, reranker=None)
+    assert [block.rank for block in given.blocks] == ranks
 
 
 @pytest.mark.parametrize("max_blocks", [1, 3, 5])

@@ -13,8 +13,10 @@ from docstokg.domain.questions import (
     DIFFERS,
     OPTION_NAME,
     Question,
+    asked_term,
     borders,
     in_their_words,
+    names_document,
     stems_of,
 )
 from docstokg.domain.quoting import Quotation, as_read, cited, is_same_option
@@ -25,6 +27,9 @@ from docstokg.domain.words import normalise
 MODEL: Final = EXTRACTIVE
 WORDS_WEIGHT: Final = 0.5
 PLACE_WEIGHT: Final = 0.02
+LAST_PLACE: Final = 4
+"""What is given behind the first five counts as the fifth."""
+
 LEAST: Final = 0.35
 """What a quotation must be worth: of two corpora at most 5 % of their own questions are refused,
 and none of the questions of another field answered (docs/decisions/answers-extractive.md)."""
@@ -135,8 +140,8 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
 
     worth = cosine(question, sentence) + 0.5 x share of the question's words, by rarity among the
     sentences of these blocks, that the sentence or its block's title holds - 0.02 x place of the
-    block - 0.1 where it leans on the sentence before - 0.01 for each content word above ten, at
-    most fifteen of them, since a long sentence holds some words of any question + what
+    block, 4 at most, - 0.1 where it leans on the sentence before - 0.01 for each content word above
+    ten, at most fifteen of them, since a long sentence holds some words of any question + what
     `Question.wish` adds for being of the kind the question asks for. Where the question names
     the title of a block, what neither stands under that title nor names it is about something
     else and left out; so are what addresses a model, the lines of a table of contents, and what
@@ -163,11 +168,48 @@ def quotations(query: str, blocks: Sequence[Block]) -> list[Quotation]:
             if not question.is_about(own_stems, stems_of(block.document_name)):
                 continue
             share = question.share(own_stems | header)
-            value = _nearness(block, unit) + WORDS_WEIGHT * share - PLACE_WEIGHT * place
+            value = _nearness(block, unit) + WORDS_WEIGHT * share - _place_costs(place)
             value += question.wish(unit, text) - _LEANING * unit.leaning - _length(unit, text)
             candidates.append(Quotation(value, share, place, block, unit, stems))
     candidates.sort(key=lambda one: (-one.value, one.place, one.unit.start))
     return candidates
+
+
+def telling_more(query: str, blocks: Sequence[Block], first: int) -> int | None:
+    """Return the place of the block behind the `first` first that answers better than all of them.
+
+    It is of a document that has a block among those, or that the question names; its best
+    quotation is worth as much as theirs, places aside, and as near to the question as a quotation
+    has to be that holds few of its words. None where no block is so, and for a question what
+    something is: a sentence that only names it is as near as one that says what it is.
+    """
+    documents = {block.document_name for block in blocks[:first]}
+    behind = [
+        place
+        for place, block in enumerate(blocks)
+        if place >= first
+        and max(block.cosines, default=0.0) >= _NEAR
+        and (block.document_name in documents or names_document(query, block.document_name))
+    ]
+    if not behind or asked_term(query):
+        return None
+    read = [*range(first), *behind]
+    best: dict[int, tuple[float, float]] = {}
+    for one in quotations(query, [blocks[place] for place in read]):
+        worth = one.value + _place_costs(one.place), _nearness(one.block, one.unit)
+        best[one.place] = max(worth, best.get(one.place, worth))
+    least = max((best[place][0] for place in range(first) if place in best), default=-1.0)
+    better = [
+        (worth, -read[place])
+        for place, (worth, nearness) in best.items()
+        if place >= first and worth >= least and nearness >= _NEAR
+    ]
+    return -max(better)[1] if better else None
+
+
+def _place_costs(place: int) -> float:
+    """Say how much less a unit is worth for its block's place, from 0."""
+    return PLACE_WEIGHT * min(place, LAST_PLACE)
 
 
 def _tool(query: str, blocks: Sequence[Block]) -> str:

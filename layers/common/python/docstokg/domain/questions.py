@@ -5,13 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import Final
 
 from docstokg.contracts.state import Block
 from docstokg.domain.quoting import ITEM, Quotation, as_read
 from docstokg.domain.sentences import sentence_spans
 from docstokg.domain.units import Unit, units
-from docstokg.domain.wording import content_stems, read
+from docstokg.domain.wording import content_stems, ids, read
 from docstokg.domain.words import normalise
 
 OPTION_NAME: Final = re.compile(r"(?<![\w-])-{1,2}[A-Za-z0-9][\w-]*")
@@ -414,7 +416,7 @@ def asked_term(query: str) -> frozenset[str]:
     return stems_of(match[1])
 
 
-def defines(term: frozenset[str], text: str, spans: Sequence[tuple[int, int]]) -> bool:
+def defines(term: frozenset[str], text: str, spans: tuple[tuple[int, int], ...]) -> bool:
     """Tell whether a row, a glossary's line or a definition in a passage explains just the term."""
     folded = normalise(text)
     if not term or any(name[:3] not in folded for name in term):
@@ -442,7 +444,7 @@ class Topic:
         options = frozenset(OPTION_NAME.findall(query))
         return cls(asked_term(query), options, _coded(query), words)
 
-    def is_explained(self, text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    def is_explained(self, text: str, spans: tuple[tuple[int, int], ...]) -> bool:
         """Tell whether a passage has a row, a definition or an option's lines of just that."""
         if self.term and defines(self.term, text, spans):
             return True
@@ -462,6 +464,12 @@ class Topic:
         names = OPTION_NAME.findall(unit.head)
         long = stems_of(" ".join(name for name in names if name.startswith("--")))
         return bool(self.options & set(names)) or (bool(long) and long <= self.words)
+
+
+def names_document(query: str, document_name: str | None) -> bool:
+    """Tell whether a question has all words of a document's name, its ending aside."""
+    name = stems_of(PurePosixPath(document_name or "").stem)
+    return bool(name) and name <= stems_of(query)
 
 
 def in_their_words(query: str, blocks: Sequence[Block]) -> str:
@@ -484,11 +492,13 @@ def _sides(query: str) -> tuple[frozenset[str], ...]:
     return (one - other, other - one) if one - other and other - one else ()
 
 
-def borders(block: Block) -> Sequence[tuple[int, int]]:
+def borders(block: Block) -> tuple[tuple[int, int], ...]:
     """Return where the sentences of a passage stand, found here where they are not stored."""
     return block.sentences or sentence_spans(block.text)
 
 
+# Ground and synthesize read the same passages, and headings and names stand above many units.
+@lru_cache(maxsize=2048)
 def stems_of(text: str) -> frozenset[str]:
     """Return what a text is compared by: the stems of its words, and its ids."""
-    return frozenset(content_stems(text)) | read(text).ids
+    return frozenset(content_stems(text)) | ids(text)

@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -120,7 +121,9 @@ class Unit:
     heading: str = ""
 
 
-def units(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Unit, ...]:
+# Of a question's passages: what chooses among them and what quotes them read the same.
+@lru_cache(maxsize=256)
+def units(text: str, spans: tuple[tuple[int, int], ...]) -> tuple[Unit, ...]:
     """Put sentences together to what can be quoted, in order; headings and lone leads are none."""
     reader = _Reader(text, spans, _fences(text))
     at = 0

@@ -196,8 +196,13 @@ def read(text: str) -> Wording:
         stems=stems,
         quantities=quantities(text),
         names=names(text),
-        ids=frozenset(item.upper().replace("_", ":") for item in ID_IN_CLAIM.findall(text)),
+        ids=ids(text),
     )
+
+
+def ids(text: str) -> frozenset[str]:
+    """Return the identifiers (HP:0001250) that a text holds, written with a colon."""
+    return frozenset(item.upper().replace("_", ":") for item in ID_IN_CLAIM.findall(text))
 
 
 def quantities(text: str) -> tuple[Quantity, ...]:
