@@ -504,3 +504,14 @@ def test_of_several_behind_the_first_the_best_is_found_and_of_equals_the_first()
     some = [block(NAMED, 0.55, 6, "gzip.txt"), *(block(KEEP, 0.6, n, "gzip.txt") for n in (7, 8))]
     query = "How do I keep the input files?"
     assert extractive.telling_more(query, [first, *some], 1) == 2
+
+
+def test_a_sentence_behind_code_is_read_apart_from_it() -> None:
+    code = block(NOTES, 0.5, name="tool.md")
+    more = block("The files keep all changes after a soft reset.", 0.5, 2, "tool.md")
+    made = answer("How do I undo a commit but keep the changes in my files?", code, more)
+    assert "```\n\nThe files keep" in made
+    checked = check_answer(made, [code, more])
+    assert checked.grounding is not None
+    last = checked.grounding.sentences[-1]
+    assert (made[last.start :].startswith("The files"), last.verdict) == (True, "supported")

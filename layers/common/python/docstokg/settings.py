@@ -113,7 +113,13 @@ class ModelSettings(Contract):
     extract_timeout_s: float = Field(
         120.0, ge=1, le=3600, description="longest such a call may take"
     )
-    max_blocks: int = Field(5, ge=1, le=20, description="passages given to the model")
+    max_blocks: int = Field(
+        5,
+        ge=1,
+        le=20,
+        description="passages given to the model, and up to three behind them that explain what "
+        "is asked, or answer it better",
+    )
 
     @field_validator("model_table")
     @classmethod

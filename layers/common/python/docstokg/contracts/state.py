@@ -87,8 +87,8 @@ class Plan(Contract):
     """What every later step may do and spend, and one absolute deadline (epoch ms).
 
     `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
-    narrows the walk of verbosity graph. `max_blocks`: passages given to the model, if the best of
-    all passages scores `min_score` of 1 or more. `rerank` lost: what the caller asks for is not
+    narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
+    them may explain or answer better, `functions/ground/passages.py`), if the best of all scores `min_score` of 1 or more. `rerank` lost: what the caller asks for is not
     configured here, or is switched off.
     """
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
@@ -303,9 +304,14 @@ def _written(
         taken.append(one)
         left -= cost
     taken.sort(key=lambda one: (one.place, one.unit.start))
-    return " ".join(
+    texts = [
         cited(one, bare=any(is_same_option(one, before) for before in taken[:at]))
         for at, one in enumerate(taken)
+    ]
+    # Behind code a paragraph begins: what follows its fence on the same line is read as code.
+    return "".join(
+        text if not before else f"\n{text}" if before.endswith("\n") else f" {text}"
+        for before, text in pairwise(["", *texts])
     )
 
 
