@@ -88,8 +88,9 @@ class Plan(Contract):
 
     `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
     narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
-    them may explain or answer better, `functions/ground/passages.py`), if the best of all scores `min_score` of 1 or more. `rerank` lost: what the caller asks for is not
-    configured here, or is switched off.
+    them may explain or answer better, `functions/ground/passages.py`), if the best of all scores
+    `min_score` of 1 or more. `rerank` lost: what the caller asks for is not configured here, or is
+    switched off.
     """
 
     request_id: str
