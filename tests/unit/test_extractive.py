@@ -515,3 +515,36 @@ def test_a_sentence_behind_code_is_read_apart_from_it() -> None:
     assert checked.grounding is not None
     last = checked.grounding.sentences[-1]
     assert (made[last.start :].startswith("The files"), last.verdict) == (True, "supported")
+
+
+COMMANDS = """       hide UNIT...
+           Take one or more lamps out of sight. This will put a cloth over
+           them. Use it with care.
+
+       dim UNIT
+           Turn the lamp down and all others off.
+
+       show-lamps [PATTERN...]
+           Print the lamps.
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            "What does lampctl hide do?",
+            "Take one or more lamps out of sight [1]. This will put a cloth over them [1].",
+        ),
+        ("What does lampctl dim do?", "Turn the lamp down and all others off [1]."),
+        ("What does lampctl show-lamps do?", "Print the lamps [1]."),
+    ],
+)
+def test_a_command_of_a_manual_is_told_by_its_own_lines(query: str, said: str) -> None:
+    beside = block(
+        "This will undo what lampctl hide, dim and show-lamps do.", 0.6, 2, "lampctl.txt"
+    )
+    assert answer(query, block(COMMANDS, 0.4, name="lampctl.txt"), beside) == said
+    topic = questions.Topic.of(query)
+    assert topic.is_explained(COMMANDS, sentence_spans(COMMANDS))
+    assert not topic.is_explained(beside.text, sentence_spans(beside.text))

@@ -93,6 +93,7 @@ _IS: Final = re.compile(
 )
 # "What does audit do?": "This command asks ...", "The audit command asks ...".
 _DOES_ASKED: Final = re.compile(r"\bwhat (?:does|do)\b.*\bdo\b", re.I)
+_DOER: Final = re.compile(r"([^\s?]{1,60}) do[\s?]*\Z", re.I)
 _DOES: Final = re.compile(
     r"\W{0,4}(?:this |the (?:[\w`.:-]{1,40} ){1,3})"
     r"(?:class|command|function|method|module|option|program|script|tool|utility) \w+s\b"
@@ -192,7 +193,8 @@ _ASKING_OPTION: Final = frozenset(content_stems("option flag switch show print d
 class Question:
     """The question's words with their rarity, and the titles of blocks that it names.
 
-    `sides`: the words that only the one and only the other side of a comparison has.
+    `sides`: the words that only the one and only the other side of a comparison has. `doer`: what
+    it asks the doings of, by the last word ("what does systemctl isolate do?").
     """
 
     weights: Mapping[str, float]
@@ -214,6 +216,7 @@ class Question:
     coded: frozenset[str]
     code: bool
     does: bool
+    doer: frozenset[str]
 
     @classmethod
     def of(cls, query: str, blocks: Sequence[Block]) -> "Question":
@@ -251,6 +254,7 @@ class Question:
             _coded(query),
             _CODE_ASKED.search(query) is not None,
             _DOES_ASKED.search(query) is not None,
+            asked_doer(query),
         )
 
     def wish(self, unit: Unit, text: str) -> float:
@@ -270,13 +274,16 @@ class Question:
         """Count what the question asks for: a definition, a list, an amount, another name.
 
         Up to 0.3 for a row, or a definition, of what the question asks about, 0.3 more where it
-        asks what just that is; 0.2 for the sentence that says what a term is or a command does,
-        0.3 for a list; 0.1 for an amount where it asks how much, 0.2 less for what holds none in
-        figures or words, and 0.1 for another name where it asks for one.
+        asks what just that is; 0.6 for the lines of the command whose doings it asks; 0.2 for the
+        sentence that says what a term is or a command does, 0.3 for a list; 0.1 for an amount where
+        it asks how much, 0.2 less for what holds none in figures or words, and 0.1 for another name
+        where it asks for one.
         """
         more = _CALLED * (self.name and _NAME_GIVEN.search(text) is not None)
         head = stems_of(unit.head)
-        if head and not unit.option and head <= self.weights.keys():
+        if unit.kind == "command":
+            more += 2 * _NAME * (head == self.doer)
+        elif head and not unit.option and head <= self.weights.keys():
             more += _NAME * (min(1.0, 2 * self.share(head)) + (head == self.term))
         if self.does and _DOES.match(text):
             more += _DEFINED
@@ -416,6 +423,12 @@ def asked_term(query: str) -> frozenset[str]:
     return stems_of(match[1])
 
 
+def asked_doer(query: str) -> frozenset[str]:
+    """Return the stem of what a question wants to know the doings of, none for other questions."""
+    match = _DOER.search(query) if _DOES_ASKED.search(query) else None
+    return stems_of(match[1]) if match else frozenset()
+
+
 def defines(term: frozenset[str], text: str, spans: tuple[tuple[int, int], ...]) -> bool:
     """Tell whether a row, a glossary's line or a definition in a passage explains just the term."""
     folded = normalise(text)
@@ -429,10 +442,12 @@ def defines(term: frozenset[str], text: str, spans: tuple[tuple[int, int], ...])
 class Topic:
     """What a question wants explained: a term, options, names as programs write them.
 
-    `words`: those of a question for an option, which the option's long name may consist of.
+    `doer`: as in `Question`. `words`: those of a question for an option, which the option's long
+    name may consist of.
     """
 
     term: frozenset[str]
+    doer: frozenset[str]
     options: frozenset[str]
     coded: frozenset[str]
     words: frozenset[str]
@@ -442,11 +457,11 @@ class Topic:
         """Read it from a question."""
         words = stems_of(query) if _OPTION_ASKED.search(query) else frozenset[str]()
         options = frozenset(OPTION_NAME.findall(query))
-        return cls(asked_term(query), options, _coded(query), words)
+        return cls(asked_term(query), asked_doer(query), options, _coded(query), words)
 
     def is_explained(self, text: str, spans: tuple[tuple[int, int], ...]) -> bool:
         """Tell whether a passage has a row, a definition or an option's lines of just that."""
-        if self.term and defines(self.term, text, spans):
+        if any(defines(term, text, spans) for term in (self.term, self.doer)):
             return True
         folded = text.casefold()
         if not self.words and not any(name.casefold() in folded for name in self._names()):

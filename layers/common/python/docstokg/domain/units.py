@@ -15,7 +15,7 @@ from typing import Final, Literal
 from docstokg.domain import tables
 from docstokg.domain.sentences import Span
 
-Kind = Literal["prose", "row", "code"]
+Kind = Literal["prose", "row", "code", "command"]
 
 LONGEST: Final = 450
 _LONGEST_ITEM: Final = 350
@@ -64,6 +64,7 @@ _TITLE_LINE: Final = re.compile(
     r"|[A-Z][\w'/-]*(?: [\w'/-]+){3,9}\n[^\S\n]{5,}(?=[A-Z])"
 )
 _LINE_WIDTH: Final = 76
+_DEEPER: Final = re.compile(r"\n([^\S\n]+)(?=\S)")
 _LEANING: Final = re.compile(
     r"(?:it|its|this|these|those|they|their|he|she|such|here|then|therefore|thus|see also"
     r"|the (?:former|latter)|for example|in this case|(?:to|by|when|in) do(?:ing)? (?:so|this))\b",
@@ -94,6 +95,11 @@ _DEFINED: Final = re.compile(
     r"(?(mark)(?P=mark))\s*(?:\([^()\n]{1,60}\)\s*)?(?::|\s[\u2013\u2014-])\s+(?=\S)"
     r"|(?P<above>[\w-]+(?: [\w-]+){0,2})\n[^\S\n]{3,}(?=\S)"
 )
+# `mask UNIT...`, `list-units [PATTERN...]`: a command and what it is given, above what it does.
+_CALLED_WITH: Final = re.compile(
+    r"([a-z][\w-]{1,40})"
+    r"(?: (?:\[[^\]\n]{1,60}\]|[A-Z][A-Z0-9_|-]*|<[^>\n]{1,40}>)(?:\.{3}|\u2026)?)+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +109,8 @@ class Unit:
     `lead`: what introduces it and belongs to it (an option's names, a line that ends with a
     colon, the heading above code), "" where nothing does. `option`: the names of the option it is
     about, `opening` where it stands what that option does. `head`: what it explains (a defined
-    term, an option, the first cell of a row). `shown`: how it reads where the text as it stands
-    does not.
+    term, an option, a command, the first cell of a row). `shown`: how it reads where the text as
+    it stands does not.
     `leaning`: it speaks of something the sentence before names. `heading`: the title above it.
     """
 
@@ -346,8 +352,13 @@ class _Reader:
         last = at
         alone = self._alone(at, body)
         option = alone or _OPTION.match(body)
+        command, told = ("", start) if option else self._command(at)
         if alone:
             last = at + 1
+        elif command:
+            last = at + (told >= end)
+            last += self._leans_on(last)
+            start = told
         elif option and self._explained(at, start, option[1]):
             # "This option makes ...": what an option does stands with its names.
             last = at + 1
@@ -359,7 +370,7 @@ class _Reader:
             defined = None
         if defined and defined["number"]:
             start += defined.end("number")
-        head = " ".join(option[1].split()) if option else _term(defined)
+        head = " ".join(option[1].split()) if option else command or _term(defined)
         if option:
             self.option, self.opening = head, Span(start, end)
         lead = "" if option else self.option
@@ -367,14 +378,14 @@ class _Reader:
             Unit(
                 start,
                 end,
-                "prose",
+                "command" if command else "prose",
                 tuple(range(at, last + 1)),
                 lead,
                 self.option,
                 None if option else self.opening,
                 head,
-                leaning=self._leans(body, at, fresh=fresh),
-                heading=self.heading,
+                leaning=self._leans(body, at, fresh=fresh) and not command,
+                heading=command or self.heading,
             )
         )
         if not _LIST_ITEM.match(body):
@@ -411,6 +422,27 @@ class _Reader:
         if end - self.spans[at][0] > _LONGEST_ITEM or below[0] in "-#|" or below[-1] == ":":
             return None
         return names
+
+    def _command(self, at: int) -> tuple[str, int]:
+        """Return the command that a line calls, and where it begins to say what that does.
+
+        Deeper, on the line below; "" for any other line.
+        """
+        start, end = self.spans[at]
+        line = _CALLED_WITH.match(self.text, start, end)
+        below = _DEEPER.match(self.text, line.end()) if line else None
+        if line is None or below is None or len(below[1]) <= self._indent(start):
+            return "", start
+        if line.end() == end and at + 1 == len(self.spans):
+            return "", start
+        told = self.spans[at + (line.end() == end)]
+        return (line[1], below.end()) if told[1] - start <= _LONGEST_ITEM else ("", start)
+
+    def _leans_on(self, at: int) -> bool:
+        """Tell whether the next sentence goes on about the same."""
+        return self._goes_on(at, self.spans[at][0]) and bool(
+            _LEANING.match(self.text, self._next(at))
+        )
 
     def _explained(self, at: int, start: int, names: str) -> bool:
         """Tell whether the next sentence says what an option does: it leans on it or names it."""
