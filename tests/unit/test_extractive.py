@@ -536,8 +536,8 @@ COMMANDS = """       hide UNIT...
             "What does lampctl hide do?",
             "Take one or more lamps out of sight [1]. This will put a cloth over them [1].",
         ),
-        ("What does lampctl dim do?", "Turn the lamp down and all others off [1]."),
-        ("What does lampctl show-lamps do?", "Print the lamps [1]."),
+        ("What does lampctl dim do?", "dim UNIT Turn the lamp down and all others off [1]."),
+        ("What does lampctl show-lamps do?", "show-lamps [PATTERN...] Print the lamps [1]."),
     ],
 )
 def test_a_command_of_a_manual_is_told_by_its_own_lines(query: str, said: str) -> None:
