@@ -358,7 +358,7 @@ class _Reader:
         elif command:
             last = at + (told >= end)
             last += self._leans_on(last)
-            # "mask UNIT..." would be a sentence of its own; without the dots it is read with the rest.
+            # "mask UNIT..." would be a sentence of its own; "dim UNIT" is read with the rest.
             start = told if told >= end else start
         elif option and self._explained(at, start, option[1]):
             # "This option makes ...": what an option does stands with its names.
