@@ -352,14 +352,14 @@ class _Reader:
         last = at
         alone = self._alone(at, body)
         option = alone or _OPTION.match(body)
-        command, told = ("", start) if option else self._command(at)
+        command, begins = ("", start) if option else self._command(at)
         if alone:
             last = at + 1
         elif command:
-            last = at + (told >= end)
+            last = at + (begins >= end)
             last += self._leans_on(last)
             # "mask UNIT..." would be a sentence of its own; "dim UNIT" is read with the rest.
-            start = told if told >= end else start
+            start = begins if begins >= end else start
         elif option and self._explained(at, start, option[1]):
             # "This option makes ...": what an option does stands with its names.
             last = at + 1
@@ -436,8 +436,8 @@ class _Reader:
             return "", start
         if line.end() == end and at + 1 == len(self.spans):
             return "", start
-        told = self.spans[at + (line.end() == end)]
-        return (line[1], below.end()) if told[1] - start <= _LONGEST_ITEM else ("", start)
+        following = self.spans[at + (line.end() == end)]
+        return (line[1], below.end()) if following[1] - start <= _LONGEST_ITEM else ("", start)
 
     def _leans_on(self, at: int) -> bool:
         """Tell whether the next sentence goes on about the same."""
