@@ -1,8 +1,10 @@
 """The wire to Neo4j: the async driver on a loop of its own, and what its errors mean here."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -105,6 +107,8 @@ class Server:
             return future.result()
         except TimeoutError:
             raise Timeout(f"Neo4j did not answer in {timeout_s:.3f} s") from None
+        except concurrent.futures.CancelledError:
+            raise Unavailable("the connection to Neo4j was closed meanwhile") from None
         except vendor.Neo4jError as exc:
             raise translated(exc) from exc
         except (vendor.DriverError, OSError) as exc:
@@ -172,7 +176,7 @@ class Server:
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = _Loop()
                 self._thread = threading.Thread(
                     target=_serve, args=(self._loop,), name="neo4j", daemon=True
                 )
@@ -180,7 +184,7 @@ class Server:
             return self._loop
 
     def close(self) -> None:
-        """Close the driver and end the loop; a later call would open both anew."""
+        """End what is asked, the driver and the loop; a later call would open them anew."""
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
         if loop is None or thread is None:
@@ -191,12 +195,24 @@ class Server:
         loop.close()
 
     async def _shut(self) -> None:
-        for task in tuple(self._tasks):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         driver, self._driver = self._driver, None
         if driver is not None:
             await driver.close()
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Closes the socket of a connection whose time ran out; the driver leaves it open."""
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        try:
+            await super().sock_connect(sock, address)
+        except asyncio.CancelledError:
+            sock.close()
+            raise
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -1,0 +1,90 @@
+"""The wire to Neo4j against sockets that nobody answers: nothing stays open, nobody waits on."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.neo4j_server import Server
+from docstokg.errors import Timeout, Unavailable
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A port that takes connections into its queue and says nothing."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen(0)
+        yield one
+
+
+@pytest.fixture
+def server(listener: socket.socket) -> Iterator[Server]:
+    one = Server(
+        url=f"bolt://127.0.0.1:{listener.getsockname()[1]}", user="neo4j", password="secret"
+    )
+    yield one
+    one.close()
+
+
+def sockets() -> int:
+    """Count the sockets this process holds."""
+    held = 0
+    for one in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the folder's own, closed by now
+            held += str(one.readlink()).startswith("socket:")
+    return held
+
+
+@pytest.fixture
+def full(listener: socket.socket) -> Iterator[None]:
+    """Its queue is full: who comes now is neither taken nor refused."""
+    with ExitStack() as stack:
+        for _ in range(4):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        yield
+
+
+@pytest.mark.usefixtures("full")
+def test_a_connection_whose_time_ran_out_leaves_no_socket(server: Server) -> None:
+    held = sockets()
+    for _ in range(3):
+        with pytest.raises(Timeout):
+            server.read("RETURN 1", {}, 0.2)
+    server.close()
+    assert sockets() == held
+
+
+@pytest.mark.usefixtures("full")
+def test_closing_while_it_connects_leaves_no_socket(server: Server) -> None:
+    held = sockets()
+    server.begin(server.explain("RETURN 1", {}))
+    while sockets() < held + 3:  # two of the loop, and the one that connects
+        time.sleep(0.01)
+    server.close()
+    assert sockets() == held
+
+
+def test_closing_ends_what_is_asked(server: Server, listener) -> None:
+    outcome: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            server.read("RETURN 1", {}, 60)
+        except Unavailable as exc:
+            outcome.append(exc)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    taken, _ = listener.accept()
+    with taken:
+        server.close()
+        asking.join(20)
+    assert [str(one) for one in outcome] == ["the connection to Neo4j was closed meanwhile"]
