@@ -548,3 +548,19 @@ def test_a_command_of_a_manual_is_told_by_its_own_lines(query: str, said: str) -
     topic = questions.Topic.of(query)
     assert topic.is_explained(COMMANDS, sentence_spans(COMMANDS))
     assert not topic.is_explained(beside.text, sentence_spans(beside.text))
+
+
+def test_what_happens_asks_for_no_word_that_happens() -> None:
+    first = block("A pipe may be closed by either side of it. Nothing else ends it.", 0.64)
+    other = block("Writing to a closed pipe raises an error.", 0.5, rank=2)
+    said = answer("What happens when you write to a closed pipe?", first, other)
+    assert said == "Writing to a closed pipe raises an error [2]."
+
+
+def test_what_a_thing_is_defined_as_is_what_it_is() -> None:
+    text = (
+        "Programmers are urged to avoid a data race in all that they write. A data race is defined"
+        " as a write that happens beside another access to the same place."
+    )
+    said = answer("What is a data race?", block(text, 0.6))
+    assert said.startswith("A data race is defined as a write")

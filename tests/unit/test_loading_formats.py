@@ -119,11 +119,34 @@ def test_html_is_its_main_text_with_headings_lists_options_and_tables(child, tmp
     assert "-x\n    Extract files." in text
     assert "- a\n  - b" in text
     assert "n | v\n1 | 2" in text
-    assert "tar -x\n  -f" in text
+    assert "\n    tar -x\n      -f\n" in text
     assert not {"Home", "alert", "End"} & set(text.replace("(", " ").split())
     assert [(c.section, c.anchor, c.title) for c in chunks] == [
         ("tar", "tar", "tar"),
         ("Options", "opts", "tar"),
+    ]
+
+
+def test_html_code_in_lists_and_descriptions_keeps_its_lines(child, tmp_path):
+    """It was one line with the words around it, and a class's methods were one with its own."""
+    page = b"""<h1>T</h1><ol><li>Convert:<pre>
+a := 1
+  b()</pre>as above.<ul><li>below</ul><li><p>Or</p><div class="code"><pre>x = 2</pre></div></ol>
+<dl><dt>class Foo(x) &para;</dt><dd><p>A <b>foo</b>.</p><p>It is used.</p><pre>Foo(1)
+Foo(2)</pre><dl><dt>bar()<dd><p>Do bar.</p><dt>baz()<dd></dl><ul><li>one<li>two</ul>After.</dl>"""
+    text, _ = read(child, tmp_path / "t.html", page)
+    assert text.strip().split("\n\n") == [
+        "T",
+        "1. Convert:",
+        "    a := 1\n      b()",
+        "  as above.\n  - below\n2. Or",
+        "    x = 2",
+        "class Foo(x)\n    A foo. It is used.",
+        "    Foo(1)\n    Foo(2)",
+        "bar()\n    Do bar.",
+        "baz()",
+        "- one\n- two",
+        "After.",
     ]
 
 

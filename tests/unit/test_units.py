@@ -159,3 +159,11 @@ def test_a_bare_name_stands_with_what_it_is() -> None:
         "The seventh (none).",
         "Nobody knows.",
     ]
+
+
+def test_code_at_the_start_of_a_passage_is_as_deep_as_what_closes_it() -> None:
+    """The space before its first line is no part of a passage."""
+    text = "fn half(n: u32) -> u32 {\n        let m = n / 2;\n        m;\n    }"
+    assert found(text)[0][1].shown == "fn half(n: u32) -> u32 {\n    let m = n / 2;\n    m;\n}"
+    nested = "if (a) {\n  b();\n  c();\n}"
+    assert found(nested)[0][1].shown == nested

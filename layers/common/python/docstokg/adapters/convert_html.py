@@ -1,10 +1,15 @@
 """HTML by selectolax: the main text with its headings, lists, tables and code."""
 
+import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from docstokg.adapters.convert_encoding import decode
 from docstokg.adapters.convert_lines import TextMaker, one_line
-from docstokg.contracts.outline import Outline
+from docstokg.contracts.outline import BlockKind, Outline
 from docstokg.errors import LoadError
 
 DEEPEST = 200
@@ -26,7 +31,10 @@ STEERING_CLASSES = frozenset(_STEERING_CLASSES.split())
 _STEERING_LINKS = "prev previous next up first last start contents index"
 STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
+STRUCTURED = ("dl", "ul", "ol", "table", "pre")
 MAIN = ("main", "[role=main]", "article", "#content", "#main")
+MOST_MARGIN = 12
+"""Spaces before code in a list in lists, beside its own: lines of a byte would become long ones."""
 LEAST_SHARE = 0.3
 """A `main` with less of the page's text than this is none."""
 
@@ -57,10 +65,14 @@ def _main(body: LexborNode) -> LexborNode:
 
 def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
     """Write the blocks below a node; what stands between blocks is a paragraph of its own."""
+    _walk_all(node.iter(include_text=True), maker, depth)
+
+
+def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None:
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
     loose: list[str] = []
-    for child in node.iter(include_text=True):
+    for child in nodes:
         tag = child.tag or ""
         if _is_left_out(child):
             continue
@@ -109,22 +121,22 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
             anchor = holder.id
         maker.add("heading", words, HEADINGS[tag], words, anchor or "")
     elif tag == "pre":
-        maker.add("code", node.text(deep=True).strip("\n"))
+        maker.add("code", _set_off(node))
     elif tag == "table":
         rows = (_row(row, depth + 1) for row in node.css("tr"))
         maker.add("table", "\n".join(row for row in rows if row))
     elif tag in ("ul", "ol"):
-        lines = _list_lines(node, depth + 1, "")
-        maker.add("list", "\n".join(lines))
+        for kind, lines in groupby(_list_lines(node, depth + 1, ""), itemgetter(0)):
+            texts = [text for _, text in lines]
+            for text in ["\n".join(texts)] if kind == "list" else texts:
+                maker.add(kind, text)
     elif tag == "dt":
-        # A term goes with its description, as an option of a manual page does.
-        words = one_line(_inline(node, depth + 1))
+        words = one_line(_inline(node, depth + 1)).rstrip("¶").rstrip()
         description = node.next
         while description is not None and description.tag in ("-text", "-comment"):
             description = description.next
         if description is not None and description.tag == "dd":
-            line = one_line(_inline(description, depth + 1))
-            maker.add("item", f"{words}\n    {line}", label=words)
+            _described(words, description, maker, depth + 1)
         else:
             maker.add("text", words)
     elif tag == "dd":
@@ -139,25 +151,67 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
         maker.add("text", one_line(_inline(node, depth + 1)))
 
 
-def _list_lines(node: LexborNode, depth: int, indent: str) -> list[str]:
+def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> None:
+    """Write a term with its description; what has lines of its own stands below the two."""
+    children = list(node.iter(include_text=True))
+    plain = next((n for n, child in enumerate(children) if _is_structured(child)), len(children))
+    line = one_line("".join(_inline(child, depth + 1) for child in children[:plain]))
+    maker.add("item", f"{words}\n    {line}" if line else words, label=words)
+    _walk_all(children[plain:], maker, depth)
+
+
+def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
+    """Give the lines of a list, and between them the code that stands in it."""
     if depth > DEEPEST:
         raise LoadError(f"it is nested deeper than {DEEPEST} levels")
-    lines: list[str] = []
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
     for number, item in enumerate(items, 1):
-        mark = f"{number}." if node.tag == "ol" else "-"
-        own: list[str] = []
-        below: list[str] = []
-        for child in item.iter(include_text=True):
+        children = list(item.iter(include_text=True))
+        own = [child for child in children if child.tag not in ("ul", "ol")]
+        begun = f"{indent}{number}. " if node.tag == "ol" else f"{indent}- "
+        for kind, text in _pieces(own, depth + 1):
+            if kind == "code":
+                yield kind, textwrap.indent(text, indent[:MOST_MARGIN])
+            else:
+                yield "list", begun + text
+                begun = f"{indent}  "
+        for child in children:
             if child.tag in ("ul", "ol"):
-                below += _list_lines(child, depth + 1, indent + "  ")
-            elif not _is_left_out(child):
-                own.append(_inline(child, depth + 1))
-                own.append(" " if child.tag in BLOCKS else "")
-        if words := one_line("".join(own)):
-            lines.append(f"{indent}{mark} {words}")
-        lines += below
-    return lines
+                yield from _list_lines(child, depth + 1, indent + "  ")
+
+
+def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind, str]]:
+    """Give words and code in their order."""
+    if depth > DEEPEST:
+        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+    words: list[str] = []
+    for node in nodes:
+        if _is_left_out(node):
+            continue
+        if node.tag not in BLOCKS or (node.tag != "pre" and node.css_first("pre") is None):
+            words += [_inline(node, depth + 1), " " if node.tag in BLOCKS else ""]
+            continue
+        if text := one_line("".join(words)):
+            yield "text", text
+        words = []
+        if node.tag == "pre":
+            yield "code", _set_off(node)
+        else:
+            yield from _pieces(node.iter(include_text=True), depth + 1)
+    if text := one_line("".join(words)):
+        yield "text", text
+
+
+def _set_off(code: LexborNode) -> str:
+    """Give the lines of code four spaces in, as a plain text sets it off."""
+    return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
+
+
+def _is_structured(node: LexborNode) -> bool:
+    """Tell whether a node is, or holds, what a reader sees on lines of its own."""
+    if node.tag == "-text":
+        return False
+    return node.tag in STRUCTURED or node.css_first(", ".join(STRUCTURED)) is not None
 
 
 def _row(row: LexborNode, depth: int) -> str:

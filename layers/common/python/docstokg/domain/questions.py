@@ -87,8 +87,8 @@ _WHAT_ASKED: Final = re.compile(
 # "A scope is a way of ...": its subject, and after it what says what that is.
 _IS: Final = re.compile(
     r"\W{0,4}(?:an?\s|the\s|each\s|every\s)?([^.,;:()]{2,60}?)(?:\s\([^()]{1,60}\))?,?\s"
-    r"(?:(?:is|are|was|were)\s(?:an?|the|one|any|those|when|where|what|how)|means?|refers?\sto"
-    r"|stands?\sfor|consists?\sof)\b",
+    r"(?:(?:is|are|was|were)\s(?:an?|the|one|any|those|when|where|what|how|defined\s(?:as|to\sbe))"
+    r"|means?|refers?\sto|stands?\sfor|consists?\sof|(?:provides|defines|represents)\s(?:an?|the))\b",
     re.I,
 )
 # "What does audit do?": "This command asks ...", "The audit command asks ...".
@@ -183,7 +183,7 @@ _SHUNNED: Final = re.compile(
 )
 _WHERE: Final = re.compile(r"\bwhere\b|\bwhich (?:section|chapter|page|manual|document|file)", re.I)
 _ASKING: Final = frozenset(
-    content_stems("another name called term means kind type difference example way list")
+    content_stems("another name called term means kind type difference example way list happens")
 )
 # "Which option shows ...": what nearly every option does.
 _ASKING_OPTION: Final = frozenset(content_stems("option flag switch show print display"))

@@ -485,7 +485,16 @@ def _term(defined: re.Match[str] | None) -> str:
 
 
 def _even(text: str) -> str:
-    """Take away the space that all lines of a piece of code begin with."""
+    """Take away the space that all lines of a piece of code begin with.
+
+    A passage that begins within code has lost that of its first line; a bracket that closes no
+    deeper than any other line stands as deep as that line did.
+    """
+    first, _, rest = text.partition("\n")
+    lines = [line for line in rest.split("\n") if line.strip()]
+    margin = min((len(line) - len(line.lstrip()) for line in lines), default=0)
+    if first[:1].strip() and any(line[margin] in ")]}" for line in lines if margin):
+        return f"{first}\n{textwrap.dedent(rest)}".rstrip()
     return textwrap.dedent(text).strip("\n").rstrip()
 
 
