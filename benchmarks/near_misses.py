@@ -88,7 +88,7 @@ def asked(path: Path, rows: Sequence[Row]) -> list[tuple[Row, list[Found]]]:
         namespace = db.execute("SELECT name FROM index_namespaces").fetchone()[0]
     environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
     kept: list[Grounded] = []
-    ground, first = handler.ground, passages.context
+    ground, context = handler.ground, passages.context
 
     def keeping(*args: Any, **more: Any) -> Grounded:
         kept.append(ground(*args, **more))
@@ -113,7 +113,7 @@ def asked(path: Path, rows: Sequence[Row]) -> list[tuple[Row, list[Found]]]:
         ask(workflow, request)
         documents = {citation.rank: citation.doc_id for citation in kept[0].citations}
         found.append((row, [(block, documents[block.rank]) for block in kept[0].blocks]))
-    vars(handler)["ground"], vars(passages)["context"] = ground, first
+    vars(handler)["ground"], vars(passages)["context"] = ground, context
     return found
 
 
@@ -125,19 +125,12 @@ def holds(row: Mapping[str, Any], found: Found) -> bool:
     return any(held([block.text], one) >= HELD for one in row["evidence"])
 
 
-def context(query: str, found: Sequence[Found]) -> list[Block]:
-    """Give what the model is given: the first five, and the one behind that answers better."""
-    blocks = [block for block, _ in found]
-    more = extractive.telling_more(query, blocks, GIVEN)
-    return [*blocks[:GIVEN], *(blocks[more : more + 1] if more is not None else ())]
-
-
 def show(name: str, rows: Sequence[tuple[Row, Sequence[Found]]]) -> None:
     """Print the share answered, and the share that `certainty` alone would let pass."""
     said, certain = [], []
     for row, found in rows:
         query = row["question"]
-        blocks = context(query, found)
+        blocks = passages.with_telling(query, [block for block, _ in found], GIVEN)
         best = extractive.quotations(query, blocks)[:1]
         certain.append(extractive.certainty(query, best[0], blocks) if best else 0.0)
         said.append(not notices.is_abstention(extractive.answer(query, blocks, 512)))
@@ -159,7 +152,7 @@ def cases(rows: Sequence[tuple[Row, Sequence[Found]]], *, answerable: bool) -> l
     made = []
     for row, found in rows:
         query = row["question"]
-        blocks = context(query, found)
+        blocks = passages.with_telling(query, [block for block, _ in found], GIVEN)
         for best in extractive.quotations(query, blocks)[:1]:
             if (signs := extractive.signs_of(query, best, blocks)) is not None:
                 certain = extractive.certainty(query, best, blocks)

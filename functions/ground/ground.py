@@ -86,7 +86,7 @@ def ground(
     )
     if is_quoted(plan):
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
-        blocks = passages.with_telling(plan, blocks, len(first))
+        blocks = passages.with_telling(plan.query, blocks, len(first))
     citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
         run.lose("payload_trimmed")

@@ -42,9 +42,9 @@ def behind(citations: Sequence[Citation], first: Collection[int]) -> tuple[int, 
     return tuple(place for place in range(len(citations)) if place not in first)[:MOST_BEHIND]
 
 
-def with_telling(plan: Plan, blocks: Sequence[Block], first: int) -> list[Block]:
+def with_telling(query: str, blocks: Sequence[Block], first: int) -> list[Block]:
     """Give the first blocks, and the one behind them that answers better, if one does."""
-    more = extractive.telling_more(plan.query, blocks, first)
+    more = extractive.telling_more(query, blocks, first)
     return [*blocks[:first], *(blocks[more : more + 1] if more is not None else ())]
 
 

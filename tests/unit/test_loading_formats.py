@@ -150,6 +150,18 @@ Foo(2)</pre><dl><dt>bar()<dd><p>Do bar.</p><dt>baz()<dd></dl><ul><li>one<li>two<
     ]
 
 
+def test_html_code_is_found_in_whatever_holds_it_and_its_margin_has_an_end(child, tmp_path):
+    page = (
+        b"<dl><dt>a<dd>A.<dd>B.<pre>b\n  c</pre></dl><ul><li>d<x-y><pre>e</pre><pre>f</pre></x-y>"
+    )
+    page += b"<ul><li>g" * 20 + b"<pre>h</pre>"
+    text, _ = read(child, tmp_path / "t.html", page)
+    parts = text.strip("\n").split("\n\n")
+    assert parts[:6] == ["a\n    A.", "B.", "    b\n      c", "- d", "    e", "    f"]
+    assert parts[6].startswith("  - g\n    - g")
+    assert parts[7] == " " * 16 + "h"
+
+
 def test_rst_keeps_its_text_and_inserts_nothing(child, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret", "utf-8")

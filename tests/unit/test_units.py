@@ -167,3 +167,7 @@ def test_code_at_the_start_of_a_passage_is_as_deep_as_what_closes_it() -> None:
     assert found(text)[0][1].shown == "fn half(n: u32) -> u32 {\n    let m = n / 2;\n    m;\n}"
     nested = "if (a) {\n  b();\n  c();\n}"
     assert found(nested)[0][1].shown == nested
+    hanging = "names = {\n    1: {};\n    2: {};\n    }"
+    assert found(hanging)[0][1].shown == hanging
+    below = "The same:\n\n    if (a) {\n            b();\n            c();\n        }\n"
+    assert found(below)[0][1].shown == "if (a) {\n        b();\n        c();\n    }"

@@ -127,9 +127,8 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
         maker.add("table", "\n".join(row for row in rows if row))
     elif tag in ("ul", "ol"):
         for kind, lines in groupby(_list_lines(node, depth + 1, ""), itemgetter(0)):
-            texts = [text for _, text in lines]
-            for text in ["\n".join(texts)] if kind == "list" else texts:
-                maker.add(kind, text)
+            between = "\n" if kind == "list" else "\n\n"
+            maker.add(kind, between.join(text for _, text in lines))
     elif tag == "dt":
         words = one_line(_inline(node, depth + 1)).rstrip("¶").rstrip()
         description = node.next
@@ -139,22 +138,26 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
             _described(words, description, maker, depth + 1)
         else:
             maker.add("text", words)
-    elif tag == "dd":
-        before = node.prev
-        while before is not None and before.tag in ("-text", "-comment"):
-            before = before.prev
-        if before is None or before.tag != "dt":
-            maker.add("text", one_line(_inline(node, depth + 1)))
+    elif tag == "dd" and _follows_term(node):
+        pass  # written with its term
     elif _holds_blocks(node):
         _walk(node, maker, depth + 1)
     else:
         maker.add("text", one_line(_inline(node, depth + 1)))
 
 
+def _follows_term(node: LexborNode) -> bool:
+    before = node.prev
+    while before is not None and before.tag in ("-text", "-comment"):
+        before = before.prev
+    return before is not None and before.tag == "dt"
+
+
 def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> None:
     """Write a term with its description; what has lines of its own stands below the two."""
     children = list(node.iter(include_text=True))
-    plain = next((n for n, child in enumerate(children) if _is_structured(child)), len(children))
+    structured = (n for n, child in enumerate(children) if _holds(child, *STRUCTURED))
+    plain = next(structured, len(children))
     line = one_line("".join(_inline(child, depth + 1) for child in children[:plain]))
     maker.add("item", f"{words}\n    {line}" if line else words, label=words)
     _walk_all(children[plain:], maker, depth)
@@ -188,30 +191,30 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
     for node in nodes:
         if _is_left_out(node):
             continue
-        if node.tag not in BLOCKS or (node.tag != "pre" and node.css_first("pre") is None):
+        if not _holds(node, "pre"):
             words += [_inline(node, depth + 1), " " if node.tag in BLOCKS else ""]
             continue
         if text := one_line("".join(words)):
             yield "text", text
         words = []
-        if node.tag == "pre":
-            yield "code", _set_off(node)
-        else:
+        if node.tag != "pre":
             yield from _pieces(node.iter(include_text=True), depth + 1)
+        elif code := _set_off(node):
+            yield "code", code
     if text := one_line("".join(words)):
         yield "text", text
 
 
 def _set_off(code: LexborNode) -> str:
-    """Give the lines of code four spaces in, as a plain text sets it off."""
+    """Give the lines of code four spaces in, as a plain text sets it off; "" for none."""
     return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
 
 
-def _is_structured(node: LexborNode) -> bool:
-    """Tell whether a node is, or holds, what a reader sees on lines of its own."""
+def _holds(node: LexborNode, *tags: str) -> bool:
+    """Tell whether a node is, or has somewhere below it, one of the tags."""
     if node.tag == "-text":
         return False
-    return node.tag in STRUCTURED or node.css_first(", ".join(STRUCTURED)) is not None
+    return node.tag in tags or node.css_first(", ".join(tags)) is not None
 
 
 def _row(row: LexborNode, depth: int) -> str:

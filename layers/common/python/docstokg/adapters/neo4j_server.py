@@ -74,6 +74,7 @@ class Server:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._driver: AsyncDriver | None = None
+        # A loop holds its tasks only weakly.
         self._tasks: set[asyncio.Task[None]] = set()
 
     def read(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:

@@ -219,7 +219,8 @@ class _Reader:
             if text[a:b].strip() and b - a <= LONGEST:
                 end = a + len(text[a:b].rstrip())
                 parts = (*self.lead_part, *(parts or (own[0],)))
-                shown = _even(text[a - self._indent(a) : end])
+                margin = self._indent(a)
+                shown = _even(text[a - margin : end], torn=a == margin)
                 lead = self.lead or self.heading
                 unit = Unit(a, end, "code", parts, lead, shown=shown, heading=self.heading)
                 self.made.append(unit)
@@ -484,16 +485,17 @@ def _term(defined: re.Match[str] | None) -> str:
     return " ".join(term.split()) if len(term.split()) <= _LONGEST_TITLE // 2 else ""
 
 
-def _even(text: str) -> str:
+def _even(text: str, *, torn: bool) -> str:
     """Take away the space that all lines of a piece of code begin with.
 
-    A passage that begins within code has lost that of its first line; a bracket that closes no
-    deeper than any other line stands as deep as that line did.
+    Torn from what stood before, it has lost that of its first line: so where the next line is
+    deeper than a bracket that closes at the margin of all the others.
     """
     first, _, rest = text.partition("\n")
     lines = [line for line in rest.split("\n") if line.strip()]
     margin = min((len(line) - len(line.lstrip()) for line in lines), default=0)
-    if first[:1].strip() and any(line[margin] in ")]}" for line in lines if margin):
+    closed = any(line[margin] in ")]}" for line in lines)
+    if torn and margin and closed and first[:1].strip() and not lines[0][margin].strip():
         return f"{first}\n{textwrap.dedent(rest)}".rstrip()
     return textwrap.dedent(text).strip("\n").rstrip()
 
