@@ -101,6 +101,20 @@ def seconds(run: Work, text: str) -> float:
     return min(took)
 
 
+def growth(run: Work, text: str, half: str) -> float:
+    """Give how many times the time of its half a text takes: each at its best of up to five.
+
+    What else runs on the machine only adds, so that another look is had where it may have.
+    """
+    whole, part = [], []
+    for _ in range(5):
+        whole.append(seconds(run, text))
+        part.append(seconds(run, half))
+        if min(whole) < GROWTH * min(part):
+            break
+    return min(whole) / min(part)
+
+
 def test_the_patterns_are_found() -> None:
     assert len(PATTERNS) > 60
     assert set(CUT) <= set(PATTERNS)
@@ -113,7 +127,7 @@ def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
     first = "" if PATTERNS[name][1] <= ONCE else "A"
     for unit in UNITS:
         for size in (PROBE, 16 * PROBE, LONG):
-            took = seconds(run, (first + unit * (size // len(unit)) + END)[-longest:])
-            if took > (FAST_S if size < LONG else INSTANT_S):
+            text = (first + unit * (size // len(unit)) + END)[-longest:]
+            if seconds(run, text) > (FAST_S if size < LONG else INSTANT_S):
                 half = (first + unit * (size // 2 // len(unit)) + END)[-longest:]
-                assert took < GROWTH * seconds(run, half), f"{unit!r}, {size} characters"
+                assert growth(run, text, half) < GROWTH, f"{unit!r}, {size} characters"
