@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from docstokg.domain.folding import (
@@ -110,6 +110,8 @@ def test_not_curies(text: str) -> None:
 
 
 @given(TEXT)
+@example("\u0345")
+@example("a \u0345b")
 def test_words_cover_what_fold_keeps(text: str) -> None:
     seen = words(text)
     assert len(seen.spans) == len(seen.forms)

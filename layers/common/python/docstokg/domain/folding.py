@@ -16,6 +16,8 @@ MAX_QUESTION_KEYS = 4000
 
 _POSSESSIVE = re.compile(r"(?<=[^\W_])['\u2019\u02bc\u2032]s(?![^\W_])", re.IGNORECASE)
 _APOSTROPHES = "'\u2019\u02bc\u2032"
+# The only mark that folding makes a letter of.
+_IOTA_BELOW = "\u0345"
 _NO_PLURALS = (
     "aids mars news gas lens series species diabetes rabies scabies herpes mumps measles rickets"
     " texas kansas arkansas paris james charles thomas jesus"
@@ -81,7 +83,7 @@ class Words:
 
 def words(text: str) -> Words:
     """Split a text into folded words with their places in it."""
-    if is_compatible(text):
+    if is_compatible(text) and _IOTA_BELOW not in text:
         spans, forms = [], []
         for match in WORD.finditer(text):
             word = match.group().casefold()
