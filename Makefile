@@ -31,19 +31,19 @@ serve: ## the HTTP API on 127.0.0.1:8080
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg serve $(STORES)
 
 services: ## start a real OpenSearch and Neo4j on loopback
-	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.services start
+	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.services.servers start
 
 services-stop: ## end them
-	@.venv/bin/python -m docstokg_local.services stop
+	@.venv/bin/python -m docstokg_local.services.servers stop
 
 lock: ## rewrite every lock file from pyproject.toml
 	@scripts/lock
 
 openapi: ## rewrite docs/openapi.json from the contracts
-	@.venv/bin/python -c 'from docstokg_local.openapi import document_text; print(document_text(), end="")' > docs/openapi.json
+	@.venv/bin/python -c 'from docstokg_local.server.openapi import document_text; print(document_text(), end="")' > docs/openapi.json
 
 settings-page: ## rewrite docs/settings.md from the settings
-	@.venv/bin/python -m docstokg_local.settings_page > docs/settings.md
+	@.venv/bin/python -m docstokg_local.cli.settings_page > docs/settings.md
 
 synth: ## the CloudFormation template of ENV (dev, staging, prod), without an account
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.app $(ENV)
@@ -90,7 +90,7 @@ smoke: ## ask, load, delete and fire one alarm (URL=, ENV= for a deployed enviro
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
 
 index-job: ## a job on a real index (JOB="rebuild", "register --bucket B --role R", "snapshot N", "restore N")
-	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.index_jobs $(JOB)
+	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.cli.index_jobs $(JOB)
 
 clean: ## remove what the targets made, but no data
 	@rm -rf build cdk.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

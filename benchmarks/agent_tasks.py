@@ -147,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--name", default="now", help="what the table is headed with")
-    own = [sys.executable, "-m", "docstokg_local.cli"]
+    own = [sys.executable, "-m", "docstokg_local.cli.commands"]
     parser.add_argument("--server", nargs="+", default=own, help="runs `docstokg`")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

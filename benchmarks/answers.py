@@ -24,7 +24,7 @@ from typing import Any
 
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Block
-from docstokg.domain.sentences import sentences
+from docstokg.domain.text.sentences import sentences
 from docstokg.observability import Telemetry
 from docstokg.ports import Embedder
 from docstokg.settings import Settings
@@ -32,8 +32,8 @@ from docstokg.usecases.check_answer import check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.run import Call
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
 
 BINS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.01)
 

@@ -23,9 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from docstokg.adapters.onnx_minilm import OnnxMiniLm
-from docstokg.adapters.onnx_splade import OnnxSplade
-from docstokg.domain.sentences import sentence_spans
+from docstokg.adapters.onnx.minilm import OnnxMiniLm
+from docstokg.adapters.onnx.splade import OnnxSplade
+from docstokg.domain.text.sentences import sentence_spans
 
 ROOT = Path(__file__).resolve().parent.parent
 LENGTHS = (60, 200)

@@ -30,13 +30,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.loading.pipeline import LoadOptions, load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.demo import QUESTION
-from docstokg_local.demo_corpus import write_corpus
-from docstokg_local.evaluation import percentile
-from docstokg_local.load_stores import stores_of
+from docstokg_local.cli.demo import QUESTION
+from docstokg_local.cli.demo_corpus import write_corpus
+from docstokg_local.evaluation.retrieval import percentile
+from docstokg_local.loading.stores import stores_of
 from infra.package import BUILD, build, size_mb
 from infra.specs import SPECS
 from tests.infra.gateway import Answer

@@ -29,7 +29,7 @@ import httpx
 
 from benchmarks.load import FILE_FAULTS, LATE_S, Server, stores
 from benchmarks.load_stores import Real
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 
 ASKERS = 8
 TIMEOUTS_S = (1, 2, 4)

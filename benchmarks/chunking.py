@@ -16,24 +16,24 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docstokg.adapters.conversion import ChildConverter
-from docstokg.adapters.conversion_formats import FORMATS
-from docstokg.adapters.wordpieces import WordPieces
-from docstokg.domain.query_terms import content_words
-from docstokg.domain.sentences import sentence_spans
-from docstokg.loading import chunking
+from docstokg.adapters.conversion.formats import FORMATS
+from docstokg.adapters.conversion.parent import ChildConverter
+from docstokg.adapters.onnx.wordpieces import WordPieces
+from docstokg.domain.text.query_terms import content_words
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.loading.context import LoadOptions
-from docstokg.loading.given import GivenChunk
 from docstokg.loading.pipeline import load
+from docstokg.loading.read import chunking
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.readers.documents import document_chunks, read_documents
-from docstokg.loading.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.answer_evaluation import MAX_TOKENS_GEN, WrittenAnswer, judged
-from docstokg_local.asking import ask
-from docstokg_local.load_stores import stores_of
-from docstokg_local.stores import settings_of
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.answers import MAX_TOKENS_GEN, WrittenAnswer, judged
+from docstokg_local.loading.stores import stores_of
 
 BUDGET_TOKENS = 1000
 SEEDS = (1, 2, 3)

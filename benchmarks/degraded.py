@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.settings import Settings
-from docstokg_local import evaluation
+from docstokg_local.evaluation import retrieval as evaluation
 
 DOWN = ("down:graph", "down:embedder", "down:sparse", "down:index")
 TOLD = {

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
-from docstokg.adapters.onnx_minilm import OnnxMiniLm
-from docstokg.adapters.onnx_splade import OnnxSplade
-from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
-from docstokg.adapters.vector_cache import CachedEmbedder, CachedSparseEncoder
+from docstokg.adapters.onnx.minilm import OnnxMiniLm
+from docstokg.adapters.onnx.splade import OnnxSplade
+from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.vectors import pack, unpack

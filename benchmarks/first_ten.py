@@ -15,10 +15,10 @@ from statistics import fmean
 
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.evaluation import TOP_K, documents, metrics, read_questions
-from docstokg_local.stores import settings_of
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.retrieval import TOP_K, documents, metrics, read_questions
 
 FIRST = 10
 

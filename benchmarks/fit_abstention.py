@@ -7,7 +7,7 @@ corpus, and unanswerable ones: questions of another set put to it, and near miss
 chunk that holds the answer is taken away (those of gold documents; where a set names statements
 instead, those that hold 60 % of the words of one). A question's value is what the decision sees:
 the best cosine, or share of the question's words, among the five passages a model would be given.
-0.3 of the table in `domain/relevance_table.json` becomes the highest value at which every set
+0.3 of the table in `relevance_table.json` becomes the highest value at which every set
 refuses at most 3 % of its own questions; above, it rises through quantiles of own questions.
 """
 
@@ -24,14 +24,14 @@ import numpy as np
 
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
-from docstokg.domain import snippets
+from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.answer_evaluation import HELD, held
+from docstokg_local.evaluation.answers import HELD, held
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-TABLE = Path("layers/common/python/docstokg/domain/relevance_table.json")
+TABLE = Path("layers/common/python/docstokg/domain/answer/relevance_table.json")
 QUESTIONS = 100
 GIVEN = 5
 LOOKED_AT = 40

@@ -19,9 +19,9 @@ import numpy as np
 from docstokg.domain.vectors import unpack
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.answer_evaluation import without_markers
+from docstokg_local.evaluation.answers import without_markers
 
-TABLE = Path("layers/common/python/docstokg/domain/confidence_table.json")
+TABLE = Path("layers/common/python/docstokg/domain/answer/confidence_table.json")
 BINS = 8
 STEPS = (0.0, 0.3, 0.4, 0.46, 0.51, 0.55, 0.6, 0.65, 0.7, 0.8, 1.01)
 

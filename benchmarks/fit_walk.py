@@ -17,19 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
+from docstokg_functions.expand.expand import explore, order_of, ranked
+from docstokg_functions.retrieve import handler as retrieve_step
+from docstokg_functions.validate import handler as validate_step
+
 from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Plan, Retrieval
-from docstokg.domain.slice_graph import WEIGHTS, Weights
+from docstokg.domain.graph.slice_graph import WEIGHTS, Weights
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
-from docstokg_local.display import TerminalProgress
-from docstokg_local.evaluation import Question, metrics, read_questions
-from docstokg_local.stores import settings_of
-from functions.expand.expand import explore, order_of, ranked
-from functions.retrieve import handler as retrieve_step
-from functions.validate import handler as validate_step
+from docstokg_local.cli.display import TerminalProgress
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.evaluation.retrieval import Question, metrics, read_questions
 
 TOP_K = 20
 TIME_S = 60.0

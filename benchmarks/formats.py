@@ -24,10 +24,10 @@ from benchmarks.hostile_files import pdf
 from docstokg.contracts.response import RAGResponse
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.stores import settings_of
-from docstokg_local.verify import StoreSources, check_response
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.cli.verify import StoreSources, check_response
+from docstokg_local.engine.workflow import LocalWorkflow
 
 QUESTIONS = Path(__file__).with_name("formats_questions.jsonl")
 NPM = Path("/usr/lib/node_modules/npm")

@@ -24,29 +24,29 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from docstokg_functions.expand import handler as expand
+from docstokg_functions.ground import handler as ground
+from docstokg_functions.retrieve import handler as retrieve
+from docstokg_functions.validate import handler as validate
 from starlette.testclient import TestClient
 
 from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from benchmarks.profile_answer import envelope
 from docstokg.contracts.state import Block, Grounded
-from docstokg.domain.prompt import block_text
-from docstokg.domain.words import fold
+from docstokg.domain.answer.prompt import block_text
+from docstokg.domain.text.words import fold
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.demo import QUESTION, SECOND, THIRD
-from docstokg_local.demo_corpus import write_corpus
-from docstokg_local.evaluation import Question, read_questions
-from docstokg_local.load_stores import stores_of
-from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.cli.demo import QUESTION, SECOND, THIRD
+from docstokg_local.cli.demo_corpus import write_corpus
+from docstokg_local.evaluation.retrieval import Question, read_questions
+from docstokg_local.loading.stores import stores_of
 from docstokg_local.server import application
-from functions.expand import handler as expand
-from functions.ground import handler as ground
-from functions.retrieve import handler as retrieve
-from functions.validate import handler as validate
+from docstokg_local.server.prometheus import PrometheusSink
 from tests.model_server import serving
 
 MODEL_READS = 5

@@ -27,16 +27,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from docstokg_functions.expand import handler as expand_step
+from docstokg_functions.retrieve import handler as retrieve_step
+from docstokg_functions.validate import handler as validate_step
+
 from benchmarks.graph_step import NAMESPACE, questions
 from benchmarks.profile_answer import envelope
-from docstokg.adapters.sqlite_graph_schema import TABLES
+from docstokg.adapters.sqlite.graph_schema import TABLES
 from docstokg.domain.identity import chunk_key, entity_key
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
-from functions.expand import handler as expand_step
-from functions.retrieve import handler as retrieve_step
-from functions.validate import handler as validate_step
 
 COMMON = 3
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

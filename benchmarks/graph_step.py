@@ -48,12 +48,13 @@ def questions(folder: Path, count: int) -> tuple[list[str], list[str]]:
 
 def measure(store: Path, sets: Sequence[Path], options: argparse.Namespace) -> Took:
     """Time the step for each set's questions; runs at either commit."""
+    from docstokg_functions.expand import handler as expand
+    from docstokg_functions.retrieve import handler as retrieve
+    from docstokg_functions.validate import handler as validate
+
     from docstokg.observability import Telemetry
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from functions.expand import handler as expand
-    from functions.retrieve import handler as retrieve
-    from functions.validate import handler as validate
 
     settings = Settings.from_environment(os.environ)
     if store != REAL:
@@ -126,7 +127,7 @@ def loaded(
 
         with real_stores(None, NAMESPACE) as servers:
             environment = servers.environment()
-            words = ["-m", "docstokg_local.cli", "load", *sets, "--namespace", NAMESPACE]
+            words = ["-m", "docstokg_local.cli.commands", "load", *sets, "--namespace", NAMESPACE]
             run(tree, words, path=path, environment=environment)
             yield environment
         return

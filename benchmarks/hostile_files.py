@@ -149,7 +149,7 @@ def measure(case: Case) -> dict[str, str]:
         (folder / "good.md").write_text("# Good\n\nThis file is fine.\n")
         rejects = Path(temporary) / "rejects.jsonl"
         command = [
-            sys.executable, "-m", "docstokg_local.cli", "load", str(folder), "--no-embed",
+            sys.executable, "-m", "docstokg_local.cli.commands", "load", str(folder), "--no-embed",
             "--index", f"sqlite:///{temporary}/store.sqlite", "--rejects", str(rejects),
         ]  # fmt: skip
         environment = os.environ | {"DOCSTOKG_NAMES": "rule", "DOCSTOKG_CACHE_DIR": temporary}

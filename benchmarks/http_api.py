@@ -32,16 +32,16 @@ from pathlib import Path
 
 from benchmarks.embedded_index import chunks, percentiles, rows
 from docstokg.contracts.records import ChunkNode, ChunkRecord, MentionRecord
-from docstokg.domain.linking import Linker
-from docstokg.domain.sentences import sentence_spans
+from docstokg.domain.graph.linking import Linker
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.visibility import facets
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
-from docstokg_local.stores import settings_of
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.loading.stores import stores_of
 
 NAMESPACE = "bench"
 BATCH = 1000
@@ -145,7 +145,14 @@ def served(store: str) -> Iterator[int]:
             value = getattr(settings(store), name)
             if value is not None:
                 environment[f"DOCSTOKG_{name.upper()}"] = str(value)
-        command = [sys.executable, "-m", "docstokg_local.cli", "serve", "--port", str(port)]
+        command = [
+            sys.executable,
+            "-m",
+            "docstokg_local.cli.commands",
+            "serve",
+            "--port",
+            str(port),
+        ]
         server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
         try:
             for _ in range(600):

@@ -15,15 +15,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from docstokg.loading.contents import digests
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.contents import digests
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.ingesting import RunOrder, ingest, with_bucket
-from docstokg_local.load_stores import stores_of
-from docstokg_local.printing import say
+from docstokg_local.cli.ingesting import RunOrder, ingest, with_bucket
+from docstokg_local.cli.printing import say
+from docstokg_local.loading.stores import stores_of
 
 REPORT = Path(__file__).with_name("ingest.md")
 POISON = b"# Poison\n\nA NUL \0 is in it.\n"

@@ -18,16 +18,16 @@ from pathlib import Path
 
 from docstokg.contracts.ingest import IngestRun, IngestTask
 from docstokg.contracts.records import FoundName
-from docstokg.loading.given import GivenChunk
-from docstokg.loading.run_book import RunBook
-from docstokg.loading.run_readings import RecordingNames, put_names, put_readings
-from docstokg.loading.run_rows import ShardWriter
-from docstokg.loading.stages import book
-from docstokg.loading.staging import Staging
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.staging import Staging
+from docstokg.loading.run.book import RunBook
+from docstokg.loading.run.readings import RecordingNames, put_names, put_readings
+from docstokg.loading.run.rows import ShardWriter
+from docstokg.loading.run.stages import book
 from docstokg.loading.stores import stores_of
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.printing import say
+from docstokg_local.cli.printing import say
 
 CHUNKS_A_DOCUMENT, DOCUMENTS_A_SHARD = 5, 40
 NEW, SHARED = 2, 3

@@ -28,14 +28,14 @@ from benchmarks.ingest import digest, settings_in, write_folder
 from docstokg.errors import DocsToKGError, Locked
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
-from docstokg_local.ingest_machine import stage_functions
-from docstokg_local.ingesting import copy_folder
-from docstokg_local.load_stores import stores_of
-from docstokg_local.printing import say
-from docstokg_local.services import Which
+from docstokg_local.cli.ingesting import copy_folder
+from docstokg_local.cli.printing import say
+from docstokg_local.engine.ingest_machine import stage_functions
+from docstokg_local.loading.stores import stores_of
+from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices, wipe
 from tests.services import alone, server
 

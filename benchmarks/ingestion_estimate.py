@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.cloud_costs import CALL, COMPUTE, Price
-from docstokg.loading.run_rows import AHEAD
+from docstokg.loading.run.rows import AHEAD
 
 LAMBDA_S = 900
 BOOK_MB = 3008

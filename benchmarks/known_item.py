@@ -13,11 +13,11 @@ from pathlib import Path
 
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.display import TerminalProgress
-from docstokg_local.evaluation import TOP_K, documents, metrics
-from docstokg_local.stores import settings_of
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.display import TerminalProgress
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.retrieval import TOP_K, documents, metrics
 
 SHOWN = ("ndcg@10", "recall@10", "mrr")
 

@@ -16,9 +16,9 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from docstokg.domain.folding import alias_keys
-from docstokg.domain.linking import Linker
-from docstokg.loading.given import GivenEntity, GivenRelation
+from docstokg.domain.graph.linking import Linker
+from docstokg.domain.text.folding import alias_keys
+from docstokg.loading.read.given import GivenEntity, GivenRelation
 from docstokg.loading.readers.obo import read_obo
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data/pubmedqa/passages.jsonl"

@@ -77,7 +77,14 @@ class Server:
         self._cache = tempfile.TemporaryDirectory(prefix="docstokg-load-")
         self.port = free_port()
         shown = {"DOCSTOKG_CACHE_DIR": self._cache.name, "DOCSTOKG_LOG_LEVEL": "ERROR"}
-        command = [str(python), "-m", "docstokg_local.cli", "serve", "--port", str(self.port)]
+        command = [
+            str(python),
+            "-m",
+            "docstokg_local.cli.commands",
+            "serve",
+            "--port",
+            str(self.port),
+        ]
         command += ["--workers", str(workers)] if workers else []
         self._log = Path(self._cache.name) / "server.log"
         with self._log.open("w") as log:

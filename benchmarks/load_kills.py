@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from docstokg.loading.contents import digests
+from docstokg.loading.transfer.contents import digests
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.printing import say
-from docstokg_local.services import Endpoint, Which
+from docstokg_local.cli.printing import say
+from docstokg_local.services.servers import Endpoint, Which
 from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses
 from tests.services import server
@@ -127,8 +127,8 @@ def digest(settings: Settings) -> str:
 
 def empty(settings: Settings) -> None:
     """Remove what a load left."""
-    from docstokg.loading.removal import delete_namespace
-    from docstokg_local.load_stores import stores_of
+    from docstokg.loading.write.removal import delete_namespace
+    from docstokg_local.loading.stores import stores_of
 
     wiring = Wiring(settings)
     delete_namespace(stores_of(wiring, embed=False), "default")

@@ -49,10 +49,10 @@ def measure(count: int, embed: bool, real: bool) -> dict[str, float]:
     """Load a new store, then load it again; seconds, chunks per second, peak megabytes."""
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load
-    from docstokg.loading.rejects import RejectLog
+    from docstokg.loading.read.rejects import RejectLog
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from docstokg_local.load_stores import stores_of
+    from docstokg_local.loading.stores import stores_of
 
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

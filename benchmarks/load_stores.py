@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local import services
-from docstokg_local.load_stores import stores_of
-from docstokg_local.services import Endpoint, Which
+from docstokg_local.loading.stores import stores_of
+from docstokg_local.services import servers as services
+from docstokg_local.services.servers import Endpoint, Which
 from tests.proxy import Mood, Proxy
 
 CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()

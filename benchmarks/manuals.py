@@ -18,12 +18,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from docstokg.domain.words import fold
+from docstokg.domain.text.words import fold
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.stores import settings_of
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.engine.workflow import LocalWorkflow
 
 QUESTIONS = Path(__file__).with_name("manuals_questions.jsonl")
 NAMES = Path(__file__).with_name("manuals_names.jsonl")

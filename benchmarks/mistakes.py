@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.server import application
+from docstokg_local.server.prometheus import PrometheusSink
 
 ASK = "How many days of leave are there?"
 SHELL: tuple[tuple[str, list[str], dict[str, str]], ...] = (
@@ -52,7 +52,9 @@ SHELL: tuple[tuple[str, list[str], dict[str, str]], ...] = (
     ("a port that is taken", ["serve", "--port", "TAKEN"], {}),
     ("something else than a response to verify", ["verify", "handbook/leave.md"], {}),
 )
-PROGRAM = "import sys; sys.argv[0] = 'docstokg'; from docstokg_local.cli import main; main()"
+PROGRAM = (
+    "import sys; sys.argv[0] = 'docstokg'; from docstokg_local.cli.commands import main; main()"
+)
 JSON = {"Content-Type": "application/json"}
 KEY = {**JSON, "X-Api-Key": "K"}
 Call = tuple[str, str, str, dict[str, str], bytes]

@@ -25,19 +25,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from docstokg_functions.ground import handler, passages
 
 from benchmarks.fit_abstention import DATA
 from benchmarks.train_verdicts import logistic
 from docstokg.contracts.state import Block, Grounded
-from docstokg.domain import extractive, notices
+from docstokg.domain.answer import extractive, notices
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.answer_evaluation import HELD, held
-from docstokg_local.asking import ask
-from docstokg_local.evaluation import read_lines
-from docstokg_local.workflow import LocalWorkflow
-from functions.ground import handler, passages
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.answers import HELD, held
+from docstokg_local.evaluation.retrieval import read_lines
 
 FOUND, GIVEN = 15, 5
 REFUSED = 0.05

@@ -24,8 +24,8 @@ from typing import Any
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
 
 QUESTIONS = Path(__file__).with_name("plain_questions.jsonl")
 MAN_PAGES = (

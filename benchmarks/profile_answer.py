@@ -26,9 +26,9 @@ from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
-from docstokg_local.asl_engine import StateMachine
-from docstokg_local.prometheus import PrometheusSink
-from docstokg_local.workflow import DEFINITION, STEPS
+from docstokg_local.engine.engine import StateMachine
+from docstokg_local.engine.workflow import DEFINITION, STEPS
+from docstokg_local.server.prometheus import PrometheusSink
 
 WARM_UP = 10
 MACHINE = "machine"

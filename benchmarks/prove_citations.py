@@ -18,10 +18,10 @@ from docstokg.contracts.response import RAGResponse
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.evaluation import read_questions
-from docstokg_local.verify import FileSources, Sources, StoreSources, check_response
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.verify import FileSources, Sources, StoreSources, check_response
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.retrieval import read_questions
 
 
 def main() -> None:

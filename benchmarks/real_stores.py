@@ -57,8 +57,8 @@ from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph, SearchIndex
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
 
 PATIENT_S = 30.0
 WARM_UP = 40

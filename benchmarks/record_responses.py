@@ -45,8 +45,8 @@ from benchmarks.recorded_real import Servers, real_failure_cases
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.server import application
+from docstokg_local.server.prometheus import PrometheusSink
 from tests.model_server import ModelServer, serving
 
 TIMES = re.compile(r"_ms$|^ms$|_at$|^elapsed_s$|^timings_ms$|^request_id$|^run_id$|^time_ms$")

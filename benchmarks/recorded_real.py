@@ -21,12 +21,12 @@ from docstokg.contracts.records import Scope
 from docstokg.errors import DocsToKGError
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local import services
-from docstokg_local.load_stores import stores_of
-from docstokg_local.services import Which
+from docstokg_local.loading.stores import stores_of
+from docstokg_local.services import servers as services
+from docstokg_local.services.servers import Which
 
 BARE = "bare"
 """Of an index that was loaded without vectors."""

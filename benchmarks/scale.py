@@ -27,16 +27,16 @@ from benchmarks.http_api import BATCH, NAMESPACE, mentions, node, whole
 from benchmarks.load_stores import Real, real_stores
 from benchmarks.real_stores import questions_of, request
 from docstokg.contracts.records import ChunkRecord
-from docstokg.domain.linking import Linker
+from docstokg.domain.graph.linking import Linker
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.load_stores import stores_of
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.loading.stores import stores_of
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -20,16 +20,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from docstokg.adapters.onnx_minilm import OnnxMiniLm
-from docstokg.domain import extractive
+from docstokg.adapters.onnx.minilm import OnnxMiniLm
+from docstokg.domain.answer import extractive
 from docstokg.observability import Telemetry
 from docstokg.ports import Parts, Spans
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local import cli
-from docstokg_local.asking import SYNTHESIS_TOKENS, ask
-from docstokg_local.evaluation import read_lines
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli import commands as cli
+from docstokg_local.cli.asking import SYNTHESIS_TOKENS, ask
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.retrieval import read_lines
 
 WITHOUT = "load-without-sentences"
 OK = 200
@@ -88,7 +88,7 @@ def _loaded(source: Path, folder: Path, kind: str) -> Took:
     folder.mkdir()
     command = [sys.executable, "-m", "benchmarks.sentence_cost", WITHOUT]
     if kind == "with":
-        command = [sys.executable, "-m", "docstokg_local.cli", "load"]
+        command = [sys.executable, "-m", "docstokg_local.cli.commands", "load"]
     begun = time.monotonic()
     process = subprocess.Popen(
         [*command, str(source), "--index", f"sqlite:///{folder / 'store.sqlite'}"],

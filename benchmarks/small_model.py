@@ -24,9 +24,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from docstokg_functions.synthesize import handler as synthesize_step
+from docstokg_functions.synthesize.synthesize import synthesize
+
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Block, Plan
-from docstokg.domain import extractive, notices
+from docstokg.domain.answer import extractive, notices
 from docstokg.observability import Telemetry
 from docstokg.ports import Embedder
 from docstokg.settings import Settings
@@ -34,7 +37,9 @@ from docstokg.usecases.check_answer import CheckedAnswer, Repair, check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.run import Call, Run
 from docstokg.wiring import Handler, Wiring
-from docstokg_local.answer_evaluation import (
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.answers import (
     HELD,
     MAX_TOKENS_GEN,
     WrittenAnswer,
@@ -45,10 +50,6 @@ from docstokg_local.answer_evaluation import (
     rouge_l,
     words,
 )
-from docstokg_local.asking import ask
-from docstokg_local.workflow import LocalWorkflow
-from functions.synthesize import handler as synthesize_step
-from functions.synthesize.synthesize import synthesize
 
 Row = dict[str, Any]
 HOUR_S = 3600.0

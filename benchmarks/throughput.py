@@ -65,7 +65,7 @@ def side(
         if (folder / "loaded").exists():
             return Side(name, tree, workers, stores)
         folder.mkdir(parents=True, exist_ok=True)
-    command = [str(python(tree)), "-m", "docstokg_local.cli", "load", str(options.folder)]
+    command = [str(python(tree)), "-m", "docstokg_local.cli.commands", "load", str(options.folder)]
     command += ["--namespace", options.namespace]
     subprocess.run(command, check=True, cwd=tree, env=os.environ | stores, stdout=sys.stderr)
     if not options.real:

@@ -1,4 +1,4 @@
-"""Fits and cross-validates the weights of docstokg.domain.verdicts on several sets at once.
+"""Fits and cross-validates the weights of docstokg.domain.answer.verdicts on several sets at once.
 
     python -m benchmarks.train_verdicts --data ../shared/data --write
 
@@ -6,7 +6,7 @@ The unit is (claim, text). True: SciFact's SUPPORT abstracts, WiCE's supported c
 Complete ones. Not true: SciFact's CONTRADICT abstracts, its SUPPORT abstracts without their
 rationale and the first five abstracts BM25 finds that are not cited; WiCE's partially and not
 supported claims; ExpertQA's Partial and Incomplete ones. Beside them, false claims made by rule
-from the true ones (benchmarks.false_claims) say what the rules of docstokg.domain.contradictions
+from the true ones (benchmarks.false_claims) say what the rules of contradictions.py
 catch; they are not fitted on. But a claim whose subject was exchanged no rule sees, and who gives
 no citation has it held against what is found for it, which speaks of the new subject: so the true
 claims, and half as many with another subject, are also paired with the passage of their whole set
@@ -32,12 +32,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from benchmarks.false_claims import RULES
-from docstokg.adapters.onnx_minilm import OnnxMiniLm
-from docstokg.adapters.vector_cache import CachedEmbedder
-from docstokg.domain import exchanged, verdicts
-from docstokg.domain.claims import align, features, read_claim
-from docstokg.domain.sentences import sentence_spans
-from docstokg.domain.wording import content_stems
+from docstokg.adapters.onnx.minilm import OnnxMiniLm
+from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
+from docstokg.domain.answer import exchanged, verdicts
+from docstokg.domain.answer.claims import align, features, read_claim
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.wording import content_stems
 
 Kind = Literal["lexical", "dense", "searched"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

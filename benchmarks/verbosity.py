@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 from rich.console import Console
 from rich.progress import Progress
 
@@ -29,16 +30,15 @@ from docstokg.contracts.records import Scope
 from docstokg.contracts.traverse import Frontier
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Wiring
-from docstokg_local.display import TerminalProgress
-from docstokg_local.evaluation import Question, percentile, read_questions
-from docstokg_local.load_stores import stores_of
-from docstokg_local.workflow import LocalWorkflow
-from functions.traverse.walk import WalkRequest, WalkResult, walk_graph
+from docstokg_local.cli.display import TerminalProgress
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.evaluation.retrieval import Question, percentile, read_questions
+from docstokg_local.loading.stores import stores_of
 
 MODES = ("snippet", "full", "graph")
 CALLER = Caller(sub="bench", namespaces=("*",), groups=("*",))

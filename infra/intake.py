@@ -11,7 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from docstokg.loading.run_lease import LEASE
+from docstokg.loading.run.lease import LEASE
 from infra.nag import acknowledge, logical_id, shared_arn
 from infra.storage import private_bucket
 
@@ -154,7 +154,7 @@ STAGE_OBJECTS: Mapping[str, Below] = {
     "ingest_write": Below((RUNS,), (RUNS,)),
     "ingest_close": Below((RUNS,), (RUNS,)),
 }
-"""As loading/stages.py does. What may be absent is listed too: S3 answers 403 otherwise."""
+"""As loading/run/stages.py does. What may be absent is listed too: S3 answers 403 otherwise."""
 
 
 def grant_stage(name: str, role: iam.Role, intake: Intake, region: str) -> None:

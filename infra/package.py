@@ -22,7 +22,7 @@ from pathlib import Path
 from struct import unpack_from as unpack
 from typing import Literal
 
-from infra.specs import PACKAGED, PYTHON, ROOT, FunctionSpec
+from infra.specs import IMPORT_NAME, PACKAGED, PYTHON, ROOT, FunctionSpec
 
 type Target = Literal["aarch64", "host"]
 
@@ -135,7 +135,7 @@ def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[
         fresh = _is_fresh(
             bundle, bundle.with_suffix(".stamp"), _recipe(_lock(spec.packages), spec.keeps)
         )
-        if not fresh or not _is_fresh(bundle / "functions", bundle.with_suffix(".own.stamp"), own):
+        if not fresh or not _is_fresh(bundle / IMPORT_NAME, bundle.with_suffix(".own.stamp"), own):
             names.append(spec.name)
     return names
 
@@ -259,17 +259,17 @@ def _layer(folder: Path) -> None:
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
-    """The prefix stays: the handler has one name here and in the repository."""
+    """The handler has one import name in the zip, in a wheel and in the repository."""
     own, *around = _own_sources(spec)
     current, stamp = _digest(own, *around), bundle.with_suffix(".own.stamp")
-    if _is_fresh(bundle / "functions", stamp, current):
+    if _is_fresh(bundle / IMPORT_NAME, stamp, current):
         return
     stamp.unlink(missing_ok=True)
-    shutil.rmtree(bundle / "functions", ignore_errors=True)
-    _copy(own, bundle / spec.folder)
+    shutil.rmtree(bundle / IMPORT_NAME, ignore_errors=True)
+    _copy(own, bundle / spec.package)
     for module in around:
-        shutil.copy2(module, bundle / module.relative_to(ROOT))
-    _compile(bundle / "functions", below=bundle)
+        shutil.copy2(module, bundle / IMPORT_NAME / module.relative_to(ROOT / "functions"))
+    _compile(bundle / IMPORT_NAME, below=bundle)
     stamp.write_text(current, encoding="utf-8")
 
 

@@ -12,6 +12,8 @@ from docstokg.domain.time_budget import net
 
 ROOT = Path(__file__).parent.parent
 PYTHON = "3.13"
+IMPORT_NAME = "docstokg_functions"
+"""Of the folder functions/, in the repository, in wheels and in the zips."""
 SIZE_LIMIT_MB = 240
 # What must not fire while traffic shifts; when it does, the alias goes back.
 ROLLBACK_ALARMS = ("api5xx", "workflow-failed", "workflow-timed-out", "degraded")
@@ -39,13 +41,18 @@ class FunctionSpec:
 
     @property
     def folder(self) -> Path:
-        """Of its code, below the repository and in its zip."""
+        """Of its code, below the repository."""
         return Path("functions", *self.name.split("_"))
+
+    @property
+    def package(self) -> Path:
+        """Of its code, below its zip."""
+        return Path(IMPORT_NAME, *self.name.split("_"))
 
     @property
     def handler(self) -> str:
         """What Lambda imports: the same name here and in the zip."""
-        return ".".join((*self.folder.parts, "handler", "handler"))
+        return ".".join((*self.package.parts, "handler", "handler"))
 
     @property
     def title(self) -> str:

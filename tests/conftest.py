@@ -184,10 +184,10 @@ def load_folder(folder: Path, store: Path, cache_dir: Path, *, embed: bool = Tru
     """Load a folder into one embedded store, as `docstokg load` does."""
     from docstokg.loading.context import LoadOptions
     from docstokg.loading.pipeline import load
-    from docstokg.loading.rejects import RejectLog
+    from docstokg.loading.read.rejects import RejectLog
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from docstokg_local.load_stores import stores_of
+    from docstokg_local.loading.stores import stores_of
 
     url = f"sqlite:///{store}"
     wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache_dir), **settings))
@@ -254,8 +254,8 @@ def client_for(
 
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
-    from docstokg_local.prometheus import PrometheusSink
     from docstokg_local.server import application
+    from docstokg_local.server.prometheus import PrometheusSink
 
     opened = []
 

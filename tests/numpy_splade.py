@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from docstokg.adapters.onnx_splade import (
+from docstokg.adapters.onnx.splade import (
     MAX_TOKENS,
     PASSAGE_TOKENS,
     QUERY_TOKENS,
     SMALLEST,
     token_name,
 )
-from docstokg.adapters.onnx_splade_graph import HEADS
-from docstokg.adapters.wordpieces import cassette_model, open_tokenizer
+from docstokg.adapters.onnx.splade_graph import HEADS
+from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer
 
 Floats = NDArray[np.float32]
 

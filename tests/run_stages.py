@@ -8,14 +8,15 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from docstokg_functions.ingest.book.handler import build as build_book
+from docstokg_functions.ingest.close.handler import build as build_close
+from docstokg_functions.ingest.encode.handler import build as build_encode
+from docstokg_functions.ingest.names.handler import build as build_names
+from docstokg_functions.ingest.read.handler import build as build_read
+from docstokg_functions.ingest.write.handler import build as build_write
+
 from docstokg.ports import ObjectStore
 from docstokg.wiring import Handler, Wiring
-from functions.ingest.book.handler import build as build_book
-from functions.ingest.close.handler import build as build_close
-from functions.ingest.encode.handler import build as build_encode
-from functions.ingest.names.handler import build as build_names
-from functions.ingest.read.handler import build as build_read
-from functions.ingest.write.handler import build as build_write
 
 BUILDS: dict[str, Callable[[Wiring], Handler]] = {
     "read": build_read,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from docstokg_local import services
-from docstokg_local.services import Endpoint, Which
+from docstokg_local.services import servers as services
+from docstokg_local.services.servers import Endpoint, Which
 
 CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()
 REQUIRED = "java" in os.environ.get("DOCSTOKG_REQUIRE", "").replace(",", " ").split()

@@ -11,10 +11,10 @@ from common import Ask, Task, main
 from benchmarks.load import Server
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
+from docstokg_local.loading.stores import stores_of
 
 LOCAL = threading.local()
 

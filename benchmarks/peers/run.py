@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.load_stores import CACHE
-from docstokg_local import services
-from docstokg_local.services import Endpoint, Which
+from docstokg_local.services import servers as services
+from docstokg_local.services.servers import Endpoint, Which
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -17,8 +17,8 @@ from docstokg.contracts.response import Channel, DegradedReason, Grounding
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
-from docstokg.domain.grounding import Statement, statements
-from docstokg.domain.ontology_facts import Fact
+from docstokg.domain.answer.grounding import Statement, statements
+from docstokg.domain.graph.ontology_facts import Fact
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex
 from docstokg.usecases.check_answer import ground_sentences, ground_text

@@ -4,6 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+from docstokg_functions.documents.listing import not_granted
+
 from docstokg.contracts.documents import (
     MAX_DOCUMENTS,
     MAX_DOCUMENTS_BYTES,
@@ -19,7 +21,6 @@ from docstokg.contracts.response import FieldProblem
 from docstokg.ports import DocumentRegister, JobQueue
 from docstokg.usecases.intake import decode_body, invalid, parse, parse_body
 from docstokg.usecases.problems import problem_reply
-from functions.documents.listing import not_granted
 
 MORE = "more goes by `docstokg load`, or through the bucket of a deployment"
 RETRY_S = 5

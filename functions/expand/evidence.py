@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from docstokg.contracts.graph import SliceRelation
 from docstokg.contracts.response import EdgeEvidence, EvidenceEdge, MatchType, Source
 from docstokg.contracts.state import EntityRef, EvidencePointer, Ranked, RelatedEntity
+from docstokg.domain.graph.pagerank import Vector
+from docstokg.domain.graph.paths import most_probable
+from docstokg.domain.graph.slice_graph import SliceGraph
 from docstokg.domain.identity import prefix_of
-from docstokg.domain.pagerank import Vector
-from docstokg.domain.paths import most_probable
-from docstokg.domain.slice_graph import SliceGraph
 
 CO_MENTIONED = "CO_MENTIONED"
 """Type of an edge whose two entities are named by one chunk, without a stated relation."""

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from docstokg_functions.expand.evidence import Bounds, EvidenceTable
+from docstokg_functions.expand.seeds import seeds_of
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.response import GraphGain, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
-from docstokg.domain.folding import question_keys
-from docstokg.domain.identity import is_own_id
-from docstokg.domain.linking import Match
-from docstokg.domain.pagerank import Vector
-from docstokg.domain.slice_graph import (
+from docstokg.domain.graph.linking import Match
+from docstokg.domain.graph.pagerank import Vector
+from docstokg.domain.graph.slice_graph import (
     FACTS,
     LED_ON,
     SEEDING_CHUNKS,
@@ -28,11 +28,11 @@ from docstokg.domain.slice_graph import (
     walk,
     without_everyday_pages,
 )
-from docstokg.domain.words import fold
+from docstokg.domain.identity import is_own_id
+from docstokg.domain.text.folding import question_keys
+from docstokg.domain.text.words import fold
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.run import Run, graph_reason
-from functions.expand.evidence import Bounds, EvidenceTable
-from functions.expand.seeds import seeds_of
 
 FIRST_HOP_NODES = 300
 ALL_NODES = 400

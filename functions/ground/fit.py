@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
 from docstokg.contracts.state import Block
-from docstokg.domain import snippets
 from docstokg.domain.budget import (
     GROUNDED_LIMIT_BYTES,
     REPORT_MARGIN_BYTES,
@@ -13,6 +12,7 @@ from docstokg.domain.budget import (
     STATE_MARGIN_BYTES,
     nested_json_bytes,
 )
+from docstokg.domain.text import snippets
 from docstokg.usecases.run import Run
 
 BLOCK_STEPS = (2000, 1000, 500)

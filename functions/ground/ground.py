@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 import numpy as np
+from docstokg_functions.ground import knowledge, passages
+from docstokg_functions.ground.fit import fitted, room
+from docstokg_functions.ground.sentences import compared, is_quoted
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import (
@@ -28,23 +31,14 @@ from docstokg.contracts.state import (
     Retrieval,
     StepReport,
 )
-from docstokg.domain import (
-    budget,
-    mmr,
-    near_duplicates,
-    prompt,
-    relevance,
-    snippets,
-    time_budget,
-)
+from docstokg.domain import budget, mmr, near_duplicates, time_budget
+from docstokg.domain.answer import prompt, relevance
 from docstokg.domain.fusion import RRF_K
+from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
-from functions.ground import knowledge, passages
-from functions.ground.fit import fitted, room
-from functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
 MAX_CONCEPTS = 20

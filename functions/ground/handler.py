@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from docstokg_functions.ground.ground import ground
+
 from docstokg.contracts.state import Expansion, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
-from functions.ground.ground import ground
 
 
 def build(wiring: Wiring) -> Handler:

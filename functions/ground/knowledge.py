@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation, GraphGain, KgEvidence, KgStats
 from docstokg.contracts.state import Expansion, OtherName, Plan, Ranked, Renaming, Retrieval
-from docstokg.domain import relevance, snippets
-from docstokg.domain.wording import content_stems
-from docstokg.domain.words import fold
+from docstokg.domain.answer import relevance
+from docstokg.domain.text import snippets
+from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import fold
 
 
 def evidence_of(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
 from docstokg.contracts.state import Block, Plan
-from docstokg.domain import extractive, questions
+from docstokg.domain.answer import extractive, questions
 
 MOST_DEFINING = 2
 MOST_BEHIND = 15

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.state import Block, Plan
-from docstokg.domain import questions, relevance, snippets, time_budget
+from docstokg.domain import time_budget
+from docstokg.domain.answer import questions, relevance
+from docstokg.domain.text import snippets
 from docstokg.domain.vectors import Floats, unpack, unpacked
 from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run

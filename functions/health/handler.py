@@ -4,10 +4,11 @@ import math
 import time
 from typing import Any
 
+from docstokg_functions.health.health import Check, health
+
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
 from docstokg.workers import Workers
-from functions.health.health import Check, health
 
 
 def build(wiring: Wiring) -> Handler:

@@ -9,7 +9,7 @@ import os
 from functools import cache
 from typing import Any
 
-from functions.page.page import SignIn, reply
+from docstokg_functions.page.page import SignIn, reply
 
 
 @cache

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.contracts.response import Grounding, SentenceVerdict
 from docstokg.contracts.state import Block
-from docstokg.domain import notices, time_budget
-from docstokg.domain.confidence import bounded, level
-from docstokg.domain.consistency import mentions
+from docstokg.domain import time_budget
+from docstokg.domain.answer import notices
+from docstokg.domain.answer.confidence import bounded, level
+from docstokg.domain.answer.consistency import mentions
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.domains import SubjectDomain

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from docstokg_functions.respond.consistency import held_to_domain
+from docstokg_functions.respond.respond import Checks, respond
+
 from docstokg.contracts.state import RespondInput
 from docstokg.entry import entry_point
 from docstokg.usecases.chat import chat_reply
@@ -9,8 +12,6 @@ from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
-from functions.respond.consistency import held_to_domain
-from functions.respond.respond import Checks, respond
 
 
 def build(wiring: Wiring) -> Handler:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from docstokg_functions.respond.trim import reply_within
+
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import (
@@ -19,15 +21,14 @@ from docstokg.contracts.response import (
 )
 from docstokg.contracts.state import Block, Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
+from docstokg.domain.answer.grounding import MIN_COVERAGE
+from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg.domain.grounding import MIN_COVERAGE
-from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Run
-from functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000

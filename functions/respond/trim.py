@@ -4,8 +4,8 @@ import json
 
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
-from docstokg.domain import snippets
 from docstokg.domain.budget import nested_json_bytes
+from docstokg.domain.text import snippets
 
 MEDIA_TYPE = {"Content-Type": "application/json"}
 

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from docstokg_functions.synthesize.synthesize import synthesize
+
 from docstokg.contracts.state import Block
 from docstokg.entry import entry_point
 from docstokg.errors import Unavailable, cause
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
-from functions.synthesize.synthesize import synthesize
 
 
 def build(wiring: Wiring) -> Handler:

@@ -6,9 +6,10 @@ from functools import partial
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
-from docstokg.domain import extractive, prompt, time_budget
+from docstokg.domain import time_budget
+from docstokg.domain.answer import extractive, prompt
+from docstokg.domain.answer.notices import ABSTENTION, model_failed
 from docstokg.domain.budget import tokens
-from docstokg.domain.notices import ABSTENTION, model_failed
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
 from docstokg.ports import LanguageModel

@@ -6,6 +6,7 @@ secret.
 
 from typing import Annotated
 
+from docstokg_functions.traverse.walk import WalkRequest
 from pydantic import Field
 
 from docstokg.contracts.model import Many, StrictContract
@@ -13,7 +14,6 @@ from docstokg.contracts.records import Filters, Scope
 from docstokg.contracts.request import Filter, Name, NodeId, Query
 from docstokg.contracts.traverse import Frontier
 from docstokg.domain import opaque
-from functions.traverse.walk import WalkRequest
 
 PREFIX = "view."
 VIEW_FRONTIER = Frontier(top_k=10)

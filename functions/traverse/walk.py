@@ -12,9 +12,9 @@ from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.traverse import Direction, Frontier
 from docstokg.domain import time_budget
-from docstokg.domain.frontier import gate_layer, score_layer, share_of
+from docstokg.domain.graph.frontier import gate_layer, score_layer, share_of
 from docstokg.domain.identity import prefix_of
-from docstokg.domain.snippets import coverage, question_stems
+from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.vectors import Floats, matrix, unpack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex

@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+from docstokg_functions.validate.validate import Rules, validate
+
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.state import Validated
@@ -10,7 +12,6 @@ from docstokg.entry import entry_point
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.wiring import Handler, Wiring
-from functions.validate.validate import Rules, validate
 
 
 def build(wiring: Wiring) -> Handler:

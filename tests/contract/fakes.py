@@ -19,7 +19,7 @@ from docstokg.contracts.records import (
     StoredChunk,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
-from docstokg.domain.query_terms import indexed_text, option_words
+from docstokg.domain.text.query_terms import indexed_text, option_words
 from docstokg.domain.vectors import quantise, unpack
 from docstokg.domain.visibility import facets, may_see, required
 from docstokg.errors import Misconfigured

@@ -22,8 +22,7 @@ from docstokg.contracts.records import (
     RelationRecord,
     Scope,
 )
-from docstokg.domain.folding import alias_keys
-from docstokg.domain.neighbourhood import (
+from docstokg.domain.graph.neighbourhood import (
     Choice,
     Mentioned,
     choose_chunks,
@@ -31,6 +30,7 @@ from docstokg.domain.neighbourhood import (
     choose_near,
     place_weight,
 )
+from docstokg.domain.text.folding import alias_keys
 from docstokg.domain.visibility import may_see, required
 
 RelationKey = tuple[str, str, str, str, str]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from docstokg.adapters.cypher import SCHEMA_VERSION, STORE
-from docstokg.adapters.neo4j import Neo4jGraph
-from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
-from docstokg.adapters.opensearch import OpenSearchIndex
-from docstokg.adapters.opensearch_writer import OpenSearchWriter
-from docstokg_local.services import Endpoint, Which
+from docstokg.adapters.neo4j.cypher import SCHEMA_VERSION, STORE
+from docstokg.adapters.neo4j.graph import Neo4jGraph
+from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
+from docstokg.adapters.opensearch.index import OpenSearchIndex
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
+from docstokg_local.services.servers import Endpoint, Which
 from tests.services import alone, server
 
 

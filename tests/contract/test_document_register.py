@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.opensearch_documents import OpenSearchRegister
-from docstokg.adapters.sqlite_documents import SqliteRegister
+from docstokg.adapters.opensearch.documents import OpenSearchRegister
+from docstokg.adapters.sqlite.documents import SqliteRegister
 from docstokg.contracts.records import DocumentRecord
 from docstokg.ports import DocumentRegister
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices
 from tests.services import SERVICES, server
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import (
     ChunkNode,
@@ -19,12 +19,12 @@ from docstokg.contracts.records import (
     RelationRecord,
     Scope,
 )
-from docstokg.domain.folding import question_keys
+from docstokg.domain.graph.linking import Linker
 from docstokg.domain.identity import entity_id
-from docstokg.domain.linking import Linker
+from docstokg.domain.text.folding import question_keys
 from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets
-from docstokg.loading.contents import graph_rows
+from docstokg.loading.transfer.contents import graph_rows
 from docstokg.ports import GraphWriter, KnowledgeGraph
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.real import neo4j_store

@@ -8,8 +8,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from docstokg.adapters.aws.s3_objects import S3Objects
 from docstokg.adapters.folder_objects import UNFINISHED, FolderObjects
-from docstokg.adapters.s3_objects import S3Objects
 from docstokg.errors import Misconfigured
 from docstokg.ports import ObjectStore
 from docstokg.settings import Settings

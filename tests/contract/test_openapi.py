@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import schemathesis
+from docstokg_functions.check import handler as check_step
+from docstokg_functions.validate import handler as validate_step
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import validate as validate_openapi
@@ -26,15 +28,12 @@ from docstokg.contracts.response import Problem
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
-from docstokg_local import openapi
-from docstokg_local.jobs import lock_of
-from docstokg_local.lease import Lease
-from docstokg_local.openapi import document_text
-from docstokg_local.pages import page_routes
-from docstokg_local.prometheus import PrometheusSink
-from docstokg_local.server import application
-from functions.check import handler as check_step
-from functions.validate import handler as validate_step
+from docstokg_local.server import application, openapi
+from docstokg_local.server.jobs import lock_of
+from docstokg_local.server.lease import Lease
+from docstokg_local.server.openapi import document_text
+from docstokg_local.server.pages import page_routes
+from docstokg_local.server.prometheus import PrometheusSink
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 NOT_IN_THE_CONTRACT = {"/metrics", "/"}

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack, packed, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
-from docstokg.loading.contents import index_rows
+from docstokg.loading.transfer.contents import index_rows
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.fakes import MemoryIndex
 from tests.contract.real import opensearch_store

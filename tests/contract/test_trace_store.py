@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.neo4j_server import Server
-from docstokg.adapters.neo4j_traces import Neo4jTraces
-from docstokg.adapters.sqlite_graph import SqliteGraphWriter
-from docstokg.adapters.sqlite_traces import SqliteTraces
+from docstokg.adapters.neo4j.server import Server
+from docstokg.adapters.neo4j.traces import Neo4jTraces
+from docstokg.adapters.sqlite.graph import SqliteGraphWriter
+from docstokg.adapters.sqlite.traces import SqliteTraces
 from docstokg.contracts.state import TraceMessage
 from docstokg.ports import TraceStore
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_store
 from tests.contract.test_knowledge_graph import fill, number
 from tests.services import SERVICES, server

@@ -11,8 +11,8 @@ import uvicorn
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.prometheus import PrometheusSink
 from docstokg_local.server import application
+from docstokg_local.server.prometheus import PrometheusSink
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from functions.page.page import FILES, SIGN_IN, VIEWER, SignIn, reply
+from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, SignIn, reply
 
 PATHS = (*FILES, *VIEWER, SIGN_IN)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.response import RAGResponse
-from docstokg.domain.citations import find_markers
+from docstokg.domain.answer.citations import find_markers
 from tests.conftest import load_folder, write_corpus
 from tests.model_server import ModelServer, serving
 
@@ -133,8 +133,8 @@ def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
     from docstokg.observability import Telemetry
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from docstokg_local.prometheus import PrometheusSink
     from docstokg_local.server import application
+    from docstokg_local.server.prometheus import PrometheusSink
 
     keys = tmp_path_factory.mktemp("keys") / "keys.json"
     keys.write_text(json.dumps({"K": {"sub": "s", "namespaces": ["default"], "groups": ["x"]}}))

@@ -139,7 +139,7 @@ def test_hidden_chunks_are_no_sources(small_store, client_for, tmp_path) -> None
 
 
 def test_from_the_shell(small_store, cache_dir, client, tmp_path, monkeypatch, capsys) -> None:
-    from docstokg_local.cli import app, run
+    from docstokg_local.cli.commands import app, run
 
     monkeypatch.setenv("DOCSTOKG_CACHE_DIR", str(cache_dir))
     response = client.post("/v1/search", json={"query": "What are seizures?"}).json()

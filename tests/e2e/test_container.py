@@ -76,8 +76,8 @@ def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> No
     shutil.rmtree(source)
     code = (
         "import importlib.util as u, json\n"
-        "from docstokg_local.workflow import DEFINITION\n"
-        "from docstokg_local.extras import EXTRAS\n"
+        "from docstokg_local.engine.workflow import DEFINITION\n"
+        "from docstokg_local.cli.extras import EXTRAS\n"
         "names = [n for all in EXTRAS.values() for n in all] + ['cognition', 'torch', 'pytest']\n"
         "print(json.dumps([str(DEFINITION), [n for n in names if u.find_spec(n) is None]]))"
     )

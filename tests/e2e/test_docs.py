@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from docstokg_local import stores
-from docstokg_local.cli import app
+from docstokg_local.cli import stores
+from docstokg_local.cli.commands import app
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -29,7 +29,9 @@ def environment(folder: Path, cache_dir: Path, tmp_path_factory) -> dict[str, st
     """A reader's shell: `docstokg` on the path, no settings, an empty data folder."""
     bin_ = tmp_path_factory.mktemp("bin")
     program = bin_ / "docstokg"
-    call = "import sys; sys.argv[0] = 'docstokg'; from docstokg_local.cli import main; main()"
+    call = (
+        "import sys; sys.argv[0] = 'docstokg'; from docstokg_local.cli.commands import main; main()"
+    )
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n')
     program.chmod(0o755)
     own = {key: value for key, value in os.environ.items() if not key.startswith("DOCSTOKG_")}

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from docstokg.contracts.documents import MAX_QUEUED
-from docstokg_local.jobs import lock_of
-from docstokg_local.lease import Lease
+from docstokg_local.server.jobs import lock_of
+from docstokg_local.server.lease import Lease
 from tests.e2e.test_serving import Serving
 
 pytestmark = pytest.mark.timeout(240)

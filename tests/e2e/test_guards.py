@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from docstokg.settings import Settings
-from docstokg_local.serving import application
+from docstokg_local.server.serving import application
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 

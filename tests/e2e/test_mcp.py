@@ -372,7 +372,13 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
     path = os.pathsep.join(str(ROOT / part) for part in (".", "layers/common/python", "local"))
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-c", "from docstokg_local.cli import main; main()", "mcp", "--index", store],
+        args=[
+            "-c",
+            "from docstokg_local.cli.commands import main; main()",
+            "mcp",
+            "--index",
+            store,
+        ],
         env={
             "PYTHONPATH": path,
             "DOCSTOKG_CACHE_DIR": str(cache_dir),

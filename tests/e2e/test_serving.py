@@ -18,13 +18,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from docstokg_local.admission import MOST_WAITING, SLOTS
+from docstokg_local.server.admission import MOST_WAITING, SLOTS
 
 pytestmark = pytest.mark.timeout(240)
 KEYS = {name: {"sub": name, "namespaces": ["*"], "groups": ["*"]} for name in ("flood", "second")}
 ASK = {"query": "What are seizures in children?", "budget": {"timeout_s": 3}}
 HEAVY = {**ASK, "top_k": 100}
-CODE = "import sys; from docstokg_local.cli import main; main()"
+CODE = "import sys; from docstokg_local.cli.commands import main; main()"
 
 
 class Serving:

@@ -15,9 +15,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from docstokg.settings import Settings
-from docstokg_local import connections
-from docstokg_local.connections import BoundedProtocol
-from docstokg_local.serving import application, options
+from docstokg_local.server import connections
+from docstokg_local.server.connections import BoundedProtocol
+from docstokg_local.server.serving import application, options
 from tests.unit.test_connections import Wire
 
 PATHS = ("/v1/search", "/v1/answer", "/v1/chat/completions")

@@ -74,10 +74,10 @@ def test_other_groups_under_the_same_name_and_key(place) -> None:
 
 
 def test_a_tightened_acl_a_removal_and_another_store(place) -> None:
-    from docstokg.loading.removal import delete_namespace
+    from docstokg.loading.write.removal import delete_namespace
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from docstokg_local.load_stores import stores_of
+    from docstokg_local.loading.stores import stores_of
 
     load, client = place
     path = load("crimson", [])

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from docstokg.adapters.sqlite_shared import SqliteCircuit, SqliteCounter
-from docstokg_local.lease import Lease
+from docstokg.adapters.sqlite.shared import SqliteCircuit, SqliteCounter
+from docstokg_local.server.lease import Lease
 from tests.e2e.test_serving import Serving
 
 pytestmark = pytest.mark.timeout(240)

@@ -12,8 +12,8 @@ from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.engine.workflow import LocalWorkflow
 
 BOOKS = 3
 PARTS = {1: 150, 2: 110}

@@ -23,11 +23,12 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
-from docstokg_local.load_stores import stores_with_workers
-import docstokg.adapters.sqlite_graph, docstokg.adapters.sqlite_graph_writer
-import docstokg.adapters.sqlite_index, docstokg.adapters.sqlite_index_writer
-import docstokg.adapters.neo4j, docstokg.adapters.neo4j_writer, docstokg.adapters.opensearch
+from docstokg.loading.read.rejects import RejectLog
+from docstokg_local.loading.stores import stores_with_workers
+import docstokg.adapters.sqlite.graph, docstokg.adapters.sqlite.graph_writer
+import docstokg.adapters.sqlite.index, docstokg.adapters.sqlite.index_writer
+import docstokg.adapters.neo4j.graph, docstokg.adapters.neo4j.writer
+import docstokg.adapters.opensearch.index
 
 for line in sys.stdin:
     settings, folder, workers = json.loads(line)

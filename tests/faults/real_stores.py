@@ -12,13 +12,13 @@ from starlette.testclient import TestClient
 
 from docstokg.contracts.response import RAGResponse
 from docstokg.loading.pipeline import LoadOptions, LoadReport, load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
-from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.loading.stores import stores_of
 from docstokg_local.server import application
+from docstokg_local.server.prometheus import PrometheusSink
 
 TIMEOUT_S = 4.0
 SLACK_S = 0.3

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.response import RAGResponse
-from docstokg.domain import notices
+from docstokg.domain.answer import notices
 from tests.model_server import ModelServer, serving
 
 SLACK_S = 0.3
@@ -231,7 +231,7 @@ def test_a_model_may_take_longer_than_a_gateway_would_wait(
         "DOCSTOKG_LLM_BASE_URL": server.url,
         "DOCSTOKG_CACHE_DIR": str(cache_dir),
     }
-    command = [sys.executable, "-m", "docstokg_local.cli", "ask", "What are seizures?"]
+    command = [sys.executable, "-m", "docstokg_local.cli.commands", "ask", "What are seizures?"]
     command += ["--synthesize", "gpt-4o-mini", "--json", "--index", store]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, cwd=tmp_path

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from docstokg.adapters import opensearch_writer
-from docstokg.adapters.opensearch_writer import OpenSearchWriter
+from docstokg.adapters.opensearch import writer as opensearch_writer
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import FactRecord
 from docstokg.errors import QuotaExceeded
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from docstokg.adapters.wordpieces import cassette_model
+from docstokg.adapters.onnx.wordpieces import cassette_model
 from docstokg.contracts.response import RAGResponse
 from tests.model_server import serving
 from tests.onnx_files import FLOAT, write_model

@@ -21,14 +21,14 @@ from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.identity import chunk_uuid, entity_id
-from docstokg.loading import extraction
 from docstokg.loading.context import ExtractionReport, LoadOptions, LoadReport
-from docstokg.loading.extraction import IN_A_ROW, Declined, Estimate, Extraction, extract
+from docstokg.loading.names import extraction
+from docstokg.loading.names.extraction import IN_A_ROW, Declined, Estimate, Extraction, extract
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
+from docstokg_local.loading.stores import stores_of
 from tests.faults.test_killed_load import digest
 from tests.model_server import ModelServer, serving
 
@@ -337,7 +337,7 @@ def test_without_a_model_nothing_begins(
 
 
 def command(store: Store) -> list[str]:
-    program = "from docstokg_local.cli import main; main()"
+    program = "from docstokg_local.cli.commands import main; main()"
     options = ["--extract", MODEL, "--yes", "--no-embed", "--index", f"sqlite:///{store.path}"]
     return [sys.executable, "-c", program, "load", str(store.source), *options]
 

@@ -13,7 +13,7 @@ import pytest
 
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.services import Endpoint, Which
+from docstokg_local.services.servers import Endpoint, Which
 from tests.contract.real import remove_indices, wipe
 from tests.infra.loopback_aws import LoopbackAws, Moto
 from tests.services import SERVICES, alone, server

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.loading.contents import graph_rows, index_rows
+from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from tests.faults.load_processes import LoadProcesses, write_corpus
 
@@ -29,8 +29,8 @@ def at(store: Path) -> Settings:
 
 def digest(store: Path) -> str:
     """Digest both stores, as `doctor --digest` does."""
-    from docstokg.adapters.sqlite_graph_writer import SqliteGraphWriter
-    from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
+    from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
+    from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
     found = hashlib.sha256()
     rows = index_rows(SqliteIndexWriter(store), "default")
@@ -103,7 +103,7 @@ def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
 
 def check_only_whole_chunks(store: Path) -> None:
     """Whatever was written is complete: hashes match, and the index can be read."""
-    from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
+    from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
     if not store.exists():
         return
@@ -129,7 +129,14 @@ def test_kills_of_a_load_with_workers_leave_no_trace(tmp_path: Path):
         )
 
     def load(store: Path, kill_after: float | None = None) -> float:
-        command = [sys.executable, "-m", "docstokg_local.cli", "load", str(folder), "--no-embed"]
+        command = [
+            sys.executable,
+            "-m",
+            "docstokg_local.cli.commands",
+            "load",
+            str(folder),
+            "--no-embed",
+        ]
         command += ["--workers", "2", "--index", f"sqlite:///{store}"]
         environment = os.environ | {"DOCSTOKG_CACHE_DIR": str(store.parent)}
         begun = time.monotonic()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.loading.contents import graph_rows, index_rows
+from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices, wipe
 from tests.faults.load_processes import LoadProcesses, write_corpus
 from tests.services import SERVICES, alone, server

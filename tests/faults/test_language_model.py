@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from docstokg_functions.synthesize.synthesize import synthesize
 
 from docstokg.adapters.litellm import LiteLlm
 from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
-from docstokg.domain.notices import ABSTENTION
+from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -23,7 +24,6 @@ from docstokg.errors import (
 )
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
-from functions.synthesize.synthesize import synthesize
 from tests.model_server import ModelServer, serving
 
 SAID = [{"role": "user", "content": "PRIVATE question"}]

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.aws_credentials import RoleKeys
+from docstokg.adapters.aws.credentials import RoleKeys
 from docstokg.adapters.litellm import LiteLlm
 from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess, facts_table
-from docstokg.domain import notices
+from docstokg.domain.answer import notices
 from docstokg.errors import Misconfigured, NotConfigured, QuotaExceeded, Refused, Unavailable
 from docstokg.settings import MODELS, Settings
 from docstokg.wiring import Wiring
-from docstokg_local.doctor import examine
+from docstokg_local.cli.doctor import examine
 from tests.providers import ANTHROPIC_KEY, GATEWAY_KEY, OPENAI_KEY, Providers, serving
 from tests.signatures import KEY, REGION, SECRET, TOKEN
 

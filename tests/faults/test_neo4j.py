@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from docstokg.adapters.neo4j import Neo4jGraph
-from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
+from docstokg.adapters.neo4j.graph import Neo4jGraph
+from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, Scope
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
 from docstokg.settings import Settings
-from docstokg_local import services
-from docstokg_local.services import Endpoint, Which
+from docstokg_local.services import servers as services
+from docstokg_local.services.servers import Endpoint, Which
 from tests.conftest import CORPUS, write_corpus
 from tests.faults.real_stores import (
     ask,
@@ -213,7 +213,7 @@ def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
 def test_a_look_at_the_plans_that_hangs_does_not_keep_the_graph_off(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("docstokg.adapters.neo4j.PROBE_WARM_S", 600.0)
+    monkeypatch.setattr("docstokg.adapters.neo4j.graph.PROBE_WARM_S", 600.0)
     graph = place.graph(proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
     try:
         assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, 10.0).entities))

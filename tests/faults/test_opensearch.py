@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from docstokg.adapters.opensearch import OpenSearchIndex
-from docstokg.adapters.opensearch_writer import OpenSearchWriter
+from docstokg.adapters.opensearch.index import OpenSearchIndex
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
-from docstokg_local import services
-from docstokg_local.services import Endpoint, Which
+from docstokg_local.services import servers as services
+from docstokg_local.services.servers import Endpoint, Which
 from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import ask as bare
 from tests.faults.real_stores import (

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters import http_json
-from docstokg.adapters.http_embedder import HttpEmbedder
-from docstokg.adapters.http_json import Endpoint
-from docstokg.adapters.http_reranker import HttpReranker
-from docstokg.adapters.onnx_reranker import OnnxReranker
+from docstokg.adapters.http import json_post as http_json
+from docstokg.adapters.http.embedder import HttpEmbedder
+from docstokg.adapters.http.json_post import Endpoint
+from docstokg.adapters.http.reranker import HttpReranker
+from docstokg.adapters.onnx.reranker import OnnxReranker
 from docstokg.domain.vectors import pack, unpack
 from docstokg.errors import (
     CircuitOpen,

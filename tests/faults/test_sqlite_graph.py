@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
 from docstokg.errors import Misconfigured, Timeout, Unavailable
-from docstokg.loading.contents import graph_rows
+from docstokg.loading.transfer.contents import graph_rows
 
 SCOPE = Scope(namespace="default")
 ASKED = SliceRequest(alias_keys=("name 1",))

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
-from docstokg.adapters.sqlite_session import Sessions
+from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.session import Sessions
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout, Unavailable
-from docstokg.loading.contents import index_rows
+from docstokg.loading.transfer.contents import index_rows
 
 DIMENSION = 16
 CHUNKS = 60
@@ -417,7 +417,7 @@ if __name__ == "__main__":
 LOADER = """
 import sys
 from pathlib import Path
-from docstokg.adapters.sqlite_index_writer import SqliteIndexWriter
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 writer = SqliteIndexWriter(Path(sys.argv[1]))
 writer.open_load("theirs", None, None, None)
 print("open", flush=True)

@@ -23,7 +23,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from docstokg.contracts.routes import ROUTES
-from docstokg_local.asl_engine import Execution, StateMachine
+from docstokg_local.engine.engine import Execution, StateMachine
 from infra import templates
 from infra.settings import Environment, environment
 from infra.specs import FUNCTIONS
@@ -260,10 +260,10 @@ class Cloud:
         """Fill index and graph as the operator who has the loader's policy."""
         from docstokg.loading.context import LoadOptions
         from docstokg.loading.pipeline import load
-        from docstokg.loading.rejects import RejectLog
+        from docstokg.loading.read.rejects import RejectLog
         from docstokg.settings import Settings
         from docstokg.wiring import Wiring
-        from docstokg_local.load_stores import stores_of
+        from docstokg_local.loading.stores import stores_of
 
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", LOADER)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET + LOADER)

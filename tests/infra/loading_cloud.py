@@ -13,8 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from docstokg.adapters.s3_objects import S3Objects
-from docstokg_local.ingest_machine import IngestMachine
+from docstokg.adapters.aws.s3_objects import S3Objects
+from docstokg_local.engine.ingest_machine import IngestMachine
 from infra.specs import STAGES
 from tests.infra.cloud import Cloud
 from tests.infra.loopback_aws import Moto

@@ -11,16 +11,18 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from docstokg_functions.authorize.authorize import authorize
+from docstokg_functions.record.record import record, remove_expired
 
-from docstokg.adapters.appconfig_flags import AppConfigFlags
-from docstokg.adapters.aws import AwsService
+from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.dynamodb_cache import DynamoDbCache
+from docstokg.adapters.aws.dynamodb_counter import DynamoDbCounter
+from docstokg.adapters.aws.secrets import read_secrets
+from docstokg.adapters.aws.shared_circuit import CircuitTable
+from docstokg.adapters.aws.sqs_trace import SqsTrace
 from docstokg.adapters.breaker import Breaker
-from docstokg.adapters.dynamodb_cache import DynamoDbCache
-from docstokg.adapters.dynamodb_counter import DynamoDbCounter
 from docstokg.adapters.jwt_tokens import JwksTokens
-from docstokg.adapters.secrets import read_secrets
-from docstokg.adapters.shared_circuit import CircuitTable
-from docstokg.adapters.sqs_trace import SqsTrace
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain.circuit import Circuit
@@ -35,8 +37,6 @@ from docstokg.errors import (
 )
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring, with_secrets
-from functions.authorize.authorize import authorize
-from functions.record.record import record, remove_expired
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -201,7 +201,7 @@ def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
 
 def test_the_index_is_one_shard_wherever_it_is_made() -> None:
     """The managed service defaults to five, each with statistics of its own: other rankings."""
-    from docstokg.adapters.opensearch_layout import template
+    from docstokg.adapters.opensearch.layout import template
 
     for kind in ("chunks", "facts"):
         settings = template()[kind]["settings"]["index"]

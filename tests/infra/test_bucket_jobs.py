@@ -9,18 +9,18 @@ from typing import Any
 
 import boto3
 import pytest
+from docstokg_functions.documents.handler import build
 from moto import mock_aws
 
-from docstokg.adapters.s3_objects import S3Objects
-from docstokg.adapters.sqlite_documents import SqliteRegister
-from docstokg.adapters.stepfunctions_runs import StepFunctionsRuns
+from docstokg.adapters.aws.s3_objects import S3Objects
+from docstokg.adapters.aws.stepfunctions_runs import StepFunctionsRuns
+from docstokg.adapters.sqlite.documents import SqliteRegister
 from docstokg.contracts.documents import MAX_QUEUED
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from functions.documents.handler import build
 
 REGION = "eu-central-1"
 BUCKET = "documents-of-dev"

@@ -71,7 +71,7 @@ def test_nothing_runs_at_start_and_nothing_is_there_twice(
     for package in FROM_RUNTIME:
         assert not (folder / package).exists()
     assert not (folder / "docstokg").exists()
-    below = folder / "functions"
+    below = folder / "docstokg_functions"
     for part in name.split("_"):
         assert {path.name for path in below.iterdir() if path.is_dir()} - {"__pycache__"} == {part}
         below /= part
@@ -81,8 +81,8 @@ def test_nothing_runs_at_start_and_nothing_is_there_twice(
 @pytest.mark.parametrize("name", [*NAMES, "layer"])
 def test_bytecode_is_there_and_ignores_file_times(bundles: Path, name: str) -> None:
     folder = bundles / "aarch64" / name
-    own = folder / "python" / "docstokg" if name == "layer" else folder / "functions"
-    mount = b"/opt/python/docstokg" if name == "layer" else b"/var/task/functions"
+    own = folder / "python" / "docstokg" if name == "layer" else folder / "docstokg_functions"
+    mount = b"/opt/python/docstokg" if name == "layer" else b"/var/task/docstokg_functions"
     for source in folder.rglob("*.py"):
         compiled = source.parent / "__pycache__" / f"{source.stem}.cpython-313.pyc"
         if not compiled.exists():
@@ -105,7 +105,7 @@ def beginning(path: Path, size: int) -> bytes:
 MEASURE = """
 import json, sys, time
 before = time.process_time()
-import functions.{module}.handler
+import docstokg_functions.{module}.handler
 import docstokg.wiring
 spent = time.process_time() - before
 modules = sorted({{m.partition(".")[0] for m in sys.modules}})

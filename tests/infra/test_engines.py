@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from docstokg_local.asl_engine import StateMachine
+from docstokg_local.engine.engine import StateMachine
 from tests.infra.conftest import ROOT
 
 pytestmark = [

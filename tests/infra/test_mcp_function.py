@@ -9,17 +9,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from docstokg_functions.mcp import handler as mcp
 
-from docstokg.adapters.appconfig_flags import AppConfigFlags
-from docstokg.adapters.aws import AwsService
-from docstokg.adapters.lambda_invoke import LambdaRouteFunction
-from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
+from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
+from docstokg.adapters.aws.stepfunctions import StepFunctionsWorkflow
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.errors import Misconfigured, QuotaExceeded, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
-from functions.mcp import handler as mcp
 from tests.infra.test_aws_adapters import Agent, agent  # noqa: F401 - a fixture
 
 REGION = "eu-central-1"

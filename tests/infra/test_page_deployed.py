@@ -13,7 +13,7 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template as Stack
 
-from functions.page.page import FILES, SIGN_IN, VIEWER, SignIn, reply, static_file
+from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, SignIn, reply, static_file
 from infra.page import PATHS, page_function
 from infra.settings import ENVIRONMENTS
 from infra.specs import PAGE
@@ -162,7 +162,7 @@ def test_the_zip_holds_what_is_served_and_little_else(bundles: Path, target: str
     vendored = [
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and path.relative_to(folder).parts[0] not in ("functions",)
+        if path.is_file() and path.relative_to(folder).parts[0] not in ("docstokg_functions",)
     ]
     kept = [name for name in vendored if ".dist-info/" not in name and "__pycache__" not in name]
     assert sorted(name.rpartition("/")[2] for name in kept) == [

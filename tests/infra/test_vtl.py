@@ -5,6 +5,7 @@ import json
 from urllib.parse import quote
 
 import pytest
+from docstokg_functions.authorize.authorize import encode_caller
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +16,7 @@ from docstokg.contracts.routes import ROUTES
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.workflow import LocalWorkflow
-from functions.authorize.authorize import encode_caller
+from docstokg_local.engine.workflow import LocalWorkflow
 from infra import templates
 from infra.specs import BODY_BYTES
 from tests.infra.gateway import render_request, render_response

@@ -4,14 +4,14 @@ import json
 import sys
 from pathlib import Path
 
-from docstokg.adapters import cypher
-from docstokg.adapters import neo4j as adapter
-from docstokg.adapters.plan_guard import PlanVerdict
-from docstokg_local.services import Which
+from docstokg.adapters.neo4j import cypher
+from docstokg.adapters.neo4j import graph as adapter
+from docstokg.adapters.neo4j.plan_guard import PlanVerdict
+from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_sides
 from tests.services import own_home, start_own
 
-LIST = Path(adapter.__file__).with_name("neo4j_admitted.json")
+LIST = Path(adapter.__file__).with_name("admitted.json")
 
 
 def admitted() -> dict[str, str]:

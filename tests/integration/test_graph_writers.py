@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
+from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.contracts.records import ChunkNode, MentionRecord
 from docstokg.domain.identity import chunk_uuid
 from tests.contract.real import neo4j_store

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from docstokg.adapters.opensearch import OpenSearchIndex
-from docstokg.adapters.opensearch_writer import OpenSearchWriter
-from docstokg_local.services import Which
+from docstokg.adapters.opensearch.index import OpenSearchIndex
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
+from docstokg_local.services.servers import Which
 from tests.contract.real import ask, remove_indices
 from tests.contract.test_search_index import fact, seizure
 from tests.services import SERVICES, server

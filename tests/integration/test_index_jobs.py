@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.opensearch import OpenSearchIndex
-from docstokg.adapters.opensearch_server import Server
-from docstokg.adapters.opensearch_writer import OpenSearchWriter
+from docstokg.adapters.opensearch.index import OpenSearchIndex
+from docstokg.adapters.opensearch.server import Server
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.errors import Misconfigured
-from docstokg_local.index_jobs import Snapshots
-from docstokg_local.services import Which
+from docstokg_local.cli.index_jobs import Snapshots
+from docstokg_local.services.servers import Which
 from tests.services import SERVICES, own_home, start_own
 
 pytestmark = [*SERVICES, pytest.mark.timeout(600)]

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from docstokg.adapters import opensearch_lease
-from docstokg.adapters.opensearch_lease import LoadLease
-from docstokg.adapters.opensearch_server import Server
+from docstokg.adapters.opensearch import lease as opensearch_lease
+from docstokg.adapters.opensearch.lease import LoadLease
+from docstokg.adapters.opensearch.server import Server
 from docstokg.errors import Timeout, Unavailable
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices
 from tests.services import SERVICES, server
 
 pytestmark = [*SERVICES]
 HOLDS = """
 import sys, time
-from docstokg.adapters.opensearch_lease import LoadLease
-from docstokg.adapters.opensearch_server import Server
+from docstokg.adapters.opensearch.lease import LoadLease
+from docstokg.adapters.opensearch.server import Server
 LoadLease(Server(url=sys.argv[1]), sys.argv[2]).acquire(30)
 print("held", flush=True)
 time.sleep(600)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from docstokg.loading.context import LoadOptions, Stores
-from docstokg.loading.exporting import content_digest, export
-from docstokg.loading.importing import load_export
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.exporting import content_digest, export
+from docstokg.loading.transfer.importing import load_export
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
-from docstokg_local.services import Which
+from docstokg_local.loading.stores import stores_of
+from docstokg_local.services.servers import Which
 from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import remove_indices, wipe
 from tests.services import SERVICES, alone, server

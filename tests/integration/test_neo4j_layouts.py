@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from docstokg.adapters.neo4j import Neo4jGraph
-from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
+from docstokg.adapters.neo4j.graph import Neo4jGraph
+from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_sides, neo4j_store
 from tests.services import SERVICES, server
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from docstokg.adapters import cypher
-from docstokg.adapters.cypher import Template
-from docstokg.adapters.neo4j import Neo4jGraph, committed_digests
-from docstokg.adapters.plan_guard import PlanVerdict, judge, operators
+from docstokg.adapters.neo4j import cypher
+from docstokg.adapters.neo4j.cypher import Template
+from docstokg.adapters.neo4j.graph import Neo4jGraph, committed_digests
+from docstokg.adapters.neo4j.plan_guard import PlanVerdict, judge, operators
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, RelationRecord, Scope
 from docstokg.errors import PlanRejected, WrongAnswer
 from docstokg.observability import Telemetry
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_sides, neo4j_store
 from tests.integration.admit_plans import admitted
 from tests.services import SERVICES, own_home, server, start_own
@@ -87,7 +87,7 @@ def graph() -> Iterator[Neo4jGraph]:
 
 
 def verdict_of(graph: Neo4jGraph, template: Template) -> PlanVerdict:
-    from docstokg.adapters.neo4j import _explained
+    from docstokg.adapters.neo4j.graph import _explained
 
     return graph._server.run(_explained(graph._server, template), 30.0)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.sqlite_index import SqliteIndex, SqliteIndexWriter
+from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured
 from docstokg.ports import IndexWriter, SearchIndex
-from docstokg_local.services import Which
+from docstokg_local.services.servers import Which
 from tests.contract.real import ask, opensearch_store
 from tests.services import SERVICES, server
 

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from docstokg.adapters.opensearch import OpenSearchIndex
-from docstokg.adapters.opensearch_server import Auth
-from docstokg.adapters.opensearch_writer import OpenSearchWriter
+from docstokg.adapters.opensearch.index import OpenSearchIndex
+from docstokg.adapters.opensearch.server import Auth
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured

@@ -11,13 +11,13 @@ import pytest
 
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions, LoadReport, Stores
-from docstokg.loading.exporting import content_digest
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.exporting import content_digest
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
-from docstokg_local.services import Which
+from docstokg_local.loading.stores import stores_of
+from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices, wipe
 from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from docstokg_local.admission import Gate, Gone, Overloaded, Shared, TooLate
+from docstokg_local.server.admission import Gate, Gone, Overloaded, Shared, TooLate
 
 pytestmark = pytest.mark.anyio
 

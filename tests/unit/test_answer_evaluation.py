@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.errors import LoadError
-from docstokg_local.answer_evaluation import (
+from docstokg_local.evaluation.answers import (
     WrittenAnswer,
     by_level,
     f1,

@@ -10,9 +10,9 @@ import pytest
 from docstokg.errors import Misconfigured
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
-from docstokg_local import authentication
-from docstokg_local.authentication import Authentication
-from docstokg_local.prometheus import PrometheusSink
+from docstokg_local.server import authentication
+from docstokg_local.server.authentication import Authentication
+from docstokg_local.server.prometheus import PrometheusSink
 
 
 @pytest.fixture

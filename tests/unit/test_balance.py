@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from docstokg_local.balance import GIVES_WAY_S, Shares
+from docstokg_local.server.balance import GIVES_WAY_S, Shares
 
 
 def test_who_has_more_gives_way_and_who_has_fewer_does_not(tmp_path: Path, monkeypatch) -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import Citation, Provenance
 from docstokg.contracts.state import Block
-from docstokg.domain import extractive, notices, verdicts
-from docstokg.domain.citations import find_markers
-from docstokg.domain.grounding import statements
+from docstokg.domain.answer import extractive, notices, verdicts
+from docstokg.domain.answer.citations import find_markers
+from docstokg.domain.answer.grounding import statements
 from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
 from docstokg.observability import Telemetry

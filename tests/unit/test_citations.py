@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.citations import (
+from docstokg.domain.answer.citations import (
     check_markers,
     find_markers,
     ranks_within,

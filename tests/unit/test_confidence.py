@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.contracts.response import Verdict
-from docstokg.domain.confidence import bounded, confidence, level
+from docstokg.domain.answer.confidence import bounded, confidence, level
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from docstokg_local.connections import TOGETHER_BYTES, BoundedProtocol, OneSend, limits
+from docstokg_local.server.connections import TOGETHER_BYTES, BoundedProtocol, OneSend, limits
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
 Message = dict[str, Any]

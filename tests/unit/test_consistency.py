@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.consistency import Ontology, Term, check, mentions
+from docstokg.domain.answer.consistency import Ontology, Term, check, mentions
 
 ONTOLOGY = Ontology(
     terms={

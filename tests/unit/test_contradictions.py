@@ -2,9 +2,9 @@
 
 import pytest
 
-from docstokg.domain.claims import align, read_claim
-from docstokg.domain.contradictions import differences, is_misplaced_number
-from docstokg.domain.verdicts import judge
+from docstokg.domain.answer.claims import align, read_claim
+from docstokg.domain.answer.contradictions import differences, is_misplaced_number
+from docstokg.domain.answer.verdicts import judge
 
 
 def differing(claim: str, *sentences: str, heading: str = "") -> set[str]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from docstokg.loading.rejects import RejectLog
-from docstokg.loading.sources import find_files
-from docstokg_local.demo import program
-from docstokg_local.demo_corpus import CENTRE, read_ontology, write_corpus
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.sources import find_files
+from docstokg_local.cli.demo import program
+from docstokg_local.cli.demo_corpus import CENTRE, read_ontology, write_corpus
 
 OBO = """format-version: 1.2
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.errors import LoadError, Misconfigured
-from docstokg_local.evaluation import (
+from docstokg_local.evaluation.retrieval import (
     documents,
     metrics,
     percentile,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.domain.extraction import MOST_TRIPLES, SCHEMA, messages, read, stretch
+from docstokg.domain.graph.extraction import MOST_TRIPLES, SCHEMA, messages, read, stretch
 from docstokg.errors import WrongAnswer
 
 TEXT = "Marie Curie was born in Warsaw. She led the Radium Institute with Irène\nJoliot-Curie."

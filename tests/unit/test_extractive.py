@@ -3,11 +3,11 @@
 import pytest
 
 from docstokg.contracts.state import Block, OtherName
-from docstokg.domain import extractive, questions, relevance, tables
-from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.quoting import as_read
-from docstokg.domain.sentences import sentence_spans
-from docstokg.domain.units import units
+from docstokg.domain.answer import extractive, questions, relevance, tables
+from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.answer.quoting import as_read
+from docstokg.domain.answer.units import units
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.usecases.check_answer import check_answer
 
 LIMITS = """| step | asks for at most, s | keeps back |

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from docstokg.domain.folding import (
+from docstokg.domain.identity import entity_id, is_curie
+from docstokg.domain.text.folding import (
     alias_keys,
     question_keys,
     singular,
     variant,
     words,
 )
-from docstokg.domain.identity import entity_id, is_curie
-from docstokg.domain.words import fold
+from docstokg.domain.text.words import fold
 
 ODD = st.text(
     alphabet=st.sampled_from(list("aAsSeé\u0301\u0327ﬁİıßΣς½①ａ'’ -_.가\u1100\u1161 1が"))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.frontier import gate_layer, score_layer, share_of
+from docstokg.domain.graph.frontier import gate_layer, score_layer, share_of
 from docstokg.domain.vectors import pack, unpack
 
 SCORES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(-1, 1), max_size=12)

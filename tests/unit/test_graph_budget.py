@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from docstokg_functions.expand import expand as step
 from pydantic import BaseModel
 
-from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
-from docstokg.adapters.sqlite_graph_schema import CARDS
+from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.graph_schema import CARDS
 from docstokg.contracts.graph import AliasMatch, GraphSlice, SliceRequest
 from docstokg.contracts.state import Candidate, Retrieval
-from docstokg.domain.linking import Linker
-from docstokg.domain.slice_graph import SliceGraph
-from functions.expand import expand as step
+from docstokg.domain.graph.linking import Linker
+from docstokg.domain.graph.slice_graph import SliceGraph
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, fill, number
 from tests.unit.test_expand import retrieved, run
@@ -93,7 +93,7 @@ def test_names_are_looked_for_once_however_many_hops(monkeypatch: pytest.MonkeyP
             made.append(1)
             super().__init__(aliases)
 
-    monkeypatch.setattr("docstokg.domain.slice_graph.Linker", Counted)
+    monkeypatch.setattr("docstokg.domain.graph.slice_graph.Linker", Counted)
     graph = MemoryGraph()
     fill(graph)
     found = run(graph, "Does seizure follow epilepsy?", retrieved("x", "y"), max_hops=3)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.sqlite_graph import SqliteGraph, SqliteGraphWriter
-from docstokg.adapters.sqlite_graph_memory import GraphMemory, note_change
+from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.graph_memory import GraphMemory, note_change
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
 from docstokg.domain.identity import chunk_uuid

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from docstokg_functions.ground.ground import ground
+from docstokg_functions.ground.knowledge import credited, match_line, other_names
+from docstokg_functions.ground.sentences import names_credited
 
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
 from docstokg.contracts.response import BudgetLimits, KgEvidence
@@ -25,14 +28,11 @@ from docstokg.contracts.state import (
     RetrievalPlan,
     SynthesisPlan,
 )
-from docstokg.domain import prompt, relevance
+from docstokg.domain.answer import prompt, relevance
 from docstokg.domain.vectors import packed
 from docstokg.errors import NothingToCite, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
-from functions.ground.ground import ground
-from functions.ground.knowledge import credited, match_line, other_names
-from functions.ground.sentences import names_credited
 from tests.contract.fakes import MemoryIndex
 
 

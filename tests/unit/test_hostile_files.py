@@ -9,12 +9,12 @@ import pytest
 from docstokg.contracts.records import Scope
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.records import chunk_uuid
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.records import chunk_uuid
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import SearchIndex
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
+from docstokg_local.loading.stores import stores_of
 
 GOOD = {"id": "good", "doc_id": "good", "text": "A plain sentence about valves."}
 BOMB = "".join(

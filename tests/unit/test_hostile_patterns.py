@@ -16,23 +16,23 @@ from types import ModuleType
 import pytest
 
 import docstokg
-import functions
+import docstokg_functions
 
 LONG, PROBE = 65_536, 256
 INSTANT_S, FAST_S = 0.1, 0.004
 GROWTH = 3.0  # of twice the text; quadratic is 4, and a short run measures badly
 CUT = {
-    "domain.consistency._WORDS": 200,
-    "domain.consistency._NO_LABEL": 200,
-    "domain.questions._BOTH": 200,
-    "domain.ontology_facts._ASIDE": 240,
-    "domain.ontology_facts._STATED": 240,
-    "domain.sentences._WORD_BEFORE": 24,
-    "domain.sentences._LIST_NUMBER": 6,
+    "domain.answer.consistency._WORDS": 200,
+    "domain.answer.consistency._NO_LABEL": 200,
+    "domain.answer.questions._BOTH": 200,
+    "domain.graph.ontology_facts._ASIDE": 240,
+    "domain.graph.ontology_facts._STATED": 240,
+    "domain.text.sentences._WORD_BEFORE": 24,
+    "domain.text.sentences._LIST_NUMBER": 6,
 }
 """Characters the pattern ever sees, where its caller cuts the text."""
 
-NEVER_STRANGERS = {"adapters.plan_guard": "plans of our own templates"}
+NEVER_STRANGERS = {"adapters.neo4j.plan_guard": "plans of our own templates"}
 ONCE = {"match", "fullmatch"}
 UNITS = (
     *" \t\n\xa0aA1-=*#`~[](){}<>\"'\\|:/?!;.,@\u0301\u2014",
@@ -56,7 +56,7 @@ Work = Callable[[str], object]
 
 
 def modules() -> Iterator[ModuleType]:
-    for package in (docstokg, functions):
+    for package in (docstokg, docstokg_functions):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             yield importlib.import_module(found.name)
 

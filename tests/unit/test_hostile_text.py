@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from docstokg.domain import citations, consistency, linking, questions, sentences, words
+from docstokg.domain.answer import citations, consistency, questions
+from docstokg.domain.graph import linking
+from docstokg.domain.text import sentences, words
 
 LONG, SHORT = 65_536, 32_768
 INSTANT_S = 0.1

@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.adapters.sqlite_index import asked_words, best_rows, match_expression
-from docstokg.adapters.sqlite_index_words import WordScores, WordTable
-from docstokg.domain.query_terms import MAX_WORDS, content_words
-from docstokg.domain.words import QUERY_STOP_WORDS
+from docstokg.adapters.sqlite.index import asked_words, best_rows, match_expression
+from docstokg.adapters.sqlite.index_words import WordScores, WordTable
+from docstokg.domain.text.query_terms import MAX_WORDS, content_words
+from docstokg.domain.text.words import QUERY_STOP_WORDS
 
 
 @given(st.text(max_size=400))

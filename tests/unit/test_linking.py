@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.folding import alias_keys, question_keys, variant
-from docstokg.domain.linking import Linker, abbreviations, resolve
-from docstokg.domain.words import fold
+from docstokg.domain.graph.linking import Linker, abbreviations, resolve
+from docstokg.domain.text.folding import alias_keys, question_keys, variant
+from docstokg.domain.text.words import fold
 
 NAMES = {
     "HP:0001250": ("Seizures", ["Epileptic seizure"]),

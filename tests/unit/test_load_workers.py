@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from docstokg.errors import Unavailable
-from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
-from docstokg.loading.sources import SourceFile
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.sources import SourceFile
+from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local import load_stores
-from docstokg_local.load_stores import stores_with_workers, workers_for
-from docstokg_local.load_worker import write_message
-from docstokg_local.load_workers import Workers
+from docstokg_local.loading import stores as load_stores
+from docstokg_local.loading.stores import stores_with_workers, workers_for
+from docstokg_local.loading.worker import write_message
+from docstokg_local.loading.workers import Workers
 from tests.conftest import CORPUS, write_corpus
 
 TEXT = "# Otters\n\nThe sea otter lives near Monterey. It was described by Carl Linnaeus.\n"
@@ -71,7 +71,7 @@ def test_processes_end_when_their_load_is_killed(cache_dir: Path) -> None:
     code = (
         "import sys, time\n"
         "from docstokg.settings import Settings\n"
-        "from docstokg_local.load_workers import Workers\n"
+        "from docstokg_local.loading.workers import Workers\n"
         f"workers = Workers(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
         "workers.ask('weigh', []).result()\n"
         "print(*[worker._process.pid for worker in workers._started], flush=True)\n"
@@ -104,7 +104,7 @@ def _runs(pid: int) -> bool:
 def test_a_process_whose_load_is_gone_ends_without_a_word(cache_dir: Path) -> None:
     (cache_dir / "chunks.jsonl").write_text('{"id": "c", "doc_id": "d", "text": "It is."}\n')
     file = SourceFile(cache_dir / "chunks.jsonl", "chunks", "d", cache_dir)
-    command = [sys.executable, "-m", "docstokg_local.load_worker"]
+    command = [sys.executable, "-m", "docstokg_local.loading.worker"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as worker:
         assert worker.stdin and worker.stdout and worker.stderr

@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.adapters.conversion_formats import converter_of, installed_versions
-from docstokg.adapters.convert_markdown import MarkdownConverter
-from docstokg.adapters.wordpieces import EstimatedPieces, WordPieces
+from docstokg.adapters.conversion.convert_markdown import MarkdownConverter
+from docstokg.adapters.conversion.formats import converter_of, installed_versions
+from docstokg.adapters.onnx.wordpieces import EstimatedPieces, WordPieces
 from docstokg.contracts.outline import Outline
-from docstokg.loading.candidates import Labels
-from docstokg.loading.chunking import ENCODER_PIECES
-from docstokg.loading.given import GivenChunk
+from docstokg.loading.names.candidates import Labels
+from docstokg.loading.read.chunking import ENCODER_PIECES
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.records import encoder_text
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.documents import (
     Document,
     document_chunks,
@@ -22,8 +24,6 @@ from docstokg.loading.readers.documents import (
     slugify,
 )
 from docstokg.loading.readers.plain_text import outline_text
-from docstokg.loading.records import encoder_text
-from docstokg.loading.rejects import Rejected
 
 PIECES = WordPieces()
 MARKDOWN = MarkdownConverter()

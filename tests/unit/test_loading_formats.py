@@ -11,20 +11,20 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject
 
-from docstokg.adapters import conversion_child
-from docstokg.adapters.conversion import ChildConverter
-from docstokg.adapters.wordpieces import WordPieces
+from docstokg.adapters.conversion import child as conversion_child
+from docstokg.adapters.conversion.parent import ChildConverter
+from docstokg.adapters.onnx.wordpieces import WordPieces
 from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions
-from docstokg.loading.given import GivenChunk
 from docstokg.loading.pipeline import load
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.rejects import Rejected, RejectLog
+from docstokg.loading.read.sources import find_files
 from docstokg.loading.readers.documents import document_chunks, read_documents
-from docstokg.loading.rejects import Rejected, RejectLog
-from docstokg.loading.sources import find_files
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
+from docstokg_local.loading.stores import stores_of
 
 PIECES = WordPieces()
 

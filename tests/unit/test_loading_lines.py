@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.loading.given import GivenMention
+from docstokg.loading.read.given import GivenMention
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import read_chunk
 from docstokg.loading.readers.entities import read_entity
 from docstokg.loading.readers.lines import json_lines, parse_object
 from docstokg.loading.readers.relations import read_relation
 from docstokg.loading.readers.triples import read_triple
-from docstokg.loading.rejects import Rejected
 
 CHUNK = {"id": "a", "doc_id": "d", "text": "Seizures are events."}
 

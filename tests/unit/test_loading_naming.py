@@ -1,9 +1,9 @@
 """Whose a name is: the rule that merges names with CURIEs."""
 
-from docstokg.domain.folding import alias_keys
 from docstokg.domain.identity import entity_id, is_id
-from docstokg.loading.candidates import Labels
-from docstokg.loading.naming import Aliases, Names
+from docstokg.domain.text.folding import alias_keys
+from docstokg.loading.names.candidates import Labels
+from docstokg.loading.names.naming import Aliases, Names
 
 
 def names_of(*entities: tuple[str, str, tuple[str, ...]]) -> Names:

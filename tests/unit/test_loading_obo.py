@@ -1,8 +1,8 @@
 """An ontology's text becomes entities and edges; broken stanzas are refused by line."""
 
-from docstokg.loading.given import GivenEntity, GivenRelation
+from docstokg.loading.read.given import GivenEntity, GivenRelation
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.obo import read_obo
-from docstokg.loading.rejects import Rejected
 
 OBO = """format-version: 1.2
 default-namespace: human_phenotype

@@ -13,20 +13,20 @@ import pytest
 from docstokg.adapters.folder_objects import FolderObjects
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import LoadError
-from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.deletion import delete_document
-from docstokg.loading.origins import KEY, document_rows, every_document
 from docstokg.loading.pipeline import load
-from docstokg.loading.reading import rows_of
-from docstokg.loading.rejects import RejectLog
-from docstokg.loading.removal import delete_namespace
-from docstokg.loading.sources import SourceFile, find_files
+from docstokg.loading.read.origins import KEY, document_rows, every_document
+from docstokg.loading.read.reading import rows_of
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.sources import SourceFile, find_files
+from docstokg.loading.transfer.contents import graph_rows, index_rows
+from docstokg.loading.write.deletion import delete_document
+from docstokg.loading.write.removal import delete_namespace
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.documents import list_loaded
-from docstokg_local.ingesting import copy_folder, left_out
-from docstokg_local.load_stores import stores_of
+from docstokg_local.cli.documents import list_loaded
+from docstokg_local.cli.ingesting import copy_folder, left_out
+from docstokg_local.loading.stores import stores_of
 
 NS = "default"
 

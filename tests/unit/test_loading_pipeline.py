@@ -12,17 +12,17 @@ import pytest
 from docstokg.contracts.records import FoundName, Scope
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
-from docstokg.loading.contents import graph_rows, index_rows
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.deletion import delete_document
-from docstokg.loading.edges import stating_sentence
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
-from docstokg.loading.removal import delete_namespace
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.contents import graph_rows, index_rows
+from docstokg.loading.write.deletion import delete_document
+from docstokg.loading.write.edges import stating_sentence
+from docstokg.loading.write.removal import delete_namespace
 from docstokg.ports import NameFinder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
+from docstokg_local.loading.stores import stores_of
 
 NS = "default"
 SCOPE = Scope(namespace=NS)

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.records import FoundName
-from docstokg.domain.names import capitalised_names
-from docstokg.loading.contents import graph_rows, index_rows
+from docstokg.domain.text.names import capitalised_names
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.deletion import delete_document
-from docstokg.loading.origins import document_rows
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.origins import document_rows
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.contents import graph_rows, index_rows
+from docstokg.loading.write.deletion import delete_document
 from docstokg.ports import NameFinder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
+from docstokg_local.loading.stores import stores_of
 from tests.changing_folder import ChangingFolder
 from tests.run_stages import WRITES, Fuse, Fused, Killed
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from docstokg.adapters import onnx_splade
-from docstokg.adapters.onnx_minilm import BATCH_PIECES, DIMENSION, OnnxMiniLm
-from docstokg.adapters.onnx_minilm_graph import TOLERANCE
-from docstokg.adapters.onnx_splade import OnnxSplade, token_name
-from docstokg.adapters.onnx_splade_graph import GRAPH_SHA256, write_graph
-from docstokg.adapters.onnx_writing import OnnxWriter
-from docstokg.adapters.wordpieces import cassette_model, open_tokenizer, package_folder
+from docstokg.adapters.onnx import splade as onnx_splade
+from docstokg.adapters.onnx.minilm import BATCH_PIECES, DIMENSION, OnnxMiniLm
+from docstokg.adapters.onnx.minilm_graph import TOLERANCE
+from docstokg.adapters.onnx.splade import OnnxSplade, token_name
+from docstokg.adapters.onnx.splade_graph import GRAPH_SHA256, write_graph
+from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer, package_folder
+from docstokg.adapters.onnx.writing import OnnxWriter
 from docstokg.domain.vectors import unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
 from tests.numpy_splade import NumpySplade
@@ -131,8 +131,8 @@ def test_threads_share_one_model() -> None:
 def test_making_an_encoder_loads_nothing() -> None:
     code = (
         "import sys\n"
-        "from docstokg.adapters.onnx_minilm import OnnxMiniLm\n"
-        "from docstokg.adapters.onnx_splade import OnnxSplade\n"
+        "from docstokg.adapters.onnx.minilm import OnnxMiniLm\n"
+        "from docstokg.adapters.onnx.splade import OnnxSplade\n"
         "OnnxMiniLm(); OnnxSplade(); OnnxMiniLm.installed(); OnnxSplade.installed()\n"
         "heavy = {'onnxruntime', 'tokenizers', 'safetensors', 'cognition', 'torch'}\n"
         "sys.exit(repr(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"

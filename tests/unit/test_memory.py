@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from docstokg_local.memory import ARENAS
+from docstokg_local.server.memory import ARENAS
 
 COUNT = """
 import ctypes, sys, threading
-from docstokg_local.memory import few_arenas
+from docstokg_local.server.memory import few_arenas
 if sys.argv[2] == "few":
     assert few_arenas()
 libc = ctypes.CDLL(None)

@@ -10,13 +10,13 @@ import pytest
 
 from docstokg.errors import LoadError, Unavailable
 from docstokg.loading.context import LoadOptions, Stores
-from docstokg.loading.exporting import content_digest, export
-from docstokg.loading.importing import load_export, manifest_of
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.exporting import content_digest, export
+from docstokg.loading.transfer.importing import load_export, manifest_of
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.load_stores import stores_of
+from docstokg_local.loading.stores import stores_of
 from tests.conftest import CORPUS, write_corpus
 
 NS = "default"

@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
-from docstokg.domain.linking import Linker
-from docstokg.domain.manual_pages import is_reference, other_names, page_name, references
-from docstokg.domain.names import (
+from docstokg.domain.graph.linking import Linker
+from docstokg.domain.text.manual_pages import is_reference, other_names, page_name, references
+from docstokg.domain.text.names import (
     better_kind,
     better_surface,
     capitalised_names,
@@ -18,7 +18,7 @@ from docstokg.domain.names import (
     tidy,
     title_names,
 )
-from docstokg.loading.mentions import linked
+from docstokg.loading.names.mentions import linked
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.neighbourhood import (
+from docstokg.domain.graph.neighbourhood import (
     Mentioned,
     choose_chunks,
     choose_entities,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.neo4j_server import Server
+from docstokg.adapters.neo4j.server import Server
 from docstokg.errors import Timeout, Unavailable
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.onnx_reranker import OnnxReranker
-from docstokg.adapters.wordpieces import cassette_model
+from docstokg.adapters.onnx.reranker import OnnxReranker
+from docstokg.adapters.onnx.wordpieces import cassette_model
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 from tests.onnx_files import FLOAT, write_model
 

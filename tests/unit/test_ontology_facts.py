@@ -5,7 +5,7 @@ import pytest
 from docstokg.contracts.records import EntityRecord, RelationRecord, Scope
 from docstokg.contracts.response import Citation, EvidenceEdge, KgEvidence, Provenance
 from docstokg.contracts.state import Block
-from docstokg.domain.ontology_facts import Fact, Stated, brought, says, stated
+from docstokg.domain.graph.ontology_facts import Fact, Stated, brought, says, stated
 from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
 from docstokg.usecases.ontology_facts import facts_of
 from tests.contract.graph_fake import MemoryGraph

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.opensearch import OpenSearchIndex
+from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.vectors import pack

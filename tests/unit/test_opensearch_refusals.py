@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.opensearch import OpenSearchIndex
-from docstokg.adapters.opensearch_documents import OpenSearchRegister
-from docstokg.adapters.opensearch_writer import OpenSearchWriter
-from docstokg.adapters.sqlite_index import SqliteIndex
+from docstokg.adapters.opensearch.documents import OpenSearchRegister
+from docstokg.adapters.opensearch.index import OpenSearchIndex
+from docstokg.adapters.opensearch.writer import OpenSearchWriter
+from docstokg.adapters.sqlite.index import SqliteIndex
 from docstokg.contracts.records import IndexInfo
 from docstokg.errors import Timeout, Unavailable
 from docstokg.loading.pipeline import info_before

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.pagerank import personalised
+from docstokg.domain.graph.pagerank import personalised
 
 EDGES = st.lists(
     st.tuples(st.integers(0, 7), st.integers(0, 7), st.floats(0.1, 5.0)).filter(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.paths import most_probable
+from docstokg.domain.graph.paths import most_probable
 
 EDGES = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([1.0, 2.0])).filter(

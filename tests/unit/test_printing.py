@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from docstokg_local import display
-from docstokg_local.checking import show_check
-from docstokg_local.display import TerminalProgress
-from docstokg_local.printing import printable, printable_json
+from docstokg_local.cli import display
+from docstokg_local.cli.checking import show_check
+from docstokg_local.cli.display import TerminalProgress
+from docstokg_local.cli.printing import printable, printable_json
 
 LOCAL = Path(display.__file__).parent
 NASTY = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202egnp.exe\x08\x7f\r\u2066\u2028end"

@@ -7,9 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.contracts.state import Block
+from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.answer.prompt import (
+    block_text,
+    defused,
+    messages,
+    passages_within,
+    without_fence,
+)
 from docstokg.domain.budget import tokens
-from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.prompt import block_text, defused, messages, passages_within, without_fence
 from docstokg.usecases.check_answer import check_answer
 
 BLOCK = Block(

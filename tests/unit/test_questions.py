@@ -3,9 +3,9 @@
 import pytest
 
 from docstokg.contracts.state import Block
-from docstokg.domain import extractive, relevance
-from docstokg.domain.notices import ABSTENTION
-from docstokg.domain.sentences import sentence_spans
+from docstokg.domain.answer import extractive, relevance
+from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.text.sentences import sentence_spans
 
 
 def block(text: str, *cosines: float, rank: int = 1, name: str = "notes.md") -> Block:

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from docstokg.contracts.response import DegradedReason
-from docstokg_local.causes import REASONS, VERDICTS
-from docstokg_local.checking import show_check
+from docstokg_local.cli.causes import REASONS, VERDICTS
+from docstokg_local.cli.checking import show_check
 
 PAGE = Path(__file__).resolve().parents[2] / "functions" / "page" / "static" / "page.js"
 

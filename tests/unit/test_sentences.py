@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.sentences import sentence_spans, sentences
+from docstokg.domain.text.sentences import sentence_spans, sentences
 
 TRICKY = st.text(alphabet=st.sampled_from(list("aAbB1 .!?\n\t()[]\"'’*-#…。é😀,")), max_size=200)
 

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from docstokg_local.service_launches import Setup, neo4j_launch
+from docstokg_local.services.launches import Setup, neo4j_launch
 
 HOMES = 250
 

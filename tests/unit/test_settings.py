@@ -6,7 +6,7 @@ import pytest
 
 from docstokg.errors import Misconfigured
 from docstokg.settings import PARTS, Settings, variable
-from docstokg_local.settings_page import page
+from docstokg_local.cli.settings_page import page
 from infra.variables import check_settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from docstokg.contracts.envelope import Reply
-from docstokg_local.short_way import LONGEST_BYTES, Arrival, Refusal, read, written
+from docstokg_local.server.short_way import LONGEST_BYTES, Arrival, Refusal, read, written
 
 BODY = b'{"query":"a"}'
 HEAD = b"POST /v1/search HTTP/1.1\r\nHost: a:1\r\nAccept: */*\r\nContent-Type: application/json\r\n"

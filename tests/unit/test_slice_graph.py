@@ -13,9 +13,8 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
 )
-from docstokg.domain.identity import entity_id
-from docstokg.domain.linking import Match
-from docstokg.domain.slice_graph import (
+from docstokg.domain.graph.linking import Match
+from docstokg.domain.graph.slice_graph import (
     WEIGHTS,
     SliceGraph,
     Weights,
@@ -25,6 +24,7 @@ from docstokg.domain.slice_graph import (
     walk,
     without_everyday_pages,
 )
+from docstokg.domain.identity import entity_id
 
 MANY = st.integers(1, 1000)
 

@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain import relevance, snippets
+from docstokg.domain.answer import relevance
+from docstokg.domain.text import snippets
 
 TEXT = (
     "The heart pumps blood. Seizures are sudden electrical events in the brain. "

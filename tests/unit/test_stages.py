@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.conversion import ChildConverter
+from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.contracts.records import FoundName
-from docstokg.domain.names import capitalised_names
+from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.vectors import pack
 from docstokg.errors import LoadError, Locked
-from docstokg.loading import run_rows
-from docstokg.loading.contents import digests
 from docstokg.loading.context import LoadOptions, LoadReport
-from docstokg.loading.doubts import UNREAD
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.resolve.doubts import UNREAD
+from docstokg.loading.run import rows as run_rows
+from docstokg.loading.transfer.contents import digests
 from docstokg.ports import ObjectStore, Parts, Spans
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.ingesting import RunOrder, ingest
-from docstokg_local.load_stores import stores_of
+from docstokg_local.cli.ingesting import RunOrder, ingest
+from docstokg_local.loading.stores import stores_of
 from tests.changing_folder import ChangingFolder
 from tests.run_stages import BUILDS, Killed, Stages, listed, run_stages
 

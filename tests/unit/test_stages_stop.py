@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from docstokg.errors import LoadError
-from docstokg.loading import edges, relinking
-from docstokg.loading.task_time import KEPT_S, TaskTime
+from docstokg.loading.resolve import relinking
+from docstokg.loading.run.task_time import KEPT_S, TaskTime
+from docstokg.loading.write import edges
 from tests.run_stages import Killed, Stages, listed
 from tests.unit.test_stages import NS, Place, changed, folder_of, lines
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.sentences import sentence_spans
-from docstokg.domain.units import LONGEST, Unit, units
+from docstokg.domain.answer.units import LONGEST, Unit, units
+from docstokg.domain.text.sentences import sentence_spans
 
 MANUAL = """OPTIONS
        -k, --keep

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.vector_cache import (
+from docstokg.adapters.sqlite.vector_cache import (
     CachedEmbedder,
     CachedNames,
     CachedSparseEncoder,

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from docstokg.domain.claims import read_claim
-from docstokg.domain.verdicts import (
+from docstokg.domain.answer.claims import read_claim
+from docstokg.domain.answer.verdicts import (
     DENSE_NAMES,
     Closeness,
     Passage,
@@ -16,7 +16,7 @@ from docstokg.domain.verdicts import (
     examine,
     judge,
 )
-from docstokg.domain.wording import quantities, read, stem
+from docstokg.domain.text.wording import quantities, read, stem
 
 OWN = ("own_near", "own_together", "own_else")
 TEXT = (

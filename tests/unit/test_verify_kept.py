@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.conversion import ChildConverter
+from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.contracts.outline import Outline
-from docstokg.loading.deletion import delete_document
+from docstokg.loading.write.deletion import delete_document
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.asking import ask
-from docstokg_local.load_stores import stores_of
-from docstokg_local.verify import verify_response
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.verify import verify_response
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.loading.stores import stores_of
 from tests.conftest import load_folder
 
 PAGE = "<html><body><h1>Valves</h1><p>Valve seven closes at 12 bar.</p></body></html>"

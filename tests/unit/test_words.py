@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from docstokg.domain import words
+from docstokg.domain.text import words
 
 
 @pytest.mark.parametrize(

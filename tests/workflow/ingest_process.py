@@ -20,12 +20,12 @@ from typing import Any
 
 from docstokg.loading.context import LoadOptions, Silent
 from docstokg.loading.pipeline import load
-from docstokg.loading.rejects import RejectLog
+from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import Parts, Spans
 from docstokg.settings import Settings
-from docstokg_local.asl_engine import Execution
-from docstokg_local.ingest_machine import IngestMachine, stage_functions
-from docstokg_local.load_stores import stores_of
+from docstokg_local.engine.engine import Execution
+from docstokg_local.engine.ingest_machine import IngestMachine, stage_functions
+from docstokg_local.loading.stores import stores_of
 from tests.unit.test_stages import NS, Hashed, Place
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from docstokg.ports import StoredObject
-from docstokg_local.asl_engine import Execution, Standard, StateMachine
+from docstokg_local.engine.engine import Execution, Standard, StateMachine
 
 PAGE = 1000
 BUCKET = "bucket"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg_local.asl_engine import StateMachine
+from docstokg_local.engine.engine import StateMachine
 
 
 def machine(function, timeout_s=None, task_s=1, catch=True) -> StateMachine:

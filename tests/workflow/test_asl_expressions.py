@@ -17,10 +17,10 @@ from sfnx import testing as sfnx
 
 from docstokg.errors import NothingToCite, Timeout
 from docstokg.wiring import Wiring
-from docstokg_local.asl_engine import StateMachine
-from docstokg_local.asl_expressions import Expression
-from docstokg_local.asl_shortcuts import shortcut
-from docstokg_local.workflow import DEFINITION, STEPS
+from docstokg_local.engine.engine import StateMachine
+from docstokg_local.engine.expressions import Expression
+from docstokg_local.engine.shortcuts import shortcut
+from docstokg_local.engine.workflow import DEFINITION, STEPS
 
 ASL = json.loads(DEFINITION.read_text("utf-8"))
 NAMES = ("cache", "degraded", "reply", "graph")
@@ -244,7 +244,7 @@ def test_the_linear_algebra_of_a_question_stays_in_its_thread(
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
     code = (
         "import docstokg.domain.vectors, numpy, os; print(os.environ['OPENBLAS_NUM_THREADS'])\n"
-        "import functions.retrieve.handler"
+        "import docstokg_functions.retrieve.handler"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == threads

@@ -9,8 +9,8 @@ import pytest
 from sfnx.testing import Unsupported
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg_local.asl_engine import Standard, StateMachine
-from docstokg_local.asl_results import STATUSES
+from docstokg_local.engine.engine import Standard, StateMachine
+from docstokg_local.engine.results import STATUSES
 from tests.workflow.machines import (
     BUCKET,
     LISTED,
@@ -313,7 +313,7 @@ def test_results_together_over_the_limit_need_a_writer() -> None:
 
 
 def test_a_full_result_file_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("docstokg_local.asl_results.FILE_BYTES", 2000)
+    monkeypatch.setattr("docstokg_local.engine.results.FILE_BYTES", 2000)
     bucket = MemoryBucket()
     run(
         {"M": mapped(Items=list(range(20)), ResultWriter=WRITER)},

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sfnx import testing as sfnx
 
-from docstokg_local.asl_engine import Standard, StateMachine
+from docstokg_local.engine.engine import Standard, StateMachine
 from tests.infra.test_engines import second_engine
 from tests.workflow.machines import BUCKET, LISTED, MemoryBucket, definition, mapped, run, task
 from tests.workflow.test_ingest_machine import ASL, STAGES, Stages, folder_of

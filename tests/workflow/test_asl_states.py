@@ -8,7 +8,7 @@ import pytest
 from sfnx.testing import Unsupported
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES
-from docstokg_local.asl_engine import StateMachine
+from docstokg_local.engine.engine import StateMachine
 from tests.workflow.machines import definition, mapped, run, task
 
 PASS = {"Type": "Pass", "End": True}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from docstokg.adapters import wordpieces
-from docstokg.adapters.onnx_minilm import PACKAGES
-from docstokg.domain.notices import SYNTHESIS_UNAVAILABLE
-from docstokg_local.cli import app, run
+from docstokg.adapters.onnx import wordpieces
+from docstokg.adapters.onnx.minilm import PACKAGES
+from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
+from docstokg_local.cli.commands import app, run
 
 QUESTION = "How much do anticonvulsants reduce the frequency of seizures?"
 Cli = Callable[..., tuple[int, str, str]]
@@ -345,7 +345,7 @@ def test_every_command_teaches_and_takes_the_stores():
 
 def test_help_loads_nothing_heavy():
     code = (
-        "import sys\nfrom docstokg_local.cli import app, run\nrun(app, ['--help'])\n"
+        "import sys\nfrom docstokg_local.cli.commands import app, run\nrun(app, ['--help'])\n"
         "heavy = {'numpy', 'pydantic', 'onnxruntime', 'litellm', 'starlette', 'sqlite3'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )

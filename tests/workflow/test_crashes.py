@@ -5,7 +5,7 @@ import json
 import pytest
 
 from docstokg.observability import Telemetry
-from docstokg_local.workflow import logging_crashes
+from docstokg_local.engine.workflow import logging_crashes
 
 
 def test_a_crash_is_told_with_its_place_and_without_its_message(capsys) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from docstokg_local.stores import default_store, settings_of
+from docstokg_local.cli.stores import default_store, settings_of
 
 QUESTION = "What are seizures in children?"
-CODE = "from docstokg_local.cli import main; main()"
+CODE = "from docstokg_local.cli.commands import main; main()"
 Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from docstokg_local.asl_engine import Execution
-from docstokg_local.ingest_machine import IngestMachine, stage_functions
+from docstokg_local.engine.engine import Execution
+from docstokg_local.engine.ingest_machine import IngestMachine, stage_functions
 from tests.unit.test_stages import NS, Place, folder_of
 
 ENCODING, WAITING = "chunks", "waiting for the load under way"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from docstokg.domain.budget import STATE_LIMIT_BYTES, json_bytes
-from docstokg_local.asl_engine import Execution, Standard, StateMachine
-from docstokg_local.ingest_machine import IngestMachine
+from docstokg_local.engine.engine import Execution, Standard, StateMachine
+from docstokg_local.engine.ingest_machine import IngestMachine
 from tests.workflow.machines import BUCKET, MemoryBucket
 
 DEFINITION = Path(__file__).resolve().parents[2] / "statemachine" / "ingest.asl.json"
@@ -349,7 +349,7 @@ def test_lines_say_how_far_each_map_is(monkeypatch: pytest.MonkeyPatch) -> None:
         line for pair in zip(begins, ends, strict=True) for line in pair
     ]
     stages.broken = {"write": "ValueError"}
-    monkeypatch.setattr("docstokg_local.ingest_machine.TOLD_EACH_S", 0)
+    monkeypatch.setattr("docstokg_local.engine.ingest_machine.TOLD_EACH_S", 0)
     said.clear()
     IngestMachine(stages.table(), stages.bucket, said.append).run({**ARGUMENTS, "run_id": "2"})
     assert said[:4] == ["read begins", "read: 1 batch", "read: 2 batches", "read: 3 batches"]

@@ -3,7 +3,7 @@
 import random
 
 from benchmarks.near_misses import Case, fitted
-from docstokg.domain.extractive import Signs
+from docstokg.domain.answer.extractive import Signs
 
 
 def drawn(seed: int, count: int = 400) -> list[Case]:

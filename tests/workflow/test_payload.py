@@ -8,7 +8,7 @@ import pytest
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.wiring import Wiring
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.engine.workflow import LocalWorkflow
 from tests.conftest import load_folder, write_corpus
 
 WIDE = "\U00010348"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.wiring import Wiring
-from docstokg_local.workflow import LocalWorkflow
+from docstokg_local.engine.workflow import LocalWorkflow
 from tests.workflow.test_payload import WIDE, wide_store
 
 __all__ = ["wide_store"]

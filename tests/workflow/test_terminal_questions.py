@@ -21,7 +21,7 @@ def shell(tmp_path: Path, cache_dir: Path) -> Shell:
     environment = os.environ | {f"DOCSTOKG_{key}": value for key, value in where.items()}
 
     def call(*arguments: object, typed: str | None = None) -> tuple[int, str, str]:
-        command = [sys.executable, "-m", "docstokg_local.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "docstokg_local.cli.commands", *map(str, arguments)]
         if typed is None:
             done = subprocess.run(
                 command, env=environment, stdin=subprocess.DEVNULL, capture_output=True,

@@ -4,9 +4,9 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
-from docstokg.loading.stages import close
+from docstokg.loading.run.stages import close
+from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.stores import stores_of
-from docstokg.loading.task_time import TaskTime
 from docstokg.wiring import Handler, Wiring
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
-from docstokg.loading.stages import read
+from docstokg.loading.run.stages import read
 from docstokg.loading.stores import readers_of
 from docstokg.wiring import Handler, Wiring
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
-from docstokg.loading.run_book import WarmBooks
-from docstokg.loading.stages import write
+from docstokg.loading.run.book import WarmBooks
+from docstokg.loading.run.stages import write
 from docstokg.loading.stores import stores_of
 from docstokg.wiring import Handler, Wiring
 

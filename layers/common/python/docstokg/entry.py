@@ -130,7 +130,7 @@ def entry_point(name: str, build: Callable[[Wiring], Handler], module: dict[str,
     """
     if name != "handler":
         raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
-    from docstokg.adapters.snapshots import around_snapshot
+    from docstokg.adapters.aws.snapshots import around_snapshot
 
     entry = Entry(build, Settings.from_environment(os.environ))
     around_snapshot(entry.before_snapshot, entry.after_restore)

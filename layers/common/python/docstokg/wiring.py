@@ -95,10 +95,10 @@ class Wiring:
     def search_index(self) -> SearchIndex:
         """Give the index that `index_url` names."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
-            from docstokg.adapters.sqlite_index import SqliteIndex
+            from docstokg.adapters.sqlite.index import SqliteIndex
 
             return SqliteIndex(path)
-        from docstokg.adapters.opensearch import OpenSearchIndex
+        from docstokg.adapters.opensearch.index import OpenSearchIndex
 
         return OpenSearchIndex(**self._opensearch())
 
@@ -106,10 +106,10 @@ class Wiring:
     def index_writer(self) -> IndexWriter:
         """Give the loading side of the index."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
-            from docstokg.adapters.sqlite_index import SqliteIndexWriter
+            from docstokg.adapters.sqlite.index import SqliteIndexWriter
 
             return SqliteIndexWriter(path)
-        from docstokg.adapters.opensearch_writer import OpenSearchWriter
+        from docstokg.adapters.opensearch.writer import OpenSearchWriter
 
         return OpenSearchWriter(**self._opensearch())
 
@@ -117,10 +117,10 @@ class Wiring:
     def register(self) -> DocumentRegister:
         """Give the register of documents, where the index is."""
         if (path := sqlite_path(self.settings.index_url)) is not None:
-            from docstokg.adapters.sqlite_documents import SqliteRegister
+            from docstokg.adapters.sqlite.documents import SqliteRegister
 
             return SqliteRegister(path)
-        from docstokg.adapters.opensearch_documents import OpenSearchRegister
+        from docstokg.adapters.opensearch.documents import OpenSearchRegister
 
         at = self._opensearch()
         del at["telemetry"]
@@ -132,7 +132,7 @@ class Wiring:
 
         What one server queues is done on its machine, whatever store it is for.
         """
-        from docstokg.adapters.sqlite_jobs import SqliteJobs
+        from docstokg.adapters.sqlite.jobs import SqliteJobs
 
         if (path := sqlite_path(self.settings.index_url)) is not None:
             return SqliteJobs(path.with_name(f"{path.name}.jobs"))
@@ -161,19 +161,19 @@ class Wiring:
     def knowledge_graph(self) -> KnowledgeGraph:
         """Give the graph that `graph_url` names."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
-            from docstokg.adapters.sqlite_graph import SqliteGraph
+            from docstokg.adapters.sqlite.graph import SqliteGraph
 
             return SqliteGraph(path)
         from docstokg.adapters.breaker import SharedCircuit
-        from docstokg.adapters.neo4j import Neo4jGraph
+        from docstokg.adapters.neo4j.graph import Neo4jGraph
 
         shared: SharedCircuit | None = None
         if self.settings.circuit_table is not None:
-            from docstokg.adapters.shared_circuit import CircuitTable
+            from docstokg.adapters.aws.shared_circuit import CircuitTable
 
             shared = CircuitTable(self.settings.circuit_table, "graph")
         elif (file := self._shared_file()) is not None:
-            from docstokg.adapters.sqlite_shared import SqliteCircuit
+            from docstokg.adapters.sqlite.shared import SqliteCircuit
 
             shared = SqliteCircuit(file, "graph")
         graph = Neo4jGraph(**self._neo4j(), shared=shared)
@@ -184,10 +184,10 @@ class Wiring:
     def graph_writer(self) -> GraphWriter:
         """Give the loading side of the graph."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
-            from docstokg.adapters.sqlite_graph import SqliteGraphWriter
+            from docstokg.adapters.sqlite.graph import SqliteGraphWriter
 
             return SqliteGraphWriter(path)
-        from docstokg.adapters.neo4j_writer import Neo4jGraphWriter
+        from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 
         return Neo4jGraphWriter(**self._neo4j())
 
@@ -219,17 +219,17 @@ class Wiring:
         chosen = self.settings
         if chosen.embed_provider == "none":
             return None
-        from docstokg.adapters.vector_cache import CachedEmbedder
+        from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
         if chosen.embed_provider == "local":
-            from docstokg.adapters.onnx_minilm import OnnxMiniLm
+            from docstokg.adapters.onnx.minilm import OnnxMiniLm
 
             if not OnnxMiniLm.installed():
                 return None
             return CachedEmbedder(OnnxMiniLm(), self.cache_folder())
         if chosen.embed_provider == "jina" and not chosen.provider_jina_enabled:
             return None
-        from docstokg.adapters.http_embedder import HttpEmbedder
+        from docstokg.adapters.http.embedder import HttpEmbedder
 
         remote = HttpEmbedder(
             provider=chosen.embed_provider,
@@ -246,11 +246,11 @@ class Wiring:
         """Give the learned sparse encoder, or None when its weights are not installed."""
         if self.settings.sparse == "none":
             return None
-        from docstokg.adapters.onnx_splade import OnnxSplade
+        from docstokg.adapters.onnx.splade import OnnxSplade
 
         if not OnnxSplade.installed():
             return None
-        from docstokg.adapters.vector_cache import CachedSparseEncoder
+        from docstokg.adapters.sqlite.vector_cache import CachedSparseEncoder
 
         return CachedSparseEncoder(OnnxSplade(), self.cache_folder())
 
@@ -263,21 +263,21 @@ class Wiring:
 
         if not spacy_names.is_installed():
             return None
-        from docstokg.adapters.vector_cache import CachedNames
+        from docstokg.adapters.sqlite.vector_cache import CachedNames
 
         return CachedNames(spacy_names.SpacyNames(), self.cache_folder())
 
     @once
     def piece_counter(self) -> PieceCounter:
         """Give the encoder's word pieces, or a safe estimate where no vocabulary is installed."""
-        from docstokg.adapters.wordpieces import EstimatedPieces, WordPieces
+        from docstokg.adapters.onnx.wordpieces import EstimatedPieces, WordPieces
 
         return WordPieces() if WordPieces.installed() else EstimatedPieces()
 
     @once
     def converter(self) -> Converter:
         """Give the converter of document formats: those whose packages are installed."""
-        from docstokg.adapters.conversion import ChildConverter
+        from docstokg.adapters.conversion.parent import ChildConverter
 
         return ChildConverter()
 
@@ -288,10 +288,10 @@ class Wiring:
         if chosen.rerank_provider == "none":
             return None
         if chosen.rerank_provider == "local":
-            from docstokg.adapters.onnx_reranker import OnnxReranker
+            from docstokg.adapters.onnx.reranker import OnnxReranker
 
             return OnnxReranker(chosen.rerank_model_path)
-        from docstokg.adapters.http_reranker import HttpReranker
+        from docstokg.adapters.http.reranker import HttpReranker
 
         return HttpReranker(
             provider=chosen.rerank_provider,
@@ -303,7 +303,7 @@ class Wiring:
     @once
     def language_model(self) -> LanguageModel:
         """Give the remote language models; `extractive` is a pure rule and needs none."""
-        from docstokg.adapters.aws_credentials import RoleKeys
+        from docstokg.adapters.aws.credentials import RoleKeys
         from docstokg.adapters.litellm import LiteLlm
 
         return LiteLlm(self.model_access(), RoleKeys(self.settings.aws_region))
@@ -325,7 +325,7 @@ class Wiring:
     @once
     def reply_store(self) -> ReplyStore:
         """Give the kept replies of language models to loads."""
-        from docstokg.adapters.sqlite_replies import SqliteReplies
+        from docstokg.adapters.sqlite.replies import SqliteReplies
 
         return SqliteReplies(self.cache_folder() / "replies.sqlite")
 
@@ -333,10 +333,10 @@ class Wiring:
     def response_cache(self) -> ResponseCache:
         """Give the store of finished responses."""
         if self.settings.cache_table:
-            from docstokg.adapters.dynamodb_cache import DynamoDbCache
+            from docstokg.adapters.aws.dynamodb_cache import DynamoDbCache
 
             return DynamoDbCache(self.settings.cache_table)
-        from docstokg.adapters.sqlite_cache import SqliteCache
+        from docstokg.adapters.sqlite.cache import SqliteCache
 
         return SqliteCache(self.cache_folder() / "responses.sqlite")
 
@@ -344,11 +344,11 @@ class Wiring:
     def call_counter(self) -> CallCounter | None:
         """Give the counts all processes share, or None: each process counts for itself."""
         if self.settings.circuit_table is not None:
-            from docstokg.adapters.dynamodb_counter import DynamoDbCounter
+            from docstokg.adapters.aws.dynamodb_counter import DynamoDbCounter
 
             return DynamoDbCounter(self.settings.circuit_table)
         if (file := self._shared_file()) is not None:
-            from docstokg.adapters.sqlite_shared import SqliteCounter
+            from docstokg.adapters.sqlite.shared import SqliteCounter
 
             return SqliteCounter(file)
         return None
@@ -371,7 +371,7 @@ class Wiring:
         """Give the queue of retrieval traces, or None when they are off; a laptop gives its own."""
         if self.settings.traces != "sqs" or self.settings.trace_queue_url is None:
             return None
-        from docstokg.adapters.sqs_trace import SqsTrace
+        from docstokg.adapters.aws.sqs_trace import SqsTrace
 
         return SqsTrace(self.settings.trace_queue_url)
 
@@ -379,10 +379,10 @@ class Wiring:
     def trace_store(self) -> TraceStore:
         """Give where recorded traces live."""
         if (path := sqlite_path(self.settings.graph_url)) is not None:
-            from docstokg.adapters.sqlite_traces import SqliteTraces
+            from docstokg.adapters.sqlite.traces import SqliteTraces
 
             return SqliteTraces(path)
-        from docstokg.adapters.neo4j_traces import Neo4jTraces
+        from docstokg.adapters.neo4j.traces import Neo4jTraces
 
         return Neo4jTraces(**self._neo4j())
 
@@ -391,7 +391,7 @@ class Wiring:
         """Give the state machine that `workflow_arn` names, for a function that starts it."""
         if self.settings.workflow_arn is None:
             raise Misconfigured("DOCSTOKG_WORKFLOW_ARN is needed")
-        from docstokg.adapters.stepfunctions import StepFunctionsWorkflow
+        from docstokg.adapters.aws.stepfunctions import StepFunctionsWorkflow
 
         return StepFunctionsWorkflow(self.settings.workflow_arn, self._call_time_s())
 
@@ -408,7 +408,7 @@ class Wiring:
             raise Misconfigured(
                 f"DOCSTOKG_INGEST_URL {url!r} is neither s3://NAME nor file:///FOLDER"
             )
-        from docstokg.adapters.s3_objects import S3Objects
+        from docstokg.adapters.aws.s3_objects import S3Objects
 
         return S3Objects(bucket)
 
@@ -417,7 +417,7 @@ class Wiring:
         """Give the runs of the machine that loads, or None where a process of the server does."""
         if self.settings.ingest_machine_arn is None:
             return None
-        from docstokg.adapters.stepfunctions_runs import StepFunctionsRuns
+        from docstokg.adapters.aws.stepfunctions_runs import StepFunctionsRuns
 
         return StepFunctionsRuns(self.settings.ingest_machine_arn)
 
@@ -439,7 +439,7 @@ class Wiring:
     def _route_function(self, arn: str | None) -> RouteFunction | None:
         if arn is None:
             return None
-        from docstokg.adapters.lambda_invoke import LambdaRouteFunction
+        from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
 
         return LambdaRouteFunction(arn, self._call_time_s())
 
@@ -454,7 +454,7 @@ class Wiring:
         """
         if self.settings.appconfig is None:
             return self.settings
-        from docstokg.adapters.appconfig_flags import AppConfigFlags
+        from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
 
         path = self.settings.appconfig
         source = self._once("flags", lambda: AppConfigFlags(path))
@@ -544,7 +544,7 @@ class Wiring:
 def _metric_sink(settings: Settings) -> MetricSink | None:
     if settings.metrics == "off":
         return None
-    from docstokg.adapters.emf_metrics import EmfSink
+    from docstokg.adapters.aws.emf_metrics import EmfSink
 
     return EmfSink(settings.environment)
 
@@ -552,7 +552,7 @@ def _metric_sink(settings: Settings) -> MetricSink | None:
 def _segments(settings: Settings) -> Segments | None:
     if settings.metrics == "off":
         return None
-    from docstokg.adapters.xray import XRay
+    from docstokg.adapters.aws.xray import XRay
 
     return XRay() if XRay.present() else None
 
@@ -564,7 +564,7 @@ def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:
     """
     if not settings.secrets:
         return settings
-    from docstokg.adapters.secrets import TIME_S, read_secrets
+    from docstokg.adapters.aws.secrets import TIME_S, read_secrets
 
     ids = settings.secrets.replace(",", " ").split()
     values = read_secrets(ids, CREDENTIALS, time_s=time_s or TIME_S)

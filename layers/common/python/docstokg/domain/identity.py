@@ -6,7 +6,7 @@ import uuid as uuids
 from functools import lru_cache
 from typing import Final
 
-from docstokg.domain.words import CURIE, fold
+from docstokg.domain.text.words import CURIE, fold
 
 REDIRECT_DEPTH: Final = 4
 """How many `replaced_by` an obsolete term is followed through."""

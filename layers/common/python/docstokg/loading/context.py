@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from docstokg.contracts.records import Scope
-from docstokg.loading.given import GivenRecord
-from docstokg.loading.rejects import Rejected, RejectLog
-from docstokg.loading.sources import SourceFile
-from docstokg.loading.staging import Staging
+from docstokg.loading.read.given import GivenRecord
+from docstokg.loading.read.rejects import Rejected, RejectLog
+from docstokg.loading.read.sources import SourceFile
+from docstokg.loading.read.staging import Staging
 from docstokg.ports import (
     Converter,
     DocumentRegister,
@@ -56,7 +56,7 @@ class LoadOptions:
 
     `prefix`: before every doc_id that is made from a path. `sync` removes the documents of these
     folders that are gone; `agree` is shown those before many go, and says whether they may.
-    `extract`: stages what a language model reads in the staged chunks (`loading.extraction`).
+    `extract`: stages what a language model reads in the staged chunks (`loading.names.extraction`).
     `run_id`: a ULID that names the load; a new one by default.
     """
 

@@ -17,16 +17,8 @@ from typing import NamedTuple
 from ulid import ULID
 
 from docstokg.contracts.records import IndexInfo
-from docstokg.domain.linking import Linker
+from docstokg.domain.graph.linking import Linker
 from docstokg.errors import NotLoaded
-from docstokg.loading.candidates import (
-    Labels,
-    labels_of,
-    leaving_of,
-    recogniser_of,
-    stage_names,
-)
-from docstokg.loading.chunk_writing import write_chunks
 from docstokg.loading.context import (
     READ_S,
     Context,
@@ -38,18 +30,26 @@ from docstokg.loading.context import (
     Stores,
     TypeCount,
 )
-from docstokg.loading.doubts import Anew, doubts_of
-from docstokg.loading.edges import resolve_edges, write_edges
-from docstokg.loading.entity_book import EntityBook
-from docstokg.loading.mentions import MentionFinder
-from docstokg.loading.naming import Entry
-from docstokg.loading.origins import Origins, is_listable, many
-from docstokg.loading.reading import Row, rows_of, stage
-from docstokg.loading.rejects import RejectLog
-from docstokg.loading.relinking import News, relink
-from docstokg.loading.removal import alone, remove_documents, remove_stale
-from docstokg.loading.sources import SourceFile, find_files
-from docstokg.loading.staging import Staging
+from docstokg.loading.names.candidates import (
+    Labels,
+    labels_of,
+    leaving_of,
+    recogniser_of,
+    stage_names,
+)
+from docstokg.loading.names.mentions import MentionFinder
+from docstokg.loading.names.naming import Entry
+from docstokg.loading.read.origins import Origins, is_listable, many
+from docstokg.loading.read.reading import Row, rows_of, stage
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.sources import SourceFile, find_files
+from docstokg.loading.read.staging import Staging
+from docstokg.loading.resolve.doubts import Anew, doubts_of
+from docstokg.loading.resolve.entity_book import EntityBook
+from docstokg.loading.resolve.relinking import News, relink
+from docstokg.loading.write.chunk_writing import write_chunks
+from docstokg.loading.write.edges import resolve_edges, write_edges
+from docstokg.loading.write.removal import alone, remove_documents, remove_stale
 from docstokg.ports import SearchIndex
 
 UPSTREAM = "upstream"

@@ -13,15 +13,16 @@ from docstokg.contracts.response import (
     Span,
 )
 from docstokg.contracts.state import Block
-from docstokg.domain import citations as markers
-from docstokg.domain import grounding, notices, sentences, verdicts
-from docstokg.domain.confidence import (
+from docstokg.domain.answer import citations as markers
+from docstokg.domain.answer import grounding, notices, verdicts
+from docstokg.domain.answer.confidence import (
     WITHOUT_CITATIONS,
     bounded,
     confidence,
     level,
 )
-from docstokg.domain.ontology_facts import Fact, brought, says
+from docstokg.domain.graph.ontology_facts import Fact, brought, says
+from docstokg.domain.text import sentences
 from docstokg.usecases.comparison import Comparison
 
 Repair = Literal["attribute", "drop", "report"]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 from docstokg.contracts.records import Scope
-from docstokg.domain import consistency
-from docstokg.domain.ontology_facts import relation_of
+from docstokg.domain.answer import consistency
+from docstokg.domain.graph.ontology_facts import relation_of
 from docstokg.errors import Timeout
 from docstokg.ports import KnowledgeGraph
 

@@ -4,9 +4,9 @@ import base64
 import time
 from collections.abc import Sequence
 
-from docstokg.domain import citations as markers
+from docstokg.domain.answer import citations as markers
+from docstokg.domain.answer.verdicts import Closeness, Examination
 from docstokg.domain.vectors import unpack
-from docstokg.domain.verdicts import Closeness, Examination
 from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder
 from docstokg.usecases.run import Call

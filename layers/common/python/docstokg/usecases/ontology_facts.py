@@ -5,7 +5,7 @@ from typing import Final
 
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import Scope
-from docstokg.domain.ontology_facts import Fact, Relation, stated
+from docstokg.domain.graph.ontology_facts import Fact, Relation, stated
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_consistency import countdown, reached_from
 

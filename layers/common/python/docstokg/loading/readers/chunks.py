@@ -6,9 +6,9 @@ from pydantic import Field, StrictInt, StrictStr, ValidationError, model_validat
 
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.vectors import pack
-from docstokg.loading.given import GivenChunk, GivenMention
+from docstokg.loading.read.given import GivenChunk, GivenMention
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.lines import Line, reasons
-from docstokg.loading.rejects import Rejected
 
 Id = Annotated[str, Field(min_length=1, max_length=512)]
 LONGEST_TEXT = 200_000

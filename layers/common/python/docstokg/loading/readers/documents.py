@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.contracts.outline import Block, Outline
-from docstokg.domain.words import compatible
+from docstokg.domain.text.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
-from docstokg.loading.chunking import cut_document
-from docstokg.loading.given import GivenChunk
+from docstokg.loading.read.chunking import cut_document
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.rejects import Rejected, Unreadable
+from docstokg.loading.read.sources import Posted, has_no_ending
 from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
 from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
-from docstokg.loading.rejects import Rejected, Unreadable
-from docstokg.loading.sources import Posted, has_no_ending
 from docstokg.ports import Converter, PieceCounter
 
 SOURCE_TEXTS = frozenset((".md", ".markdown", ".txt", ".rst"))

@@ -7,10 +7,10 @@ from pydantic import Field, ValidationError, field_validator
 from docstokg.contracts.model import Many
 from docstokg.domain.identity import is_curie
 from docstokg.domain.vectors import pack
-from docstokg.loading.given import GivenEntity
+from docstokg.loading.read.given import GivenEntity
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, reasons
-from docstokg.loading.rejects import Rejected
 
 
 class EntityLine(Line):

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.lines import check_depth
-from docstokg.loading.rejects import Rejected
 
 LONGEST = 65_536
 """Characters of front matter; a person writes a few hundred."""

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError
 
 from docstokg.contracts.model import StrictContract
-from docstokg.loading.rejects import Rejected, Unreadable
+from docstokg.loading.read.rejects import Rejected, Unreadable
 
 LONGEST_LINE = 16 * 1024 * 1024
 DEEPEST = 64

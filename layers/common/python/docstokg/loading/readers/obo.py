@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from docstokg.domain.identity import is_curie
-from docstokg.loading.given import GivenEntity, GivenRelation
-from docstokg.loading.rejects import Rejected, Unreadable
+from docstokg.loading.read.given import GivenEntity, GivenRelation
+from docstokg.loading.read.rejects import Rejected, Unreadable
 
 _TAG = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from docstokg.contracts.model import StrictContract
-from docstokg.loading.given import GivenRelation
+from docstokg.loading.read.given import GivenRelation
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, reasons
-from docstokg.loading.rejects import Rejected
 
 
 class EvidenceLine(StrictContract):

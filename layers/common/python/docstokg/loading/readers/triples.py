@@ -4,10 +4,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from docstokg.loading.given import GivenTriple
+from docstokg.loading.read.given import GivenTriple
+from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, reasons
-from docstokg.loading.rejects import Rejected
 
 Part = Annotated[str, Field(min_length=1, max_length=4096)]
 

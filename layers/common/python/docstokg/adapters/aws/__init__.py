@@ -1,0 +1,1 @@
+"""Amazon's services behind the ports."""

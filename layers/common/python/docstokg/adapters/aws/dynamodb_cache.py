@@ -1,0 +1,35 @@
+"""Finished responses in a DynamoDB table, shared by every sandbox of a deployment."""
+
+import time
+
+from docstokg.adapters.aws.clients import DynamoDbTable
+
+
+class DynamoDbCache(DynamoDbTable):
+    """The ResponseCache port on a table with the key `key` and the time to live `expires_at`."""
+
+    def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
+        """Return (request hash, body) of an entry that has not expired, or None.
+
+        DynamoDB removes expired items within days, not seconds: the time is compared here.
+        """
+        answer = self._service.call(
+            lambda client: client.get_item(TableName=self._table, Key={"key": {"S": key}}),
+            timeout_s,
+        )
+        item = answer.get("Item")
+        if item is None or int(item["expires_at"]["N"]) <= time.time():
+            return None
+        return item["request_hash"]["S"], item["body"]["S"]
+
+    def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
+        """Keep a body for `ttl_s` seconds."""
+        item = {
+            "key": {"S": key},
+            "request_hash": {"S": request_hash},
+            "body": {"S": body},
+            "expires_at": {"N": str(int(time.time()) + ttl_s)},
+        }
+        self._service.call(
+            lambda client: client.put_item(TableName=self._table, Item=item), timeout_s
+        )

@@ -1,0 +1,90 @@
+"""One S3 bucket as an object store: strongly consistent, listed by the bytes of the keys."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.errors import Misconfigured
+from docstokg.ports import StoredObject
+
+LIST_S = 10.0
+OBJECT_S = 60.0
+"""For one object of some hundred MB between a function and its own region."""
+PAGE = 1000
+ABSENT = ("NoSuchKey", "404")
+REFUSED = ("AccessDenied", "403")
+THERE_ALREADY = ("PreconditionFailed", "412", "ConditionalRequestConflict")
+
+
+class S3Objects:
+    """The ObjectStore port on a bucket."""
+
+    def __init__(self, bucket: str) -> None:
+        if not bucket:
+            raise Misconfigured("DOCSTOKG_INGEST_URL names no bucket: s3://NAME")
+        self._bucket = bucket
+        self._service = AwsService("s3", read_timeout_s=OBJECT_S)
+
+    def warm(self) -> None:
+        """Make the client before anybody waits for it."""
+        self._service.warm()
+
+    def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
+        """List a page of objects."""
+        more = {"StartAfter": after} if after else {}
+        page = self._service.call(
+            lambda client: client.list_objects_v2(
+                Bucket=self._bucket, Prefix=prefix, MaxKeys=PAGE, **more
+            ),
+            LIST_S,
+        )
+        return [
+            StoredObject(
+                item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"].timestamp()
+            )
+            for item in page.get("Contents", ())
+        ]
+
+    def get(self, key: str) -> bytes:
+        """Read an object; KeyError when it is not there."""
+        body = self._service.call(lambda client: self._read(client, key), OBJECT_S)
+        if body is None:
+            raise KeyError(key)
+        return body
+
+    def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
+        """Write an object."""
+        return self._service.call(
+            lambda client: self._wrote(client, key, body, if_absent), OBJECT_S
+        )
+
+    def delete(self, key: str) -> None:
+        """Remove an object; the bucket keeps its version for a while."""
+        self._service.call(
+            lambda client: client.delete_object(Bucket=self._bucket, Key=key), LIST_S
+        )
+
+    def _read(self, client: Any, key: str) -> bytes | None:
+        try:
+            body: bytes = client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        except client.exceptions.ClientError as refusal:
+            code = refusal.response["Error"]["Code"]
+            # Who may list prefixes only is told that an absent key is forbidden.
+            if code in ABSENT or (code in REFUSED and not self._lists(client, key)):
+                return None
+            raise
+        return body
+
+    def _lists(self, client: Any, key: str) -> bool:
+        page = client.list_objects_v2(Bucket=self._bucket, Prefix=key, MaxKeys=1)
+        return any(item["Key"] == key for item in page.get("Contents", ()))
+
+    def _wrote(self, client: Any, key: str, body: bytes, if_absent: bool) -> bool:
+        condition = {"IfNoneMatch": "*"} if if_absent else {}
+        try:
+            client.put_object(Bucket=self._bucket, Key=key, Body=body, **condition)
+        except client.exceptions.ClientError as refusal:
+            if refusal.response["Error"]["Code"] in THERE_ALREADY:
+                return False
+            raise
+        return True

@@ -1,0 +1,77 @@
+"""One sandbox's open circuit spares the others their five failures: told through a DynamoDB table.
+
+Nothing here is waited for: the table is read and written in the background, the last known word
+counts, and without the table every sandbox has only its own circuit, as on a laptop.
+"""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.errors import DocsToKGError
+
+REFRESH_S = 5.0
+TABLE_TIME_S = 10.0
+RECOVERY_S = 30
+
+
+class CircuitTable:
+    """A `SharedCircuit`: until when (epoch seconds) a dependency is known to be down.
+
+    Key `name`, TTL `expires_at`.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        name: str,
+        region: str | None = None,
+        refresh_s: float = REFRESH_S,
+    ) -> None:
+        self._table, self._name, self._refresh_s = table, name, refresh_s
+        self._service = AwsService("dynamodb", region)
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="circuit")
+        self._lock = threading.Lock()
+        self._asked_at = float("-inf")
+        self._open_until = 0.0
+
+    def is_open(self) -> bool:
+        """Tell what was known last; ask again in the background when that is old."""
+        with self._lock:
+            old = time.monotonic() - self._asked_at >= self._refresh_s
+            if old:
+                self._asked_at = time.monotonic()
+                self._background.submit(self._read)
+            return time.time() < self._open_until
+
+    def open(self, seconds: int = RECOVERY_S) -> None:
+        """Tell the others, in the background."""
+        until = int(time.time()) + seconds
+        with self._lock:
+            if until <= self._open_until:
+                return
+            self._open_until = float(until)
+        self._background.submit(self._write, until)
+
+    def _read(self) -> None:
+        key = {"name": {"S": self._name}}
+        try:
+            answer = self._service.call(
+                lambda client: client.get_item(TableName=self._table, Key=key), TABLE_TIME_S
+            )
+            until = float(answer["Item"]["expires_at"]["N"]) if "Item" in answer else 0.0
+        except (DocsToKGError, KeyError, ValueError):
+            return
+        with self._lock:
+            # A read that began before this sandbox's own news must not undo them.
+            self._open_until = max(self._open_until, until)
+
+    def _write(self, until: int) -> None:
+        item = {"name": {"S": self._name}, "expires_at": {"N": str(until)}}
+        try:
+            self._service.call(
+                lambda client: client.put_item(TableName=self._table, Item=item), TABLE_TIME_S
+            )
+        except DocsToKGError:
+            return

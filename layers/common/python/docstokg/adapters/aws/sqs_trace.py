@@ -1,0 +1,30 @@
+"""Retrieval traces leave by a queue: the request waits 50 ms at most, the writer takes its time."""
+
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.contracts.state import TraceMessage
+
+
+class SqsTrace:
+    """The TraceSink port on an SQS queue; the region is in the queue's URL."""
+
+    def __init__(self, queue_url: str, service: AwsService | None = None) -> None:
+        self._queue_url = queue_url
+        self._service = service or AwsService("sqs", _region(queue_url))
+
+    def warm(self) -> None:
+        """Make the client while the process starts."""
+        self._service.warm()
+
+    def send(self, message: TraceMessage, timeout_s: float) -> None:
+        """Hand one message over, or raise in time."""
+        body = message.model_dump_json()
+        self._service.call(
+            lambda client: client.send_message(QueueUrl=self._queue_url, MessageBody=body),
+            timeout_s,
+        )
+
+
+def _region(queue_url: str) -> str | None:
+    """`https://sqs.REGION.amazonaws.com/...` names it; anything else leaves it to the session."""
+    parts = queue_url.partition("://")[2].split(".")
+    return parts[1] if parts[0] == "sqs" and len(parts) > 2 else None

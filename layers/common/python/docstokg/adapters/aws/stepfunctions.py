@@ -1,0 +1,47 @@
+"""The state machine in AWS, for a function that starts it itself instead of API Gateway."""
+
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
+
+
+class StepFunctionsWorkflow:
+    """The Workflow port on a synchronous Express execution."""
+
+    def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
+        """`arn`: of the state machine or its alias; `timeout_s`: beyond the machine's own."""
+        self._arn, self._timeout_s = arn, timeout_s
+        self._service = service or AwsService(
+            "stepfunctions", region_of(arn), read_timeout_s=timeout_s
+        )
+
+    def run(self, envelope: Envelope) -> Reply:
+        """Run one execution to its reply; `Timeout` and `Unavailable` when it has none."""
+        payload = envelope.model_dump_json()
+        status, output = self._service.call(
+            lambda client: _read(
+                client.start_sync_execution(stateMachineArn=self._arn, input=payload)
+            ),
+            self._timeout_s,
+        )
+        if status == "TIMED_OUT":
+            raise Timeout("the workflow ran out of time")
+        if status != "SUCCEEDED":
+            # The cause may hold a stack trace: it stays in the execution's own log.
+            raise Unavailable("the workflow failed")
+        try:
+            return Reply.model_validate_json(output)
+        except ValueError as exc:
+            raise WrongAnswer("the workflow gave no reply") from exc
+
+
+def _read(execution: dict[str, str]) -> tuple[str, str]:
+    return execution["status"], execution.get("output", "")
+
+
+def region_of(arn: str) -> str:
+    """Give the region of `arn:PARTITION:SERVICE:REGION:ACCOUNT:...`."""
+    parts = arn.split(":")
+    if len(parts) < 6 or parts[0] != "arn":
+        raise Misconfigured(f"{arn!r} is no ARN")
+    return parts[3]

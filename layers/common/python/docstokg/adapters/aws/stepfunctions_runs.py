@@ -1,0 +1,71 @@
+"""Runs of the loading machine in AWS: standard executions, which live for hours."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.stepfunctions import region_of
+from docstokg.errors import WrongAnswer
+from docstokg.ports import LoadRun
+
+TIME_S = 2.0
+MOST_UNFINISHED = 100
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+OPEN = ("RUNNING", "PENDING_REDRIVE")
+
+
+class StepFunctionsRuns:
+    """The LoadRuns port on one state machine."""
+
+    def __init__(self, arn: str) -> None:
+        """`arn`: of the machine itself, whose latest definition runs."""
+        self._arn = arn
+        self._executions = arn.replace(":stateMachine:", ":execution:", 1)
+        self._service = AwsService("stepfunctions", region_of(arn))
+
+    def warm(self) -> None:
+        """Make the client before anybody waits for it."""
+        self._service.warm()
+
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Begin an execution of this name; `Unavailable` when the service refuses it."""
+        text = json.dumps(arguments, ensure_ascii=False)
+        self._service.call(
+            lambda client: client.start_execution(stateMachineArn=self._arn, name=name, input=text),
+            TIME_S,
+        )
+
+    def find(self, name: str) -> LoadRun | None:
+        """Describe the execution of this name."""
+        if not NAME.fullmatch(name):
+            return None
+        execution = self._service.call(lambda client: self._described(client, name), TIME_S)
+        if execution is None:
+            return None
+        try:
+            arguments = json.loads(execution["input"])
+            status = execution["status"]
+        except (KeyError, ValueError) as broken:
+            raise WrongAnswer(f"stepfunctions: {broken!r}") from broken
+        return LoadRun(arguments, status not in OPEN, status not in (*OPEN, "SUCCEEDED"))
+
+    def unfinished(self) -> Sequence[str]:
+        """List the executions that run; those that wait for a redrive do nothing."""
+        page = self._service.call(
+            lambda client: client.list_executions(
+                stateMachineArn=self._arn, statusFilter="RUNNING", maxResults=MOST_UNFINISHED
+            ),
+            TIME_S,
+        )
+        return [execution["name"] for execution in page["executions"]]
+
+    def _described(self, client: Any, name: str) -> dict[str, Any] | None:
+        try:
+            answer: dict[str, Any] = client.describe_execution(
+                executionArn=f"{self._executions}:{name}"
+            )
+        except client.exceptions.ExecutionDoesNotExist:
+            return None
+        return answer

@@ -1,0 +1,1 @@
+"""Documents to text, one converter a format, in a process of its own."""

@@ -1,0 +1,188 @@
+"""The process that files are converted in: every file in a fork of its own, with limits.
+
+A fork can open nothing (no file, no socket), and has so much time and memory. It reads requests
+from standard input, `{"suffix", "size"}` and that many bytes, and answers in the same way.
+"""
+
+import codecs
+import contextlib
+import io
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from docstokg.adapters.conversion.formats import converter_of
+from docstokg.contracts.outline import Block, Outline
+from docstokg.errors import LoadError
+
+CPU_S = 60
+MEMORY_BYTES = 512 * 1024 * 1024
+"""Beyond what the process has when a conversion begins."""
+
+DEEPEST_BLOCK = 40
+
+_NAMES = (
+    "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp437 cp850 cp932 cp949 cp950"
+    " latin_1 iso8859_2 iso8859_5 iso8859_7 iso8859_9 iso8859_15 koi8_r koi8_u mac_roman"
+    " mac_cyrillic utf_16 utf_16_le utf_16_be utf_32 utf_32_le utf_32_be shift_jis euc_jp"
+    " gb18030 gb2312 gbk big5 euc_kr ascii charmap"
+)
+_ENCODINGS = _NAMES.split()
+
+_SAMPLES = {
+    ".html": b"<title>t</title><h1>a</h1><ul><li>b</li></ul><table><tr><td>c</table>",
+    ".rst": (
+        b"A\n=\n\n- b\n\n.. note:: c\n\n.. csv-table::\n\n   a,b\n\n`x`_ *y* |z| [1]_\n"
+        b"\n.. unknown:: d\n\n.. code-block:: sh\n\n   e\n\n:f:`g`\n"
+    ),
+    ".csv": b"a,b\n1,2\n",
+    ".json": b'{"text": "# a"}',
+    ".ipynb": b'{"cells": [{"cell_type": "markdown", "source": "# a"}]}',
+    ".pdf": (
+        b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+        b"2 0 obj<</Type/Pages/Kids[4 0 R]/Count 1>>endobj\n"
+        b"3 0 obj<</Length 32>>stream\nBT /F1 12 Tf 7 7 Td (Text) Tj ET\nendstream endobj\n"
+        b"4 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 3 0 R/Resources<</Font<</F1"
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>endobj\n"
+        b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n9\n%%EOF"
+    ),
+    ".txt": "caf\xe9 d\xe9j\xe0 vu".encode("latin-1"),
+}
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer until the input ends."""
+    logging.disable()  # what a reader complains of is the file's reject, or nothing
+    prepared: set[str] = set()
+    while line := requests.readline():
+        request = json.loads(line)
+        suffix, raw = request["suffix"], requests.read(request["size"])
+        if suffix not in prepared:
+            _prepare(suffix)
+            prepared.add(suffix)
+        answer = _forked(suffix, raw)
+        answers.write(json.dumps({"size": len(answer)}).encode() + b"\n" + answer)
+        answers.flush()
+
+
+def _prepare(suffix: str) -> None:
+    """Import everything a conversion of this format may need: a fork cannot open files."""
+    sample = _docx_sample() if suffix == ".docx" else _SAMPLES.get(suffix, b"# a\n\n- b\n")
+    with contextlib.suppress(LoadError):
+        converter_of(suffix)(sample)
+    # Without the package that knows other alphabets such texts are rejected, one by one.
+    with contextlib.suppress(LoadError):
+        converter_of(".txt")("Привет, мир. Как дела сегодня?".encode("cp1251"))
+    for name in _ENCODINGS:
+        codecs.lookup(name)
+
+
+def _docx_sample() -> bytes:
+    import docx
+
+    document = docx.Document()
+    document.add_heading("a", 1)
+    document.add_paragraph("b", style="List Bullet")
+    document.add_table(1, 1)
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def _forked(suffix: str, raw: bytes) -> bytes:
+    """Convert in a fork; what it could not say before it ended is said by how it ended."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        code = 1
+        try:
+            with os.fdopen(writer, "wb") as out:
+                _limit()
+                out.write(_converted(suffix, raw))
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as result:
+        answer = result.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        ended = os.WTERMSIG(status)
+        if ended in (signal.SIGXCPU, signal.SIGKILL):
+            return _refusal(f"it took longer than {CPU_S} s to convert")
+        return _refusal(f"its converter crashed (signal {ended})")
+    if os.WEXITSTATUS(status) or not answer:
+        return _refusal(f"its converter failed, or needed more than {MEMORY_BYTES >> 20} MB")
+    return answer
+
+
+def _limit() -> None:
+    size = _address_space() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":  # macOS refuses to limit an address space
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def _address_space() -> int:
+    """Give the bytes of address space in use, where the system tells."""
+    if sys.platform != "linux":
+        return 0
+    with Path("/proc/self/statm").open("rb") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _converted(suffix: str, raw: bytes) -> bytes:
+    try:
+        # What a reader prints of a hostile file would stand between the lines of a load.
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            outlines = converter_of(suffix)(raw)
+        return json.dumps({"documents": [_plain(outline) for outline in outlines]}).encode()
+    except LoadError as refused:
+        return _refusal(str(refused))
+    except MemoryError:
+        return _refusal(f"its converter needed more than {MEMORY_BYTES >> 20} MB of memory")
+    except RecursionError:
+        return _refusal("it is nested too deep")
+    except OSError as broken:
+        return _refusal(f"its converter wanted to open something ({broken.strerror})")
+    except (Exception, SystemExit) as broken:  # noqa: BLE001 - a hostile file finds errors nobody listed
+        return _refusal(f"its converter failed ({type(broken).__name__})")
+
+
+def _refusal(reason: str) -> bytes:
+    return json.dumps({"refused": reason}).encode()
+
+
+def _plain(outline: Outline) -> dict[str, Any]:
+    return {
+        "text": outline.text,
+        "blocks": _rows(outline.blocks, 0),
+        "title": outline.title,
+        "encoding": outline.encoding,
+        "doc_id": outline.doc_id,
+        "acl": list(outline.acl),
+        "metadata": outline.metadata,
+    }
+
+
+def _rows(blocks: Iterable[Block], depth: int) -> list[list[Any]]:
+    if depth > DEEPEST_BLOCK:
+        return []
+    return [
+        [b.kind, b.start, b.end, b.level, b.label, b.anchor, _rows(b.children, depth + 1)]
+        for b in blocks
+    ]
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):  # who asked was killed
+        serve(sys.stdin.buffer, sys.stdout.buffer)

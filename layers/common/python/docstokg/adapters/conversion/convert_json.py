@@ -1,0 +1,133 @@
+"""Notebooks and JSON documents: what people wrote in them, under its place."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from docstokg.adapters.conversion.convert_encoding import decode
+from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.convert_markdown import MarkdownConverter
+from docstokg.contracts.outline import Outline
+from docstokg.errors import LoadError
+
+DEEPEST = 200
+LONGEST_OUTPUT = 2000
+"""Characters of a cell's printed output that are kept."""
+
+_MARKDOWN = MarkdownConverter()
+_FIELDS = ("doc_id", "title", "metadata", "acl", "text")
+
+
+def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
+    """Take Markdown cells as Markdown, code cells as code, and the text they printed."""
+    book = _parsed(raw)[0]
+    if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
+        raise LoadError("it is no notebook: it has no cells")
+    maker = TextMaker()
+    for cell in book["cells"]:
+        if not isinstance(cell, dict):
+            continue
+        source = _joined(cell.get("source"))
+        if cell.get("cell_type") == "markdown":
+            maker.insert(_MARKDOWN.outline(source))
+        else:
+            maker.add("code", source.strip("\n"))
+        for output in cell.get("outputs") or ():
+            if isinstance(output, dict):
+                data = output.get("data")
+                plain = data.get("text/plain") if isinstance(data, dict) else None
+                printed = _joined(output.get("text") or plain)
+                maker.add("code", printed[:LONGEST_OUTPUT].strip("\n"))
+    return (maker.outline(),)
+
+
+def convert_json(raw: bytes) -> tuple[Outline, ...]:
+    """Take an object with `text`, or a list of such; of other JSON its values by key path."""
+    value, encoding = _parsed(raw)
+    if _is_document(value):
+        return (_document(value, encoding),)
+    if isinstance(value, list) and value and all(map(_is_document, value)):
+        return tuple(_document(item, encoding) for item in value)
+    maker = TextMaker()
+    for path, words in _values(value, "", 0):
+        maker.add("text", f"{path}: {words}" if path else words, label=path[:80])
+    made = maker.outline()
+    if not made.text:
+        raise LoadError("it holds no text")
+    return (Outline(made.text, made.blocks, encoding=encoding),)
+
+
+def _parsed(raw: bytes) -> tuple[Any, str]:
+    text, encoding = decode(raw)
+    try:
+        whole = text.removeprefix("\ufeff")
+        return json.loads(whole, parse_constant=_no_number, parse_float=_finite), encoding
+    except json.JSONDecodeError as broken:
+        reason = f"{broken.msg} in line {broken.lineno}"
+        raise LoadError(f"it is no JSON: {reason}") from broken
+    except (RecursionError, ValueError) as broken:
+        raise LoadError("it is no JSON: nested too deep, or a number too long") from broken
+
+
+def _no_number(name: str) -> float:
+    raise LoadError(f"it is no JSON: {name} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise LoadError(f"the number {text[:40]} is too large")
+    return number
+
+
+def _is_document(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("text"), str)
+
+
+def _document(value: dict[str, Any], encoding: str) -> Outline:
+    acl = value.get("acl") or []
+    if not isinstance(acl, list) or not all(isinstance(group, str) for group in acl):
+        raise LoadError("acl: must be a list of strings")
+    for key in ("doc_id", "title"):
+        if not isinstance(value.get(key, ""), str):
+            raise LoadError(f"{key}: must be a string")
+    metadata = value.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise LoadError("metadata: must be an object")
+    others = {key: item for key, item in value.items() if key not in _FIELDS}
+    outline = _MARKDOWN.outline(value["text"])
+    return Outline(
+        text=value["text"],
+        blocks=outline.blocks,
+        title=value.get("title") or outline.title,
+        encoding=encoding,
+        doc_id=value.get("doc_id", ""),
+        acl=tuple(acl),
+        metadata={**others, **metadata},
+    )
+
+
+def _values(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    if depth > DEEPEST:
+        raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _values(item, f"{path}.{key}" if path else str(key), depth + 1)
+    elif isinstance(value, list):
+        if value and all(isinstance(item, str | int | float) for item in value):
+            yield path, ", ".join(one_line(str(item)) for item in value)
+        else:
+            for number, item in enumerate(value):
+                yield from _values(item, f"{path}[{number}]", depth + 1)
+    elif isinstance(value, str):
+        if value.strip():
+            yield path, value.strip()
+    elif value is not None:
+        yield path, json.dumps(value)
+
+
+def _joined(source: object) -> str:
+    if isinstance(source, list):
+        return "".join(line for line in source if isinstance(line, str))
+    return source if isinstance(source, str) else ""

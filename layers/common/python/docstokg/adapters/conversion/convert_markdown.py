@@ -1,0 +1,111 @@
+"""Markdown by markdown-it-py: a real parser says where headings, lists, tables and code stand."""
+
+import re
+from bisect import bisect_left
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from docstokg.adapters.conversion.convert_encoding import decode
+from docstokg.contracts.outline import Block, BlockKind, Outline
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.tree import SyntaxTreeNode
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*|</?[a-zA-Z][^<>]*/?>\s*)+\Z", re.DOTALL)
+LONGEST_HEADING = 300
+"""Characters of a heading that are parsed; inline parsing is not linear in its length."""
+
+_KINDS: dict[str, BlockKind] = {
+    "heading": "heading",
+    "bullet_list": "list",
+    "ordered_list": "list",
+    "blockquote": "list",
+    "list_item": "item",
+    "table": "table",
+    "fence": "code",
+    "code_block": "code",
+    "hr": "gap",
+}
+
+
+class MarkdownConverter:
+    """CommonMark with tables; every block is a run of whole lines."""
+
+    def __init__(self) -> None:
+        self._blocks: MarkdownIt | None = None
+        self._inline: MarkdownIt | None = None
+
+    def outline(self, text: str) -> Outline:
+        """Find the blocks; the text of headings alone is parsed inside."""
+        from markdown_it import MarkdownIt
+        from markdown_it.tree import SyntaxTreeNode
+
+        if self._blocks is None:
+            self._blocks = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
+            self._blocks.disable(["inline", "text_join"])
+            self._inline = MarkdownIt("commonmark", {"maxNesting": 20})
+        lines = [len(match[0]) for match in _LINE.finditer(text)]
+        begins = list(accumulate(lines, initial=0))
+        tree = SyntaxTreeNode(self._blocks.parse(text))
+        blocks = tuple(
+            block for node in tree.children if (block := self._block(node, text, begins))
+        )
+        title = blocks[0].label if blocks and blocks[0].level == 1 else ""
+        return Outline(text=text, blocks=blocks, title=title)
+
+    def _block(self, node: "SyntaxTreeNode", text: str, begins: list[int]) -> Block | None:
+        if node.map is None:
+            return None
+        first, last = node.map
+        last = min(last, len(begins) - 1)
+        start, end = begins[first], begins[last]
+        if start >= end:
+            return None
+        kind: BlockKind = _KINDS.get(node.type, "text")
+        level, label = 0, ""
+        children: tuple[Block, ...] = ()
+        if kind == "heading":
+            level, label = int(node.tag[1]), self._plain(node.children[0].content)
+        elif node.type == "html_block" and _is_marks(text[start:end]):
+            kind = "gap"
+        elif kind in ("list", "item"):
+            children = tuple(
+                block for child in node.children if (block := self._block(child, text, begins))
+            )
+            if kind == "item":
+                label = _term(text[start : begins[first + 1]])
+        elif kind in ("table", "code"):
+            rows = begins[bisect_left(begins, start) : bisect_left(begins, end) + 1]
+            children = tuple(Block("item", a, b) for a, b in pairwise(rows))
+        return Block(kind, start, end, level, label, children=children)
+
+    def _plain(self, marked: str) -> str:
+        """Give a heading's words without marks and link targets."""
+        assert self._inline is not None
+        (inline,) = self._inline.parseInline(marked[:LONGEST_HEADING].replace("\n", " "))
+        words = [
+            token.content
+            for token in inline.children or ()
+            if token.type in ("text", "code_inline", "image", "text_special")
+        ]
+        return " ".join("".join(words).split())
+
+
+def convert(raw: bytes) -> tuple[Outline, ...]:
+    """Find the blocks of a text, which stays as it is."""
+    text, encoding = decode(raw)
+    outline = MarkdownConverter().outline(text)
+    return (Outline(text, outline.blocks, outline.title, encoding),)
+
+
+def _is_marks(html: str) -> bool:
+    """Tell comments and bare tags from text inside tags."""
+    return len(html) < 2000 and _COMMENT.match(html) is not None
+
+
+def _term(line: str) -> str:
+    """Give what a list item is about where its first line is short: `* --force`."""
+    words = " ".join(line.lstrip(" \t-*+0123456789.)").split())
+    return words if 0 < len(words) <= 60 else ""

@@ -1,0 +1,125 @@
+"""Converting files of strangers: in a child process that can do nothing but answer."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import IO, Any, get_args
+
+from docstokg.adapters.conversion.formats import installed_versions
+from docstokg.contracts.outline import Block, BlockKind, Outline
+from docstokg.errors import LoadError, Timeout, Unavailable
+
+WALL_S = 600.0
+"""A conversion has a minute of processor; a busy machine takes its time to give it."""
+
+KINDS = frozenset(get_args(BlockKind))
+
+
+class ChildConverter:
+    """A `Converter`; the process is started at the first use and serves until `close()`."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._versions = installed_versions()
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Map each suffix that can be read to what reads it."""
+        return self._versions
+
+    def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
+        """Read one file; `LoadError` says why it cannot be read, `Timeout` that it never ended."""
+        with self._lock:
+            answer = json.loads(self._exchange(suffix, raw))
+        if "refused" in answer:
+            raise LoadError(str(answer["refused"]))
+        return tuple(_outline(document) for document in answer["documents"])
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def _exchange(self, suffix: str, raw: bytes) -> bytes:
+        process = self._started()
+        assert process.stdin is not None and process.stdout is not None
+        # Reading a pipe knows no timeout: a process that is ended answers with its end.
+        alarm = threading.Timer(WALL_S, process.kill)
+        alarm.start()
+        try:
+            head = json.dumps({"suffix": suffix, "size": len(raw)}).encode() + b"\n"
+            process.stdin.write(head + raw)
+            process.stdin.flush()
+            size = json.loads(_line(process.stdout))["size"]
+            answer = process.stdout.read(size)
+        except (OSError, ValueError) as broken:
+            process.kill()
+            self.close()
+            if not alarm.is_alive():
+                raise Timeout(f"it was not converted in {WALL_S:.0f} s") from broken
+            raise Unavailable("the process that converts documents has ended") from broken
+        finally:
+            alarm.cancel()
+        return answer
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            paths = os.pathsep.join(path for path in sys.path if path)
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "docstokg.adapters.conversion.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={"PYTHONPATH": paths, "PATH": os.defpath, "LANG": "C.UTF-8"},
+            )
+            weakref.finalize(self, _end, self._process)
+        return self._process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Let the process see the end of its input, on which it ends."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    process.wait()
+    process.stdout.close()
+
+
+def _line(stream: IO[bytes]) -> bytes:
+    line = stream.readline()
+    if not line:
+        raise ValueError("the answer ended")
+    return line
+
+
+def _outline(document: dict[str, Any]) -> Outline:
+    """Check what the child says: it has read the file, and the file may lie."""
+    text = document["text"]
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return Outline(
+        text=text.replace("\0", "\ufffd"),
+        blocks=_blocks(document["blocks"], 0, len(text)),
+        title=document["title"].replace("\0", ""),
+        encoding=document["encoding"],
+        doc_id=document["doc_id"],
+        acl=tuple(document["acl"]),
+        metadata=document["metadata"],
+    )
+
+
+def _blocks(rows: list[list[Any]], low: int, high: int) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for kind, start, end, level, label, anchor, children in rows:
+        if kind not in KINDS or not low <= start <= end <= high:
+            raise LoadError("its converter lost its place in the text")
+        inner = _blocks(children, start, end)
+        blocks.append(Block(kind, start, end, level, label.replace("\0", ""), anchor, inner))
+        low = end
+    return tuple(blocks)

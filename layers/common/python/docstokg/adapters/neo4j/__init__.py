@@ -1,0 +1,1 @@
+"""The knowledge graph in Neo4j; every Cypher text is here."""

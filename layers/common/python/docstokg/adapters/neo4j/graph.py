@@ -1,0 +1,474 @@
+"""The knowledge graph in Neo4j, for who outgrows the embedded graph."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import resources
+from operator import attrgetter
+from typing import Any, Unpack
+
+from neo4j import (
+    READ_ACCESS,
+    Record,
+)
+from neo4j import exceptions as vendor
+
+from docstokg.adapters.breaker import Breaker, SharedCircuit
+from docstokg.adapters.neo4j import cypher
+from docstokg.adapters.neo4j.cypher import STORE, Template
+from docstokg.adapters.neo4j.plan_guard import PlanVerdict, judge, refused
+from docstokg.adapters.neo4j.server import Connection, Server
+from docstokg.contracts.graph import (
+    DOCUMENT,
+    TOPIC,
+    AliasMatch,
+    GraphSlice,
+    SliceChunk,
+    SliceEntity,
+    SliceMention,
+    SliceRelation,
+    SliceRequest,
+    identity,
+)
+from docstokg.contracts.records import (
+    GraphInfo,
+    Scope,
+)
+from docstokg.domain.circuit import Circuit
+from docstokg.domain.graph.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS
+from docstokg.domain.identity import entity_key, namespaced
+from docstokg.domain.visibility import required
+from docstokg.errors import (
+    PlanRejected,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
+from docstokg.observability import Telemetry
+
+CYPHER_TIMEOUT_MS = 1500
+"""The longest a query of a request may take, whatever its deadline leaves."""
+WARM_UP_S = 20.0
+WARM_RUNS = 6
+QUICK_S = 0.1
+WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as a long question has
+CHECK_S = 180.0
+PROBE_S = 2.0
+PROBE_WARM_S = 30.0
+Row = Sequence[Any]
+
+
+class Neo4jGraph:
+    """The reading side: one parameterised, capped, admitted query per call."""
+
+    def __init__(
+        self,
+        *,
+        telemetry: Telemetry | None = None,
+        timeout_ms: int = CYPHER_TIMEOUT_MS,
+        circuit: Circuit | None = None,
+        shared: SharedCircuit | None = None,
+        **connection: Unpack[Connection],
+    ) -> None:
+        self._telemetry = telemetry or Telemetry()
+        self._server = Server(**connection)
+        self._cap_s = timeout_ms / 1000
+        self._shared = shared
+        self._breaker = Breaker(
+            "graph",
+            circuit=circuit,
+            probe=self._probe,
+            shared=shared,
+            telemetry=self._telemetry,
+        )
+        self._lock = threading.Lock()
+        self._admitted = committed_digests()
+        self._verdicts: dict[str, PlanVerdict] = {}
+        self._checking = False
+        self._end_check: Callable[[], None] | None = None
+        self._checked = threading.Event()
+        self._warm = False
+        self._warm_for: str | None = None  # the finished load that was seen then
+
+    def prepare(self) -> None:
+        """Begin to warm up and to learn what other processes know, without waiting for it."""
+        if self._shared is not None:
+            self._shared.is_open()
+        self._check_behind()
+
+    def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
+        """Look at every plan and run each query until it is quick, when the process starts.
+
+        A graph without a schema has no plans yet: nothing to look at, nothing found. What is not
+        done after `timeout_s` goes on in the background and `Timeout` is raised; a
+        graph that is down is `Unavailable`: then the committed list admits, and the plans are
+        looked at once it answers.
+        """
+        until = time.monotonic() + timeout_s
+        if not self._warm or self._finished(timeout_s) != self._warm_for:
+            self._check_behind()
+        if not self._checked.wait(max(0.0, until - time.monotonic())):
+            raise Timeout(f"the graph's plans are not all made after {timeout_s:.0f} s")
+        if not self._warm:
+            raise Unavailable("the graph's plans could not be looked at")
+        verdicts = (self._verdicts.get(template.digest) for template in cypher.READS)
+        return tuple(verdict for verdict in verdicts if verdict is not None)
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        """Aliases, what is opened, one hop around it and all edges in it, in one query."""
+        parameters = _caps(request, scope) | _scope(scope)
+        parameters["alias_keys"] = [
+            namespaced(scope.namespace, key) for key in dict.fromkeys(request.alias_keys)
+        ]
+        parameters["ids"] = _folded(scope, request.entity_ids)
+        parameters["max_aliases"] = MAX_ALIASES
+        parameters["pool"] = list(dict.fromkeys(request.chunk_uuids))
+        parameters["preferred"] = {uuid: i for i, uuid in enumerate(request.preferred_uuids)}
+        parameters["about_per_entity"] = request.about_per_entity
+        for name, kind in (("documents", DOCUMENT), ("topics", TOPIC)):
+            parameters[name] = [
+                namespaced(scope.namespace, group.removeprefix(kind))
+                for group in dict.fromkeys(request.groups)
+                if group.startswith(kind)
+            ]
+        parameters["chunks_per_group"] = request.chunks_per_group
+        return self._sliced(cypher.SLICE, parameters, request, scope, timeout_s)
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        """Chunks and related entities of `frontier`, in one query."""
+        parameters = _caps(request, scope) | _scope(scope)
+        parameters["ids"] = _folded(scope, frontier)
+        return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
+
+    def entities(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceEntity, ...]:
+        """Read visible entities by id (any case), sorted by id."""
+        if not ids:
+            return ()
+        return tuple(
+            SliceEntity(
+                id=row["id"],
+                name=row["name"],
+                type=row["type"],
+                mentions=min(COUNT_LIMIT, row["mentions"]),
+                obsolete=row["obsolete"],
+                replaced_by=row["replaced_by"],
+            )
+            for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
+        )
+
+    def names(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, tuple[str, ...]]:
+        """Map each visible id to its preferred name followed by its synonyms."""
+        if not ids:
+            return {}
+        return {
+            row["id"]: tuple(dict.fromkeys([row["name"], *row["synonyms"]]))
+            for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
+        }
+
+    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+        """Map each visible id to the stored vector of its name; those without are left out."""
+        if not ids:
+            return {}
+        rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
+        return {row["id"]: bytes(row["vector"]) for row in rows}
+
+    def relations_of(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceRelation, ...]:
+        """Read the visible relations that leave the given entities."""
+        if not ids:
+            return ()
+        rows = self._by_id(
+            cypher.RELATIONS_OF, ids, scope, timeout_s, {"max_relations": MAX_RELATIONS}
+        )
+        return _sorted(
+            SliceRelation(
+                source=row["source"],
+                type=row["type"],
+                target=row["target"],
+                weight=row["weight"],
+                evidence_uuid=row["evidence_uuid"] if row["evidence_chunk_id"] else None,
+                evidence_chunk_id=row["evidence_chunk_id"],
+                evidence_start=row["evidence_start"],
+                evidence_end=row["evidence_end"],
+            )
+            for row in rows
+        )
+
+    def info(self, timeout_s: float) -> GraphInfo:
+        """Say what the graph holds, as counted by the last finished load."""
+        rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
+        if not rows or rows[0]["chunks"] is None:
+            return GraphInfo()
+        row = rows[0]
+        return GraphInfo(
+            chunks=row["chunks"],
+            entities=row["entities"],
+            relations=row["relations"],
+            mentions=row["mentions"],
+            namespaces=tuple(row["namespaces"]),
+        )
+
+    def close(self) -> None:
+        """Give the connections back and end the background loop."""
+        self._breaker.close()
+        self._server.close()
+
+    def _by_id(
+        self,
+        template: Template,
+        ids: Sequence[str],
+        scope: Scope,
+        timeout_s: float,
+        more: Mapping[str, object] | None = None,
+    ) -> list[Record]:
+        parameters = {
+            "ids": _folded(scope, ids),
+            "all": scope.groups is None,
+            "groups": list(scope.groups or ()),
+            **(more or {}),
+        }
+        return self._ask(template, parameters, timeout_s)
+
+    def _sliced(
+        self,
+        template: Template,
+        parameters: Mapping[str, object],
+        request: SliceRequest,
+        scope: Scope,
+        timeout_s: float,
+    ) -> GraphSlice:
+        rows = self._ask(template, parameters, min(timeout_s, self._cap_s))
+        ids_of_keys = {entity_key(scope.namespace, name): name for name in request.known_ids}
+        try:
+            (row,) = rows
+            return _slice(row, ids_of_keys)
+        except (KeyError, TypeError, ValueError, IndexError) as exc:
+            raise WrongAnswer(f"Neo4j answered {template.name} in an unknown shape") from exc
+
+    def _ask(
+        self, template: Template, parameters: Mapping[str, object], timeout_s: float
+    ) -> list[Record]:
+        """Run one admitted template inside its time, behind the circuit breaker."""
+        self._require_admitted(template)
+        if timeout_s <= 0:
+            raise Timeout("no time left to ask Neo4j")
+        parameter_map = template.checked(parameters)
+
+        def ask() -> list[Record]:
+            with self._telemetry.span(f"graph.{template.name}"):
+                return self._server.read(template.text, parameter_map, timeout_s)
+
+        try:
+            # Health asks the graph itself, whatever other processes say of it.
+            rows = self._breaker.call(ask, timeout_s, alone=template is cypher.INFO)
+        except Timeout:
+            self._telemetry.count("cypher_timeout_total", template=template.name)
+            self._check_behind()  # perhaps it was the planning that took so long
+            raise
+        if not self._warm:
+            self._check_behind()
+        return rows
+
+    def _probe(self) -> None:
+        """Ask whether the graph is back, and wait a while until its queries are quick again.
+
+        The first runs after a restart take longer than a request may: as trials they would fail
+        one after the other, and the graph would stay off for minutes. A server that is still slow
+        after PROBE_WARM_S is asked by requests again while the rest goes on in the background.
+        """
+        self._finished(PROBE_S)
+        # One from before may wait for a reply that will never end, on a line of that time.
+        if self._end_check is not None:
+            self._end_check()
+            self._checked.wait(PROBE_S)
+        self._check_behind()
+        if self._checked.wait(PROBE_WARM_S) and not self._warm:
+            raise Unavailable("Neo4j is there, but its queries could not be run")
+
+    def _require_admitted(self, template: Template) -> None:
+        verdict = self._verdicts.get(template.digest)
+        if verdict is None and template.digest not in self._admitted:
+            verdict = self._server.run(_explained(self._server, template), self._cap_s)
+            self._note(verdict)
+        if verdict is not None and verdict.reasons:
+            raise PlanRejected(f"the plan of {template.name} was refused: {verdict.reasons[0]}")
+
+    def _check_behind(self) -> None:
+        """Look at every plan in the background, unless that is being done."""
+        with self._lock:
+            if self._checking:
+                return
+            self._checking = True
+        self._checked.clear()
+        self._end_check = self._server.begin(self._check_all())
+
+    def _finished(self, timeout_s: float) -> str | None:
+        """Name the last finished load."""
+        parameters = cypher.INFO.checked({"name": STORE})
+        rows = self._server.read(cypher.INFO.text, parameters, timeout_s)
+        return rows[0]["finished"] if rows else None
+
+    async def _check_all(self) -> None:
+        """EXPLAIN every template and run it until it is quick, with no short limit.
+
+        The first runs of a text cost the server up to seconds of planning and compiling, whatever
+        EXPLAIN did before. Inside a request's limit they would be cancelled each time and never
+        become fast.
+        """
+        warm = False
+        try:
+            async with asyncio.timeout(CHECK_S):
+                store = await self._server.query(
+                    cypher.INFO.text, cypher.INFO.checked({"name": STORE}), WARM_UP_S, READ_ACCESS
+                )
+                if store:  # without a schema every plan is a bad one, and nothing is there
+                    for template in cypher.READS:
+                        verdict = await _explained(self._server, template)
+                        self._note(verdict)
+                        if not verdict.reasons:
+                            await self._run_until_quick(template, store[0])
+                self._warm_for = store[0]["finished"] if store else None
+            warm = True
+        except (vendor.Neo4jError, vendor.DriverError, OSError) as exc:
+            self._telemetry.log(
+                "WARNING",
+                "graph_not_checked",
+                error=getattr(exc, "code", None) or type(exc).__name__,
+            )
+        finally:
+            with self._lock:
+                self._warm = warm
+                self._checking = False
+            self._checked.set()
+
+    async def _run_until_quick(self, template: Template, store: Record) -> None:
+        """Run a template around chunks that are there: what is never reached is never compiled."""
+        examples = {**template.examples, "pool": store["sample"] or ["u"]}
+        if namespace := store["sample_namespace"]:
+            names = [namespaced(namespace, name) for name in WARM_NAMES]
+            examples |= {"namespace": namespace, "ids": names, "alias_keys": names}
+        parameters = template.checked({name: examples[name] for name in template.examples})
+        for _ in range(WARM_RUNS):
+            begun = time.monotonic()
+            await self._server.query(template.text, parameters, WARM_UP_S, READ_ACCESS)
+            if time.monotonic() - begun <= QUICK_S:
+                return
+
+    def _note(self, verdict: PlanVerdict) -> None:
+        self._verdicts[verdict.digest] = verdict
+        if verdict.reasons:
+            self._telemetry.count("cypher_explain_reject_total", template=verdict.template)
+            self._telemetry.log(
+                "WARNING",
+                "audit",
+                action="plan_rejected",
+                template=verdict.template,
+                reasons=list(verdict.reasons),
+            )
+
+
+def committed_digests() -> frozenset[str]:
+    """Read the hashes of the texts that were EXPLAINed and admitted when they were committed."""
+    text = resources.files(__package__).joinpath("admitted.json")
+    return frozenset(json.loads(text.read_text("utf-8")).values())
+
+
+def _folded(scope: Scope, ids: Iterable[str]) -> list[str]:
+    folded = dict.fromkeys(name.casefold() for name in ids)
+    return [namespaced(scope.namespace, name) for name in folded]
+
+
+def _scope(scope: Scope) -> dict[str, object]:
+    return {
+        "all": scope.groups is None,
+        "groups": list(scope.groups or ()),
+        "by_doc": scope.doc_ids is not None,
+        "doc_ids": list(scope.doc_ids or ()),
+        "facets": [list(group) for group in required(scope.filter)],
+    }
+
+
+def _caps(request: SliceRequest, scope: Scope) -> dict[str, object]:
+    return {
+        "namespace": scope.namespace,
+        "known": [entity_key(scope.namespace, name) for name in request.known_ids],
+        "by_kind": request.entity_types is not None,
+        "kinds": [kind.casefold() for kind in request.entity_types or ()],
+        "by_type": request.relations is not None,
+        "relations": [kind.casefold() for kind in request.relations or ()],
+        "max_nodes": request.max_nodes,
+        "chunks_per_entity": request.chunks_per_entity,
+        "neighbours_per_entity": request.neighbours_per_entity,
+        "max_relations": MAX_RELATIONS,
+    }
+
+
+def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
+    """Read a row; `known`: names of the entities fetched before, by key."""
+    names = {**ids_of_keys, **{item[0]: item[1] for item in row["entity_rows"]}}
+    mentions = [
+        SliceMention(uuid, names[key], start, stop, about)
+        for uuid, _, _, edges in row["chunk_rows"]
+        for key, start, stop, about in edges
+    ]
+    matches = {AliasMatch(k, e, p) for k, e, p in row["alias_rows"]}
+    entities = [
+        SliceEntity(
+            name,
+            label,
+            kind,
+            min(COUNT_LIMIT, count),
+            obsolete,
+            replaced,
+            min(COUNT_LIMIT, heads),
+        )
+        for _, name, label, kind, count, obsolete, replaced, heads in row["entity_rows"]
+    ]
+    relations = (
+        SliceRelation(
+            names[source],
+            kind,
+            names[target],
+            weight,
+            evidence if chunk_id else None,
+            chunk_id,
+            start,
+            stop,
+        )
+        for source, kind, target, weight, evidence, chunk_id, start, stop in row["relation_rows"]
+    )
+    return GraphSlice(
+        aliases=tuple(sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))),
+        entities=tuple(sorted(entities, key=attrgetter("id"))),
+        chunks=tuple(
+            SliceChunk(uuid, chunk_id, doc_id)
+            for uuid, chunk_id, doc_id, _ in sorted(row["chunk_rows"])
+        ),
+        mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
+        relations=_sorted(relations),
+        members=tuple(sorted((group, uuid) for group, own in row["member_rows"] for uuid in own)),
+    )
+
+
+def _sorted(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
+    return tuple(sorted(relations, key=identity))
+
+
+async def _explained(server: Server, template: Template) -> PlanVerdict:
+    """Ask for the plan with the example parameters, and judge it."""
+    try:
+        plan, kind = await server.explain(template.text, template.checked(template.examples))
+    except vendor.ClientError as exc:
+        if not (exc.code or "").startswith("Neo.ClientError.Statement."):
+            raise  # says nothing of the text: wrong password, unknown database
+        return refused(template, f"does not compile: {exc.code}")
+    return judge(template, plan, kind)

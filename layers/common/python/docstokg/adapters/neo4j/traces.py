@@ -1,0 +1,84 @@
+"""Retrieval traces in the graph: who found what, without a word of what was asked."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from neo4j import Record
+
+from docstokg.adapters.neo4j import cypher_traces as cypher
+from docstokg.adapters.neo4j.cypher import Template
+from docstokg.adapters.neo4j.server import Connection, Server
+from docstokg.contracts.state import TraceMessage
+from docstokg.domain.identity import namespaced
+from docstokg.errors import Timeout
+from docstokg.observability import Telemetry
+
+
+class Neo4jTraces:
+    """The TraceStore port on Neo4j."""
+
+    def __init__(
+        self, *, telemetry: Telemetry | None = None, **connection: Unpack[Connection]
+    ) -> None:
+        self._telemetry = telemetry or Telemetry()
+        self._server = Server(**connection)
+        self._lock = threading.Lock()
+        self._ready = False
+
+    def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
+        """Write all messages or none; again changes nothing."""
+        self._run(cypher.PUT_TRACES, {"rows": [_row(message) for message in messages]}, timeout_s)
+
+    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+        """Remove queries asked before, with their answers and emptied sessions; count them."""
+        until = time.monotonic() + timeout_s
+        (counted,) = self._run(cypher.COUNT_TRACES, {"before": epoch_ms}, timeout_s)
+        self._run(cypher.DROP_TRACES, {"before": epoch_ms}, until - time.monotonic())
+        return int(counted["expired"])
+
+    def close(self) -> None:
+        """Give the connections back and end the background loop."""
+        self._server.close()
+
+    def _run(
+        self, template: Template, parameters: Mapping[str, object], timeout_s: float
+    ) -> list[Record]:
+        until = time.monotonic() + timeout_s
+        with self._lock:
+            for statement in () if self._ready else cypher.TRACE_SCHEMA:
+                self._server.write(statement, {}, until - time.monotonic())
+            self._ready = True
+        left = until - time.monotonic()
+        if left <= 0:
+            raise Timeout("no time was left for the traces")
+        with self._telemetry.span(f"graph.{template.name}"):
+            return self._server.write(template.text, template.checked(parameters), left)
+
+
+def _row(message: TraceMessage) -> dict[str, object]:
+    by_rank = {hit["rank"]: hit["uuid"] for hit in message.retrieved}
+    return {
+        "id": message.request_id,
+        "session": message.session,
+        "hash": message.query_hash,
+        "namespace": message.namespace,
+        "at": message.created_ms,
+        "retrieved": [
+            {"uuid": hit["uuid"], "rank": hit["rank"], "score": hit["score"]}
+            for hit in message.retrieved
+        ],
+        "focused": [
+            {
+                "folded": namespaced(message.namespace, focus["entity"].casefold()),
+                "score": focus["score"],
+            }
+            for focus in message.focused_on
+        ],
+        "cited": [
+            {"uuid": by_rank[rank], "rank": rank}
+            for rank in message.supported_by
+            if rank in by_rank
+        ],
+    }

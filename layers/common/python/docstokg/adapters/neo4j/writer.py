@@ -1,0 +1,403 @@
+"""The loading side of the knowledge graph in Neo4j."""
+
+import json
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Any, Unpack
+
+from neo4j import Record
+
+from docstokg.adapters.neo4j import cypher_loading as cypher
+from docstokg.adapters.neo4j.cypher import INFO, SCHEMA_VERSION, STORE, Template
+from docstokg.adapters.neo4j.server import Connection, Server, is_deadlock
+from docstokg.contracts.graph import SliceEntity
+from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
+from docstokg.domain.identity import (
+    chunk_key,
+    chunk_uuid,
+    entity_key,
+    namespaced,
+    prefix_of,
+    relation_key,
+)
+from docstokg.domain.text.folding import alias_keys
+from docstokg.domain.visibility import facets
+from docstokg.errors import Misconfigured, Unavailable
+from docstokg.observability import Telemetry
+
+BATCH = 500
+PAGE = 5000
+DEADLOCK_TRIES, DEADLOCK_S = 8, 0.05
+LOAD_TIMEOUT_S = 120.0
+UPGRADED = (1, 2)
+"""Earlier layouts that are brought up to date where they are met."""
+
+
+class Neo4jGraphWriter:
+    """The loading side; every batch is one transaction, and repeating it changes nothing."""
+
+    def __init__(
+        self, *, telemetry: Telemetry | None = None, **connection: Unpack[Connection]
+    ) -> None:
+        self._telemetry = telemetry or Telemetry()
+        self._server = Server(**connection)
+        self._ready = False
+        self.deadlocks = 0
+
+    def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
+        """Write chunk nodes with their documents and topics, replacing by uuid."""
+        rows = []
+        for node in nodes:
+            topics = sorted(set(node.topics))
+            rows.append(
+                {
+                    "uuid": node.uuid,
+                    "key": chunk_key(node.uuid),
+                    "chunk_id": node.chunk_id,
+                    "namespace": node.namespace,
+                    "doc_id": node.doc_id,
+                    "document": namespaced(node.namespace, node.doc_id),
+                    "title": node.title,
+                    "section": node.section,
+                    "acl": sorted(set(node.acl)),
+                    "open": not node.acl,
+                    "topics": topics,
+                    "topic_keys": [namespaced(node.namespace, topic) for topic in topics],
+                    "facets": list(node.facets),
+                }
+            )
+        self._put(cypher.PUT_CHUNKS, rows)
+
+    def put_entities(self, entities: Sequence[EntityRecord]) -> None:
+        """Write entities with their aliases, replacing by id; counts of mentions stay."""
+        rows = [
+            {
+                "key": entity_key(entity.namespace, entity.id),
+                "id": entity.id,
+                "namespace": entity.namespace,
+                "folded": namespaced(entity.namespace, entity.id.casefold()),
+                "prefix": prefix_of(entity.id),
+                "name": entity.name,
+                "type": entity.type,
+                "type_key": (entity.type or "").casefold(),
+                "synonyms": list(entity.synonyms),
+                "definition": entity.definition,
+                "obsolete": entity.obsolete,
+                "replaced_by": entity.replaced_by,
+                "listed": entity.listed,
+                "vector": entity.vector,
+                "aliases": [
+                    _alias(entity.namespace, key) | {"preferred": preferred}
+                    for key, preferred in alias_keys(entity.id, entity.name, entity.synonyms)
+                ],
+            }
+            for entity in sorted(entities, key=lambda entity: entity.id)
+        ]
+        self._put(cypher.PUT_ENTITIES, rows)
+
+    def put_relations(self, relations: Sequence[RelationRecord]) -> None:
+        """Write relations, replacing by (source, type, target, evidence); bare ends are made.
+
+        A bare end counts as listed when the relation needs no chunk to be believed.
+        """
+        ends: dict[tuple[str, str], bool] = {}
+        rows = []
+        for item in relations:
+            for end in (item.source, item.target):
+                pair = (item.namespace, end)
+                ends[pair] = ends.get(pair, False) or item.evidence_uuid is None
+            rows.append(
+                {
+                    "key": relation_key(
+                        item.namespace, item.source, item.type, item.target, item.evidence_uuid
+                    ),
+                    "source": entity_key(item.namespace, item.source),
+                    "target": entity_key(item.namespace, item.target),
+                    "namespace": item.namespace,
+                    "type": item.type,
+                    "type_key": item.type.casefold(),
+                    "weight": float(item.weight),
+                    "evidence_uuid": item.evidence_uuid,
+                    "start": item.evidence_start,
+                    "stop": item.evidence_end,
+                    "properties": json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
+                }
+            )
+        self._put(cypher.PUT_BARE, [_bare(*pair, listed) for pair, listed in ends.items()])
+        self._put(cypher.PUT_RELATIONS, rows)
+
+    def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
+        """Replace all mentions of each given chunk uuid; of several places the first is kept."""
+        bare: dict[str, None] = {}
+        rows = []
+        for uuid, records in mentions.items():
+            first: dict[str, MentionRecord] = {}
+            for record in sorted(records, key=_place):
+                first.setdefault(record.entity, record)
+            heads = {record.entity for record in records if record.about}
+            bare |= dict.fromkeys(first)
+            rows.append(
+                {
+                    "uuid": uuid,
+                    "degree": len(first),
+                    "mentions": [
+                        {
+                            "key": entity_key(namespace, entity),
+                            "start": record.start,
+                            "stop": record.end,
+                            "about": entity in heads,
+                        }
+                        for entity, record in first.items()
+                    ],
+                }
+            )
+        self._put(cypher.PUT_BARE, [_bare(namespace, name, listed=False) for name in sorted(bare)])
+        self._put(cypher.PUT_MENTIONS, rows)
+
+    def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
+        """Yield (folded key, entity id, is the preferred name), sorted.
+
+        An obsolete term's names lead to the term that replaces it.
+        """
+        best: dict[tuple[str, str], bool] = {}
+        for row in self._read(cypher.ALL_ALIASES, {"namespace": namespace}):
+            pair = (row["key"], row["id"])
+            best[pair] = best.get(pair, False) or row["preferred"]
+        return [(key, entity, preferred) for (key, entity), preferred in sorted(best.items())]
+
+    def chunk_uuids(self, namespace: str) -> Iterable[str]:
+        """Yield every chunk uuid of a namespace, sorted."""
+        after = ""
+        while True:
+            rows = self._read(
+                cypher.CHUNK_UUIDS, {"namespace": namespace, "after": after, "batch": PAGE}
+            )
+            yield from (row["uuid"] for row in rows)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1]["uuid"]
+
+    def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
+        """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
+        after = ""
+        while True:
+            page = {"namespace": namespace, "after": after, "batch": PAGE}
+            rows = self._read(cypher.LABELS, page)
+            for row in rows:
+                yield row["uuid"], row["doc_id"], row["title"], row["section"]
+            if len(rows) < PAGE:
+                return
+            after = rows[-1]["uuid"]
+
+    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        rows = self._read(cypher.STATED, {"namespace": namespace, "uuids": list(uuids)})
+        return {row["uuid"]: set(row["ends"]) for row in rows}
+
+    def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
+        """List the entities that most chunks mention, most first, then by id."""
+        rows = self._read(cypher.MOST_MENTIONED, {"namespace": namespace, "limit": limit})
+        return tuple(SliceEntity(**row.data()) for row in rows)
+
+    def recogniser(self, namespace: str) -> str | None:
+        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        rows = self._read(cypher.RECOGNISER, {"name": f"{STORE}/{namespace}"})
+        return rows[0]["recogniser"] if rows else None
+
+    def note_recogniser(self, namespace: str, name: str) -> None:
+        """Note what finds the names in a namespace's texts."""
+        note = {"name": f"{STORE}/{namespace}", "recogniser": name}
+        self._write(cypher.NOTE_RECOGNISER, note)
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
+        """Remove chunks with their mentions and stated relations, then what nothing supports."""
+        gone = 0
+        targets = list(self.chunk_uuids(namespace)) if uuids is None else list(uuids)
+        for start in range(0, len(targets), BATCH):
+            some = {"namespace": namespace, "uuids": targets[start : start + BATCH]}
+            gone += self._write(cypher.DELETE_CHUNKS, some)[0]["done"]
+        if uuids is None:
+            self.note_recogniser(namespace, "")
+            self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)
+        if tidy:
+            self._tidy()
+        return gone
+
+    def close_load(self) -> None:
+        """Prove relations whose chunk came later, count anew, forget what nothing supports."""
+        self._write(cypher.PROVE_RELATIONS, {})
+        for row in self._read(cypher.NAMESPACES, {}):
+            self._write(cypher.LINK_REPLACED, {"namespace": row["namespace"]})
+        self._tidy()
+        self._write(cypher.NOTE_COUNTS, {"name": STORE, "schema": SCHEMA_VERSION})
+
+    def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
+        """Yield every chunk, by uuid."""
+        for row in self._pages(cypher.NODES, namespace):
+            yield ChunkNode(namespace=namespace, **row)
+
+    def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
+        """Yield every entity that was put, by id."""
+        for row in self._pages(cypher.ENTITIES, namespace):
+            yield EntityRecord(namespace=namespace, **row)
+
+    def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
+        """Yield every relation, by source, type, target and evidence."""
+        rows = [
+            RelationRecord(
+                namespace=namespace, **row.data() | {"properties": json.loads(row["properties"])}
+            )
+            for row in self._read(cypher.RELATIONS, {"namespace": namespace})
+        ]
+        yield from sorted(rows, key=_relation_order)
+
+    def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
+        """Yield every mention, by chunk and entity."""
+        for mention in self._pages(cypher.MENTIONS, namespace):
+            uuid = str(mention["uuid"])
+            for entity, start, end, about in sorted(mention["rows"], key=lambda row: row[0]):
+                yield MentionRecord(uuid=uuid, entity=entity, start=start, end=end, about=about)
+
+    def _pages(self, template: Template, namespace: str) -> Iterator[dict[str, Any]]:
+        """Yield rows in the order of their first column, a page at a time."""
+        after = ""
+        while True:
+            page = {"namespace": namespace, "after": after, "batch": PAGE}
+            rows = [row.data() for row in self._read(template, page)]
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            after = str(next(iter(rows[-1].values())))
+
+    def close(self) -> None:
+        """Give the connections back and end the background loop."""
+        self._server.close()
+
+    def _tidy(self) -> None:
+        self._repeat(cypher.DROP_UNSUPPORTED)
+        self._repeat(cypher.COUNT_MENTIONS)
+        for template in (
+            cypher.DROP_NAMELESS,
+            cypher.DROP_EMPTY_DOCUMENTS,
+            cypher.DROP_EMPTY_TOPICS,
+        ):
+            self._repeat(template)
+
+    def _repeat(self, template: Template, **parameters: object) -> None:
+        while self._write(template, {**parameters, "batch": PAGE})[0]["done"]:
+            pass
+
+    def _put(self, template: Template, rows: Sequence[Mapping[str, object]]) -> None:
+        """Write one batch of the caller as one transaction."""
+        if rows:
+            self._write(template, {"rows": list(rows)})
+
+    def _write(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
+        self._prepare()
+        values = template.checked(parameters)
+        for attempt in range(DEADLOCK_TRIES):
+            try:
+                return self._server.write(template.text, values, LOAD_TIMEOUT_S)
+            except Unavailable as refused:
+                if not is_deadlock(refused) or attempt == DEADLOCK_TRIES - 1:
+                    raise
+            # The server has undone the transaction, and another writer's goes on meanwhile.
+            self.deadlocks += 1
+            time.sleep(random.uniform(0, DEADLOCK_S * 2**attempt))  # noqa: S311 (no secret)
+        raise AssertionError("the last try returns or raises")
+
+    def _read(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
+        self._prepare()
+        values = template.checked(parameters)
+        return self._server.read(template.text, values, LOAD_TIMEOUT_S)
+
+    def _prepare(self) -> None:
+        """Bring the database to our layout, also from the one before; all of it may be repeated."""
+        if self._ready:
+            return
+        parameters = INFO.checked({"name": STORE})
+        stored = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
+        version = stored[0]["schema"] if stored else None
+        if version not in (None, *UPGRADED, SCHEMA_VERSION):
+            raise Misconfigured(
+                f"the database holds a graph of layout {version}, this version writes layout "
+                f"{SCHEMA_VERSION}: load into another database"
+            )
+        if version != SCHEMA_VERSION:
+            for statement in schema_statements():
+                self._server.write(statement, {}, LOAD_TIMEOUT_S)
+            self._server.write("CALL db.awaitIndexes(60)", {}, LOAD_TIMEOUT_S)
+            self._adopt_sections()
+            ranked = cypher.RANK_MENTIONS.checked({"batch": PAGE})
+            while self._server.write(cypher.RANK_MENTIONS.text, ranked, LOAD_TIMEOUT_S)[0]["done"]:
+                pass
+            notes = cypher.NOTE_SCHEMA.checked({"name": STORE, "schema": SCHEMA_VERSION})
+            self._server.write(cypher.NOTE_SCHEMA.text, notes, LOAD_TIMEOUT_S)
+        self._ready = True
+
+    def _adopt_sections(self) -> None:
+        """Make chunks of the sections of an existing graph; again changes nothing.
+
+        Their uuids are made as a load makes them, so that the index's chunks are found in it. A
+        section whose chunk is there on its own stays what it is.
+        """
+        after = ""
+        while True:
+            parameters = cypher.SECTIONS.checked({"after": after, "batch": PAGE})
+            page = self._server.read(cypher.SECTIONS.text, parameters, LOAD_TIMEOUT_S)
+            if page:
+                rows = {"rows": [_section(row) for row in page]}
+                text = cypher.SECTIONS_TO_CHUNKS.text
+                self._server.write(text, cypher.SECTIONS_TO_CHUNKS.checked(rows), LOAD_TIMEOUT_S)
+            if len(page) < PAGE:
+                return
+            after = page[-1]["element"]
+
+
+def _section(row: Record) -> dict[str, object]:
+    """Give what a section lacks to be a chunk."""
+    namespace, chunk_id, doc_id = row["namespace"], row["chunk_id"], row["doc_id"]
+    uuid = row["uuid"] or chunk_uuid(namespace, chunk_id)
+    return {
+        "element": row["element"],
+        "uuid": uuid,
+        "key": chunk_key(uuid),
+        "chunk_id": chunk_id,
+        "namespace": namespace,
+        "doc_id": doc_id,
+        "document": namespaced(namespace, doc_id),
+        "facets": list(facets({"doc_id": doc_id}, (), {})),
+    }
+
+
+def schema_statements() -> tuple[str, ...]:
+    """Read the statements of the schema file."""
+    text = resources.files(__package__).joinpath(f"schema.v{SCHEMA_VERSION}.cypher")
+    lines = [line for line in text.read_text("utf-8").splitlines() if not line.startswith("//")]
+    return tuple(part.strip() for part in "\n".join(lines).split(";") if part.strip())
+
+
+def _bare(namespace: str, entity: str, listed: bool) -> dict[str, object]:
+    return {
+        "key": entity_key(namespace, entity),
+        "id": entity,
+        "namespace": namespace,
+        "folded": namespaced(namespace, entity.casefold()),
+        "prefix": prefix_of(entity),
+        "listed": listed,
+        "aliases": [_alias(namespace, key) for key, _ in alias_keys(entity)],
+    }
+
+
+def _alias(namespace: str, key: str) -> dict[str, object]:
+    return {"key": namespaced(namespace, key), "name": key}
+
+
+def _place(record: MentionRecord) -> tuple[bool, int, int]:
+    return (record.start is None, record.start or 0, -(record.end or 0))
+
+
+def _relation_order(row: RelationRecord) -> tuple[str, str, str, str]:
+    return row.source, row.type, row.target, row.evidence_uuid or ""

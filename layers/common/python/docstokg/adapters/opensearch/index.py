@@ -1,0 +1,493 @@
+"""Searching and reading chunks and facts in OpenSearch, for stores too large for SQLite."""
+
+import base64
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Unpack
+
+from docstokg.adapters.breaker import Breaker
+from docstokg.adapters.opensearch.layout import Json, facts_alias, feature_name, numbers
+from docstokg.adapters.opensearch.server import (
+    Connection,
+    Server,
+    index_notes,
+    schema_checked,
+)
+from docstokg.contracts.records import IndexInfo, Scope, StoredChunk
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.circuit import Circuit
+from docstokg.domain.generations import outdated
+from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.vectors import pack
+from docstokg.domain.visibility import may_see, required
+from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer
+from docstokg.observability import Telemetry
+
+CANCELLED = "task_cancelled_exception"  # what `cancel_after_time_interval` ends a search with
+ABSENT = "index_not_found_exception"
+MAX_CLAUSES = 400  # the server allows 1,024 in all; the exact sub-field doubles the words
+MAX_TOKENS = 900
+EXACT_BOOST = 0.1
+MIN_CANDIDATES = 100  # HNSW looks at this many even when fewer hits are wanted
+CHILD_SHARE = 0.9  # a child stops before the client does, so that the others are still heard
+MAX_NAMESPACES = 1000
+MAX_COUNTED = 60_000  # the server allows 65,535 buckets; the rarest tokens beyond count as new
+WARM_UP_S = 20.0
+WARM_SIZE = 80
+INFO_TTL_S = 10.0
+PROBE_S = 2.0
+
+
+class OpenSearchIndex:
+    """The reading side: one `_msearch` to search, one `_mget` to hydrate."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "docstokg",
+        telemetry: Telemetry | None = None,
+        info_ttl_s: float = INFO_TTL_S,
+        circuit: Circuit | None = None,
+        **connection: Unpack[Connection],
+    ) -> None:
+        self._name = name
+        self._telemetry = telemetry or Telemetry()
+        self._server = Server(**connection)
+        self._breaker = Breaker(
+            "index",
+            circuit=circuit,
+            probe=lambda: index_notes(self._server, name, PROBE_S),
+            telemetry=self._telemetry,
+        )
+        self._info_ttl_s = info_ttl_s
+        self._info: tuple[float, IndexInfo] | None = None
+        self._rarity = Rarity()
+
+    def warm(self, timeout_s: float = WARM_UP_S) -> None:
+        """Open a connection and run each kind of search once: a server's first calls are slow."""
+        until = time.monotonic() + timeout_s
+        info = self.info(timeout_s)
+        if not info.chunks:
+            return
+        queries = [
+            ChannelQuery(channel="bm25", size=WARM_SIZE, text="warm up"),
+            ChannelQuery(channel="splade", size=WARM_SIZE, weights={"warm": 1.0, "up": 1.0}),
+            ChannelQuery(channel="facts", size=WARM_SIZE, text="warm up"),
+        ]
+        if info.dimension:
+            level = pack([1.0] * info.dimension)
+            queries.append(ChannelQuery(channel="dense", size=WARM_SIZE, vector=level))
+        for namespace in info.namespaces[:1]:
+            scope = Scope(namespace=namespace)
+            self.search(queries, scope, max(0.0, until - time.monotonic()))
+
+    def search(
+        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+    ) -> tuple[ChannelResult, ...]:
+        """Send one child per query; see the port."""
+        if not queries:
+            return ()
+        child_ms = max(1, int(timeout_s * CHILD_SHARE * 1000))
+        lines: list[str] = []
+        for query in queries:
+            alias = facts_alias(self._name) if query.channel == "facts" else self._name
+            header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
+            lines += [json.dumps(header), _child(query, scope, child_ms, self._rarity)]
+        with self._telemetry.span("index.search", children=len(queries)):
+            answer = self._post("/_msearch", "\n".join(lines) + "\n", timeout_s)
+            with schema_checked("_msearch"):
+                children = answer["responses"]
+                if len(children) != len(queries):
+                    raise WrongAnswer(
+                        f"_msearch of {len(queries)} children gave {len(children)} answers"
+                    )
+                return tuple(_result(q, child) for q, child in zip(queries, children, strict=True))
+
+    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+        """Read by id; visibility is checked here, with the same rule that searches use."""
+        ids = list(dict.fromkeys(uuids))
+        if not ids:
+            return Hydrated()
+        answer = self._read(ids, "shown", timeout_s)
+        groups = required(scope.filter)
+        chunks: dict[str, StoredChunk] = {}
+        missing: list[str] = []
+        failed: list[str] = []
+        cause: str | None = None
+        with schema_checked("_mget"):
+            for doc in answer["docs"]:
+                if "error" in doc:
+                    failed.append(doc["_id"])
+                    cause = cause or _cause(doc["error"])
+                elif doc["found"] and _visible_to(
+                    shown := json.loads(doc["fields"]["shown"][0]), scope, groups
+                ):
+                    chunks[doc["_id"]] = _stored(doc["_id"], shown)
+                else:
+                    missing.append(doc["_id"])
+        for uuid in sorted(outdated(chunks.values())):
+            del chunks[uuid]
+            missing.append(uuid)
+        unanswered = set(ids) - chunks.keys() - set(missing) - set(failed)
+        failed += sorted(unanswered)
+        if unanswered:
+            cause = cause or f"{len(unanswered)} of {len(ids)} were left out of the answer"
+        return Hydrated(chunks=chunks, missing=tuple(missing), failed=tuple(failed), cause=cause)
+
+    def sentence_vectors(
+        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, bytes]:
+        """Read the packed vectors of sentences by id, with what their visibility depends on."""
+        ids = list(dict.fromkeys(uuids))
+        if not ids:
+            return {}
+        answer = self._read(ids, "shown,sentence_vectors", timeout_s)
+        groups = required(scope.filter)
+        vectors: dict[str, bytes] = {}
+        with schema_checked("_mget"):
+            for doc in answer["docs"]:
+                fields = doc.get("fields", {})
+                if "sentence_vectors" in fields and _visible_to(
+                    json.loads(fields["shown"][0]), scope, groups
+                ):
+                    vectors[doc["_id"]] = base64.b64decode(fields["sentence_vectors"][0])
+        return vectors
+
+    def _read(self, uuids: Sequence[str], fields: str, timeout_s: float) -> Json:
+        with self._telemetry.span("index.get", chunks=len(uuids)):
+            return self._post(
+                f"/{self._name}/_mget",
+                json.dumps({"ids": list(uuids)}),
+                timeout_s,
+                {"_source": "false", "stored_fields": fields},
+            )
+
+    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
+        """Read the counts and what `open_load` noted; `NotLoaded` for an index not made yet.
+
+        Every request asks for the model: an answer is kept `info_ttl_s` when it names one and no
+        load is open, so that requests stay at one round trip. What tokens are worth is read anew
+        when another load was finished.
+        """
+        until = time.monotonic() + timeout_s
+        entry = self._info
+        if not anew and entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
+            return entry[1]
+        self._info = None
+        notes = self._breaker.call(
+            lambda: index_notes(self._server, self._name, timeout_s), timeout_s
+        )
+        if notes is None:
+            raise NotLoaded(
+                f"there is no index {self._name!r}: run `docstokg load SOURCE` first, or set "
+                "DOCSTOKG_INDEX_NAME"
+            )
+        spaces = {"spaces": {"terms": {"field": "namespace", "size": MAX_NAMESPACES}}}
+        count = {"size": 0, "track_total_hits": True, "aggs": spaces}
+        body = "".join(
+            f"{json.dumps({'index': alias})}\n{json.dumps(count)}\n"
+            for alias in (self._name, facts_alias(self._name))
+        )
+        left = max(0.001, until - time.monotonic())
+        answer = self._post("/_msearch", body, left)
+        with schema_checked("_msearch"):
+            of_chunks, of_facts = answer["responses"]
+            chunks = of_chunks["hits"]["total"]["value"]
+            # A load that was killed early may have left chunks alone; the next one mends it.
+            absent = ABSENT in _kinds(of_facts.get("error"))
+            facts = 0 if absent else of_facts["hits"]["total"]["value"]
+            buckets = of_chunks["aggregations"]["spaces"]["buckets"]
+            namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
+        info = IndexInfo(
+            embedding_model=notes.get("embedding_model"),
+            dimension=notes.get("dimension"),
+            sparse_model=notes.get("sparse_model"),
+            chunks=chunks,
+            facts=facts,
+            unfinished_load=notes.get("unfinished_load") is not None,
+            open_run=notes.get("unfinished_load") or "",
+            namespaces=namespaces,
+        )
+        if not info.unfinished_load:
+            self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
+            if info.embedding_model is not None:
+                self._info = (time.monotonic(), info)
+        return info
+
+    def generation(self, timeout_s: float) -> str | None:
+        """Read what `close_load` noted; see the port."""
+        notes = index_notes(self._server, self._name, timeout_s)
+        if notes is None or notes.get("unfinished_load") is not None:
+            return None
+        finished = notes.get("finished")
+        return None if finished is None else str(finished)
+
+    def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:
+        """Read how many chunks hold each token; without the counts every token is worth 1."""
+        if load is None or load == self._rarity.load:
+            return
+        tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
+        try:
+            answer = self._post(
+                f"/{self._name}/_search",
+                json.dumps({"size": 0, "aggs": {"tokens": tokens}}),
+                timeout_s,
+                {"filter_path": "aggregations.tokens.buckets"},
+            )
+            with schema_checked("_search"):
+                buckets = answer.get("aggregations", {}).get("tokens", {}).get("buckets", [])
+                holders = {bucket["key"]: bucket["doc_count"] for bucket in buckets}
+        except DocsToKGError as exc:
+            self._telemetry.log("WARNING", "tokens_not_counted", error=str(exc))
+            return
+        self._rarity = Rarity(load, chunks, holders)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._breaker.close()
+        self._server.close()
+
+    def _post(
+        self, path: str, body: str, timeout_s: float, params: Mapping[str, str] | None = None
+    ) -> Json:
+        """Ask inside the time, behind the circuit; after a failure nothing is taken for known."""
+
+        def ask() -> Json:
+            return self._server.call("POST", path, timeout_s=timeout_s, body=body, params=params)
+
+        try:
+            return self._breaker.call(ask, timeout_s)
+        except DocsToKGError:
+            self._info = None
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Rarity:
+    """How many chunks hold each token after `load`; an encoder never saw the texts of an index.
+
+    Counted over the whole index, as the server counts words: see docs/decisions/real-stores.md.
+    """
+
+    load: str | None = None
+    chunks: int = 0
+    holders: Mapping[str, int] = field(default_factory=dict)
+
+    def weighed(self, weights: Mapping[str, float]) -> list[tuple[str, float]]:
+        """Give the tokens of positive weight with weight times `rarity`, heaviest first."""
+        by_token = {token: weight for token, weight in weights.items() if weight > 0}
+        if self.holders:
+            by_token = {
+                token: weight * rarity(self.holders.get(feature_name(token), 0), self.chunks)
+                for token, weight in by_token.items()
+            }
+        return sorted(by_token.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
+
+
+def _child(query: ChannelQuery, scope: Scope, child_ms: int, rarity: Rarity) -> str:
+    facts = query.channel == "facts"
+    body: Json = {
+        "size": query.size,
+        "track_total_hits": False,
+        "timeout": f"{child_ms}ms",
+        "sort": [{"_score": "desc"}, {"id" if facts else "uuid": "asc"}],
+    }
+    if facts:
+        body["_source"] = ["id", "evidence_uuid", "rest"]
+    else:  # a hit's stored fields, its id among them, lie in blocks that cost more than the search
+        body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact"]}
+    visible = _visible(scope, facts=facts)
+    if query.channel == "dense":
+        body["query"] = {
+            "knn": {
+                "vector": {
+                    "vector": numbers(query.vector or b""),
+                    "k": max(query.size, MIN_CANDIDATES),
+                    "filter": {"bool": {"filter": visible}},
+                }
+            }
+        }
+        return json.dumps(body)
+    if query.channel == "splade":
+        clauses: list[Json] = [
+            {
+                "rank_feature": {
+                    "field": f"sparse.{feature_name(token)}",
+                    "linear": {},
+                    "boost": weight,
+                }
+            }
+            for token, weight in rarity.weighed(query.weights)
+        ]
+    elif facts:
+        clauses = [{"match": {"text": _words(query.text)}}]
+    else:
+        words = _words(query.text)
+        clauses = [
+            {"match": {"body": words}},
+            {"match": {"body.exact": {"query": words, "boost": EXACT_BOOST}}},
+        ]
+        # A stop word alone is no hit: the analysed words decide what matches.
+        body["query"] = {"bool": {"must": clauses[:1], "should": clauses[1:], "filter": visible}}
+        return json.dumps(body)
+    body["query"] = {
+        "bool": {"should": clauses, "minimum_should_match": 1, "filter": visible}
+        if clauses
+        else {"must_not": {"match_all": {}}}
+    }
+    return json.dumps(body)
+
+
+def _visible(scope: Scope, *, facts: bool) -> list[Json]:
+    """Namespace, acl and, for chunks, the request's filter, as filter clauses."""
+    clauses: list[Json] = [{"term": {"namespace": scope.namespace}}]
+    if scope.groups is not None:
+        free: Json = {"bool": {"must_not": {"exists": {"field": "acl"}}}}
+        shared: Json = {"terms": {"acl": list(scope.groups)}}
+        clauses.append({"bool": {"should": [free, shared], "minimum_should_match": 1}})
+    if scope.doc_ids is not None:
+        clauses.append({"terms": {"doc_id": list(scope.doc_ids)}})
+    if not facts:  # a fact is a place to start from, not a citation: what it leads to is filtered
+        clauses += [{"terms": {"facets": list(group)}} for group in required(scope.filter)]
+    return clauses
+
+
+def _words(text: str) -> str:
+    """Give the words both stores search for, as many as the server's clause limit allows.
+
+    Ideographs count one by one, as the server's analyser cuts them.
+    """
+    text = " ".join((*content_words(text), *option_words(text)))
+    budget = MAX_CLAUSES
+    for match in re.finditer(r"[^\W_]+", text):
+        word = match.group()
+        cost = 1 if word.isascii() else len(word)
+        if cost > budget:
+            return text[: match.start() + (budget if cost > 1 else 0)]
+        budget -= cost
+    return text
+
+
+def _kinds(error: object) -> set[str]:
+    """Give the types an error and its causes name; their reasons may quote the question."""
+    if isinstance(error, list):
+        return set().union(*(_kinds(part) for part in error))
+    if not isinstance(error, dict):
+        return set()
+    own = {error["type"]} if isinstance(error.get("type"), str) else set()
+    return own.union(*(_kinds(part) for part in error.values()))
+
+
+def _cause(error: object) -> str:
+    """Name the kinds of an error; its own words may quote the question, which logs never hold."""
+    return ", ".join(sorted(_kinds(error))) or "an error without a type"
+
+
+def _result(query: ChannelQuery, child: Json) -> ChannelResult:
+    if "error" in child:
+        late = CANCELLED in _kinds(child["error"]) or child.get("status") in (408, 504)
+        return ChannelResult(
+            channel=query.channel,
+            failure="timeout" if late else "unavailable",
+            cause=_cause(child["error"]),
+        )
+    cause = None
+    if child["timed_out"]:
+        cause = "the search was stopped before its end"
+    elif broken := child["_shards"]["failed"]:
+        cause = f"{broken} of {child['_shards']['total']} shards failed"
+    partial = cause is not None
+    own_hits = child["hits"]["hits"]
+    if query.channel == "facts":
+        facts = tuple(
+            FactHit(
+                id=hit["_source"]["id"],
+                score=hit["_score"],
+                source=hit["_source"]["rest"]["source"],
+                type=hit["_source"]["rest"]["type"],
+                target=hit["_source"]["rest"]["target"],
+                evidence_uuid=hit["_source"].get("evidence_uuid"),
+            )
+            for hit in own_hits
+        )
+        return ChannelResult(
+            channel="facts",
+            facts=facts,
+            took_ms=float(child["took"]),
+            partial=partial,
+            cause=cause,
+        )
+    cosine = query.channel == "dense"
+    hits = [
+        Hit(
+            uuid=_text(hit["fields"]["uuid"][0]),
+            # k-NN scores are (1 + cosine) / 2; the port speaks of cosines
+            score=2.0 * _number(hit["_score"]) - 1.0 if cosine else _number(hit["_score"]),
+            vector=_compact(hit["fields"].get("compact", [None])[0]),
+        )
+        for hit in own_hits
+    ]
+    return ChannelResult(
+        channel=query.channel,
+        hits=tuple(hits),
+        took_ms=float(child["took"]),
+        partial=partial,
+        cause=cause,
+    )
+
+
+def _text(value: object) -> str:
+    """Give what must be text; ValueError for what is not: nothing behind this looks again."""
+    if not isinstance(value, str):
+        raise ValueError(f"{type(value).__name__} instead of text")
+    return value
+
+
+def _number(value: object) -> float:
+    """Give what must be a finite number; ValueError for what is not."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{type(value).__name__} instead of a finite number")
+    return float(value)
+
+
+def _compact(text: str | None) -> bytes | None:
+    """Decode base64; doc values come back without padding."""
+    return None if text is None else base64.b64decode(text + "=" * (-len(text) % 4))
+
+
+def _visible_to(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> bool:
+    own = set(source.get("facets", ()))
+    return (
+        source["namespace"] == scope.namespace
+        and may_see(source.get("acl", ()), scope.groups)
+        and (scope.doc_ids is None or source["doc_id"] in scope.doc_ids)
+        and all(not own.isdisjoint(group) for group in groups)
+    )
+
+
+def _stored(uuid: str, shown: Json) -> StoredChunk:
+    return StoredChunk(
+        uuid=uuid,
+        chunk_id=shown["chunk_id"],
+        doc_id=shown["doc_id"],
+        text=shown["text"],
+        text_sha256=shown["text_sha256"],
+        title=shown["title"],
+        headings=tuple(shown["headings"]),
+        document_name=shown["document_name"],
+        page=shown["page"],
+        section=shown["section"],
+        uri=shown["uri"],
+        anchor=shown["anchor"],
+        char_start=shown["char_start"],
+        topics=tuple(shown["topics"]),
+        sentences=tuple((start, end) for start, end in shown["sentences"]),
+        vector=_compact(shown["compact"]),
+        run_id=shown["run_id"],
+        acl=tuple(shown["acl"]),
+        generation=shown.get("generation", ""),
+    )

@@ -1,0 +1,53 @@
+"""Names, template and spellings that reader and writer of an OpenSearch index must agree on."""
+
+import json
+from importlib import resources
+from typing import Any
+
+from docstokg.domain.vectors import unpack
+from docstokg.errors import Misconfigured
+
+Json = dict[str, Any]
+
+TEMPLATE_VERSION = 3
+"""3: headings, counted twice, and options are searched, sentences have vectors; 2: titles count
+three times."""
+
+
+def facts_alias(name: str) -> str:
+    """Name the alias of the facts that belong to a chunk index."""
+    return f"{name}-facts"
+
+
+def index_name(name: str, kind: str, number: int) -> str:
+    """Name the index behind an alias: `number` counts how often it was built anew."""
+    return f"{name}-{kind}-v{TEMPLATE_VERSION}-{number:06d}"
+
+
+def index_behind(mapping: Json) -> str:
+    """Name the one index behind an alias."""
+    if len(mapping) != 1:
+        raise Misconfigured(f"one alias stands for several indices: {', '.join(sorted(mapping))}")
+    return str(next(iter(mapping)))
+
+
+def template() -> Json:
+    """Read settings and mappings of both indices, and the mapping of a vector field."""
+    text = resources.files(__package__).joinpath(f"index.v{TEMPLATE_VERSION}.json")
+    loaded: Json = json.loads(text.read_text("utf-8"))
+    return loaded
+
+
+def feature_name(token: str) -> str:
+    """Escape what a feature name may not hold: a dot would silently never match."""
+    return token.replace("%", "%25").replace(".", "%2E") or "%00"
+
+
+def token_of(name: str) -> str:
+    """Read a feature name back."""
+    return "" if name == "%00" else name.replace("%2E", ".").replace("%25", "%")
+
+
+def numbers(vector: bytes) -> list[float]:
+    """Give the components with 9 digits: read back, they are the same float32."""
+    return [float(f"{value:.9g}") for value in unpack(vector).tolist()]

@@ -1,0 +1,207 @@
+"""One load at a time into an OpenSearch index: a lease in the store, for loaders of any machine."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from docstokg.adapters.opensearch.documents import ensure_register
+from docstokg.adapters.opensearch.layout import Json
+from docstokg.adapters.opensearch.server import Server, schema_checked
+from docstokg.errors import DocsToKGError, Timeout, Unavailable
+
+LEASE_S = 30.0
+RENEW_S = 8.0
+POLL_S = 1.0
+CALL_S = 10.0
+NAME = "load-lease"
+RUN = "run"
+CONFLICT = 409
+
+
+class LoadLease:
+    """A document of the register that its holder writes again and again.
+
+    No clocks are compared: who waits and sees it unchanged for LEASE_S of its own time takes it,
+    and the server's sequence number lets exactly one of them. A holder that was paused for so
+    long notices before its next write. On the holder's own machine nobody waits for a process
+    that is gone. The tasks of a run, on any machines, share one: whoever of them writes it keeps it
+    for all, and it runs out when none is left.
+    """
+
+    def __init__(self, server: Server, name: str) -> None:
+        """`name`: alias of the chunk index."""
+        self._server, self._name, self._index = server, name, f"{name}-documents"
+        self._stamp: tuple[int, int] | None = None
+        self._renewed = 0.0
+        self._run = ""
+        self._users = 0
+        self._lock = threading.Lock()
+        self._taking = threading.Lock()
+        self._ended = threading.Event()
+
+    def acquire(
+        self, wait_s: float, waiting: Callable[[int], None] | None = None, run: str = ""
+    ) -> None:
+        """Wait until nobody else loads; `Timeout` after `wait_s`.
+
+        `run`: who writes for the same run, here or elsewhere, has the lease too.
+        """
+        with self._taking:
+            if self._stamp is None:
+                self._acquire(wait_s, waiting, f"{RUN} {run}" if run else "")
+            self._users += 1
+
+    def _acquire(self, wait_s: float, waiting: Callable[[int], None] | None, run: str) -> None:
+        self._run = run
+        ensure_register(self._server, self._index)
+        until = time.monotonic() + wait_s
+        seen: tuple[int, int] | None = None
+        since = time.monotonic()
+        while (stamp := self._write(None)) is None:
+            now = time.monotonic()
+            version, holder = self._read_lease()
+            if version != seen:
+                seen, since = version, now
+            if version is not None and run and holder == run:
+                if (stamp := self._write(version)) is not None:
+                    break
+                continue  # another task of the run renewed it at this moment
+            over = version is not None and (now - since >= LEASE_S or _is_gone(holder))
+            if over and (stamp := self._write(version)) is not None:
+                break
+            if now >= until:
+                raise Timeout(f"another load into index {self._name!r} does not end")
+            time.sleep(POLL_S)
+            if waiting is not None:
+                waiting(1)
+        self._stamp, self._renewed = stamp, time.monotonic()
+        self._ended = threading.Event()
+        threading.Thread(target=self._keep, args=(self._ended,), daemon=True).start()
+
+    def check(self) -> None:
+        """Refuse to go on when the lease was held and is lost: somebody else writes now."""
+        if self._stamp is None:
+            return
+        if time.monotonic() - self._renewed >= LEASE_S - CALL_S:
+            self._renew()
+        if self._renewed == 0.0:
+            raise Unavailable(
+                f"another load took index {self._name!r} over while this one was stopped or cut "
+                "off: run it again"
+            )
+
+    def release(self, more: bool = False) -> None:
+        """Let the next one load; a lease that cannot be given back runs out.
+
+        So does one of a run of which `more` tasks follow, or are under way elsewhere.
+        """
+        with self._taking:
+            self._users = max(0, self._users - 1)
+            if not self._users:
+                self._end(more)
+
+    def _end(self, more: bool) -> None:
+        self._ended.set()
+        with self._lock:
+            stamp, self._stamp = self._stamp, None
+            if stamp is None or self._renewed == 0.0 or more:
+                return
+            try:
+                if self._run:  # another task may have renewed it since
+                    stamp, holder = self._read_lease()
+                    if stamp is None or holder != self._run:
+                        return
+                self._call("DELETE", f"_doc/{NAME}", _only(stamp))
+            except DocsToKGError:
+                return
+
+    def _keep(self, ended: threading.Event) -> None:
+        while not ended.wait(RENEW_S):
+            self._renew()
+
+    def _renew(self) -> None:
+        with self._lock:
+            if self._stamp is None or self._renewed == 0.0:
+                return
+            try:
+                stamp = self._write(self._stamp) or self._of_our_run()
+            except DocsToKGError:
+                # Tried again soon; after LEASE_S somebody else may have it.
+                if time.monotonic() - self._renewed >= LEASE_S:
+                    self._renewed = 0.0
+                return
+            if stamp is None:
+                self._renewed = 0.0
+                return
+            self._stamp, self._renewed = stamp, time.monotonic()
+
+    def _of_our_run(self) -> tuple[int, int] | None:
+        """Give the stamp of a lease that another task of our run has renewed."""
+        stamp, holder = self._read_lease()
+        return stamp if self._run and holder == self._run else None
+
+    def _write(self, stamp: tuple[int, int] | None) -> tuple[int, int] | None:
+        """Write the lease: where there is none, or over what has this stamp; None when not so."""
+        holder = self._run or _process(os.getpid())
+        row = {"namespace": "", "doc_id": NAME, "record": holder}
+        if stamp is None:
+            answer = self._call("PUT", f"_create/{NAME}", {}, row)
+        else:
+            answer = self._call("PUT", f"_doc/{NAME}", _only(stamp), row)
+        if answer.get("status") == CONFLICT:
+            return None
+        with schema_checked("_doc"):
+            return int(answer["_seq_no"]), int(answer["_primary_term"])
+
+    def _read_lease(self) -> tuple[tuple[int, int] | None, str]:
+        answer = self._server.call(
+            "GET", f"/{self._index}/_doc/{NAME}", timeout_s=CALL_S, absent_is_none=True
+        )
+        if not answer.get("found"):
+            return None, ""
+        with schema_checked("_doc"):
+            stamp = int(answer["_seq_no"]), int(answer["_primary_term"])
+            return stamp, str(answer["_source"]["record"])
+
+    def _call(
+        self, method: str, path: str, params: dict[str, str], body: Json | None = None
+    ) -> Json:
+        return self._server.call(
+            method,
+            f"/{self._index}/{path}",
+            timeout_s=CALL_S,
+            body=body,
+            params=params,
+            answered=CONFLICT,
+        )
+
+
+def _process(pid: int) -> str:
+    """Name a living process among all machines; "" where the system does not tell, or it is gone.
+
+    Machine since its start, space of process numbers, number, and when it began.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        space = Path("/proc/self/ns/pid").stat().st_ino
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else f"{boot} {space} {pid} {fields[19]}"
+
+
+def _is_gone(holder: str) -> bool:
+    """Tell whether the named process was one of this machine and is no more."""
+    mine = _process(os.getpid()).split()
+    holder_words = holder.split()
+    return (
+        len(holder_words) == 4
+        and mine[:2] == holder_words[:2]
+        and _process(int(holder_words[2])) != holder
+    )
+
+
+def _only(stamp: tuple[int, int]) -> dict[str, str]:
+    return {"if_seq_no": str(stamp[0]), "if_primary_term": str(stamp[1])}

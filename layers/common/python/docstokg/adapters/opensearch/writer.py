@@ -1,0 +1,569 @@
+"""Loading chunks and facts into OpenSearch: bulks, and what a load notes in the mapping."""
+
+import base64
+import contextlib
+import functools
+import json
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, Unpack
+
+import numpy as np
+
+from docstokg.adapters.opensearch.layout import (
+    TEMPLATE_VERSION,
+    Json,
+    facts_alias,
+    feature_name,
+    index_behind,
+    index_name,
+    numbers,
+    template,
+    token_of,
+)
+from docstokg.adapters.opensearch.lease import LoadLease
+from docstokg.adapters.opensearch.server import (
+    Connection,
+    Server,
+    documents_there,
+    error_text,
+    index_notes,
+    schema_checked,
+)
+from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
+from docstokg.domain.identity import namespaced
+from docstokg.domain.text.query_terms import option_words
+from docstokg.domain.vectors import quantise, unpack
+from docstokg.domain.visibility import facets, required
+from docstokg.errors import DocsToKGError, Misconfigured, QuotaExceeded, Unavailable, WrongAnswer
+from docstokg.observability import Telemetry
+
+LOAD_TIMEOUT_S = 120.0
+BULK_BYTES = 4_000_000
+BULK_TRIES = 6
+BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
+PAGE = 1000
+SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
+REMARKED = 100
+"""Whole chunks read at once to be marked: each has kilobytes of vectors."""
+
+
+class OpenSearchWriter:
+    """The loading side; whole chunks in bulk, made searchable by `close_load`."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "docstokg",
+        telemetry: Telemetry | None = None,
+        **connection: Unpack[Connection],
+    ) -> None:
+        self._name = name
+        self._telemetry = telemetry or Telemetry()
+        self._server = Server(**connection)
+        self._call = functools.partial(self._server.call, timeout_s=LOAD_TIMEOUT_S)
+        self._lease = LoadLease(self._server, name)
+        self._stale = True  # what was put may not be searchable yet
+
+    @contextlib.contextmanager
+    def hold(
+        self,
+        wait_s: float,
+        waiting: Callable[[int], None] | None = None,
+        run: str = "",
+        more: bool = False,
+    ) -> Iterator[None]:
+        """Take the lease in the store; see `LoadLease`."""
+        self._lease.acquire(wait_s, waiting, run)
+        try:
+            self._await_shards()
+            yield
+        finally:
+            self._lease.release(more)
+
+    def open_load(
+        self,
+        run_id: str,
+        embedding_model: str | None,
+        dimension: int | None,
+        sparse_model: str | None,
+    ) -> None:
+        """Make the indices when absent, note the load and the vector space; see the port."""
+        first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
+        if embedding_model and dimension:
+            first |= {"embedding_model": embedding_model, "dimension": dimension}
+        first["sparse_model"] = sparse_model
+        # Facts before chunks: who finds the chunks' notes finds both, whenever a load was killed.
+        for kind, alias in reversed(self._aliases()):
+            notes = self._ensured(kind, alias, first)
+            self._check_layout(notes)
+        if notes == first:
+            return
+        stored = notes.get("embedding_model")
+        space = (stored, notes.get("dimension"))
+        if embedding_model and stored and (embedding_model, dimension) != space:
+            raise Misconfigured(
+                f"index {self._name!r} holds vectors of {stored!r} with {notes.get('dimension')} "
+                f"components, not of {embedding_model!r} with {dimension}; load with that model, "
+                f"or into another DOCSTOKG_INDEX_NAME"
+            )
+        if embedding_model and dimension and not stored:
+            field = {"properties": {"vector": {**template()["vector"], "dimension": dimension}}}
+            self._call("PUT", f"/{self._name}/_mapping", field)
+            notes |= {"embedding_model": embedding_model, "dimension": dimension}
+        notes["sparse_model"] = sparse_model or notes.get("sparse_model")
+        self._note(notes | {"unfinished_load": run_id})
+
+    def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+        """Read fingerprints by id; see the port."""
+        fingerprints: dict[str, str] = {}
+        for start in range(0, len(uuids), PAGE):
+            answer = self._call(
+                "POST",
+                f"/{self._name}/_mget",
+                {"ids": list(uuids[start : start + PAGE])},
+                {"_source_includes": "namespace,fingerprint"},
+            )
+            there = documents_there(answer)
+            with schema_checked("_mget"):
+                for chunk in there:
+                    if chunk["_source"]["namespace"] == namespace:
+                        fingerprints[chunk["_id"]] = chunk["_source"]["fingerprint"]
+        return fingerprints
+
+    def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
+        """Write chunks in bulk.
+
+        When the server refuses one for good, those this call created are removed again and the
+        error is raised; each chunk is written whole or not at all.
+        """
+        self._bulk(
+            self._name,
+            ((chunk.uuid, _chunk_document(chunk, fingerprint)) for chunk, fingerprint in chunks),
+        )
+
+    def put_document(self, change: DocumentChange) -> int:
+        """Change a stored document; every chunk it has afterwards carries one generation.
+
+        One that only gains chunks keeps the generation it has.
+        """
+        silent = [*change.fallen, *change.gone]
+        facts = facts_alias(self._name)
+        for start in range(0, len(silent), PAGE):
+            terms = {"namespace": change.namespace, "evidence_uuid": silent[start : start + PAGE]}
+            self._remove(facts, self._ids(facts, terms, "id"))
+        written = {chunk.uuid for chunk, _ in change.chunks}
+        generation, others = (
+            change.generation,
+            [u for u in change.unchanged_uuids if u not in written],
+        )
+        if others and not change.gone and not self._any(change.namespace, written):
+            generation, others = self._generation_of(others[0]), []
+        rows = [
+            (chunk.uuid, _chunk_document(chunk, fingerprint, generation))
+            for chunk, fingerprint in change.chunks
+        ]
+        self._bulk(self._name, [*rows, *self._remarked(others, generation)])
+        return self._remove(self._name, change.gone)
+
+    def _any(self, namespace: str, uuids: Collection[str]) -> bool:
+        return bool(self.fingerprints(namespace, sorted(uuids)))
+
+    def _generation_of(self, uuid: str) -> str:
+        for document in self._documents([uuid]):
+            return str(json.loads(document["shown"]).get("generation", ""))
+        return ""
+
+    def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
+        """Give chunks as they are stored, under another generation."""
+        for start in range(0, len(uuids), REMARKED):
+            for document in self._documents(uuids[start : start + REMARKED]):
+                shown = {**json.loads(document["shown"]), "generation": generation}
+                marked = {**document, "shown": json.dumps(shown, allow_nan=False)}
+                yield document["uuid"], json.dumps(marked, allow_nan=False)
+
+    def _documents(self, uuids: Sequence[str]) -> list[Json]:
+        answer = self._call("POST", f"/{self._name}/_mget", {"ids": list(uuids)})
+        return [doc["_source"] for doc in documents_there(answer)]
+
+    def put_facts(self, facts: Sequence[FactRecord]) -> None:
+        """Write facts in bulk, with the same promise as `put`."""
+        self._bulk(
+            facts_alias(self._name),
+            ((namespaced(fact.namespace, fact.id), _fact_document(fact)) for fact in facts),
+        )
+
+    def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
+        """List the chunks of one document, sorted."""
+        terms = {"namespace": namespace, "facets": _doc_facet(doc_id)}
+        return tuple(hit["_id"] for hit in self._scan(self._name, terms, "uuid", False))
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+        """Remove facts before their chunks, so that a kill leaves no fact without its chunk."""
+        facts = facts_alias(self._name)
+        if uuids is None:
+            everything = {"namespace": namespace}
+            self._remove(facts, self._ids(facts, everything, "id"))
+            return self._remove(self._name, self._ids(self._name, everything, "uuid"))
+        removed = 0
+        for start in range(0, len(uuids), PAGE):
+            some = list(uuids[start : start + PAGE])
+            stated = self._ids(facts, {"namespace": namespace, "evidence_uuid": some}, "id")
+            self._remove(facts, stated)
+            own = self._ids(self._name, {"namespace": namespace, "uuid": some}, "uuid")
+            removed += self._remove(self._name, own)
+        return removed
+
+    def close_load(self) -> None:
+        """Refresh, so that all is searchable; every bulk was already made durable."""
+        self._refresh()
+        notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+        if notes is not None:
+            self._note(notes | {"unfinished_load": None, "finished": secrets.token_hex(8)})
+
+    def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
+        """Yield every chunk as it was put, with its fingerprint, by uuid."""
+        fields = ["shown", "vector", "sparse", "sentence_vectors", "fingerprint", "metadata"]
+        for hit in self._scan(self._name, {"namespace": namespace}, "uuid", fields):
+            with schema_checked("_search"):
+                source = hit["_source"]
+                chunk = _chunk_record(hit["_id"], source), str(source["fingerprint"])
+            yield chunk
+
+    def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
+        """Yield every fact, by id."""
+        fields = ["id", "namespace", "text", "acl", "doc_id", "evidence_uuid", "rest"]
+        for hit in self._scan(facts_alias(self._name), {"namespace": namespace}, "id", fields):
+            with schema_checked("_search"):
+                source = hit["_source"]
+                rest = source.pop("rest")
+                fact = FactRecord(**source | rest | {"acl": tuple(sorted(source["acl"]))})
+            yield fact
+
+    def rebuild(self) -> tuple[str, str]:
+        """Copy both indices into fresh ones of the current template and swap the aliases.
+
+        Readers notice nothing: the alias moves in one step. Nothing may be loading meanwhile.
+        Returns the names of the new indices.
+        """
+        notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+        if notes is not None:
+            self._check_layout(notes)
+        if notes is None or notes.get("unfinished_load") is not None:
+            raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
+        self._refresh()
+        swap: list[Json] = []
+        fresh: list[str] = []
+        for kind, alias in self._aliases():
+            old = index_behind(self._call("GET", f"/{alias}/_mapping"))
+            number = int(old.rpartition("-")[2]) + 1
+            new = index_name(self._name, kind, number)
+            self._call("DELETE", f"/{new}", params={"ignore_unavailable": "true"})
+            self._create(new, kind, notes | {"docstokg": TEMPLATE_VERSION}, None)
+            self._copy(old, new)
+            fresh.append(new)
+            swap += [{"add": {"index": new, "alias": alias}}, {"remove_index": {"index": old}}]
+        self._call("POST", "/_aliases", {"actions": swap})
+        return fresh[0], fresh[1]
+
+    def close(self) -> None:
+        """Give the lease and the connections back."""
+        self._lease.release()
+        self._server.close()
+
+    def _check_layout(self, notes: Json) -> None:
+        if notes["docstokg"] != TEMPLATE_VERSION:
+            raise Misconfigured(
+                f"index {self._name!r} has layout {notes['docstokg']}, this version writes layout "
+                f"{TEMPLATE_VERSION}: load into another DOCSTOKG_INDEX_NAME"
+            )
+
+    def _aliases(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        return ("chunks", self._name), ("facts", facts_alias(self._name))
+
+    def _ensured(self, kind: str, alias: str, first: Json) -> Json:
+        """Give an index's notes; make it with `first` where it is absent.
+
+        The server may still be making what a load asked for that was killed since.
+        """
+        notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        if notes is not None:
+            return notes
+        answer = self._create(index_name(self._name, kind, 1), kind, first, alias)
+        notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        if notes is None:
+            error: Json = answer.get("error", {})
+            raise WrongAnswer(f"the index {alias!r} could not be made ({error_text(error)})")
+        return notes
+
+    def _await_shards(self) -> None:
+        """Wait until what exists can be read: the server may just be making or moving it."""
+        until = time.monotonic() + SHARDS_S
+        for _, alias in self._aliases():
+            while not self._is_readable(alias, time.monotonic() >= until):
+                time.sleep(SHARDS_POLL_S)
+
+    def _is_readable(self, alias: str, last: bool) -> bool:
+        try:
+            answer = self._server.call(
+                "POST",
+                f"/{alias}/_search",
+                timeout_s=SHARDS_S,
+                body='{"size": 0}',
+                absent_is_none=True,
+            )
+            if answer.get("_shards", {}).get("failed"):
+                raise Unavailable(f"only a part of index {alias!r} can be read")
+        except Unavailable:
+            if last:
+                raise
+            return False
+        return True
+
+    def _create(self, index: str, kind: str, notes: Json, alias: str | None) -> Json:
+        """Make an index; with an alias, that it is there already is an answer with `error`."""
+        chosen = template()[kind]
+        mappings = {**chosen["mappings"], "_meta": notes}
+        if kind == "chunks" and (dimension := notes.get("dimension")):
+            vector = {**template()["vector"], "dimension": dimension}
+            mappings["properties"] = {**mappings["properties"], "vector": vector}
+        body = {"settings": chosen["settings"], "mappings": mappings}
+        if alias:
+            body["aliases"] = {alias: {}}
+        return self._server.call(
+            "PUT",
+            f"/{index}",
+            timeout_s=LOAD_TIMEOUT_S,
+            body=body,
+            answered=400 if alias else None,
+        )
+
+    def _note(self, notes: Json) -> None:
+        self._call("PUT", f"/{self._name}/_mapping", {"_meta": notes})
+
+    def _copy(self, old: str, new: str) -> None:
+        task = self._call(
+            "POST",
+            "/_reindex",
+            {"source": {"index": old}, "dest": {"index": new}},
+            {"wait_for_completion": "false", "refresh": "true"},
+        )["task"]
+        while not (seen := self._call("GET", f"/_tasks/{task}"))["completed"]:
+            time.sleep(0.2)
+        if problem := seen.get("error") or seen["response"]["failures"]:
+            raise WrongAnswer(f"copying {old} to {new} failed: {json.dumps(problem)[:300]}")
+
+    def _refresh(self) -> None:
+        for _, alias in self._aliases():
+            self._call("POST", f"/{alias}/_refresh")
+        self._stale = False
+
+    def _ids(self, alias: str, terms: Mapping[str, object], key: str) -> list[str]:
+        return [hit["_id"] for hit in self._scan(alias, terms, key, False)]
+
+    def _scan(
+        self, alias: str, terms: Mapping[str, object], key: str, source: list[str] | Literal[False]
+    ) -> Iterator[Json]:
+        """Yield every hit in the order of `key`, a page at a time."""
+        if self._stale:
+            self._refresh()
+        exact = [
+            {"terms" if isinstance(value, list) else "term": {field: value}}
+            for field, value in terms.items()
+        ]
+        body: Json = {
+            "size": PAGE,
+            "_source": source,
+            "track_total_hits": False,
+            "sort": [{key: "asc"}],
+            "query": {"bool": {"filter": exact}},
+        }
+        while True:
+            answer = self._call("POST", f"/{alias}/_search", body)
+            with schema_checked("_search"):
+                hits = answer["hits"]["hits"]
+                if answer["timed_out"] or answer["_shards"]["failed"]:
+                    raise Unavailable(f"only a part of index {alias!r} could be read")
+            yield from hits
+            if len(hits) < PAGE:
+                return
+            body["search_after"] = hits[-1]["sort"]
+
+    def _remove(self, alias: str, ids: Sequence[str]) -> int:
+        removed = self._bulk(alias, ((name, None) for name in ids))
+        if ids:
+            self._refresh()
+        return removed
+
+    def _bulk(self, alias: str, documents: Iterable[tuple[str, str | None]]) -> int:
+        """Index (a document) or delete (None) by id; count what was made, replaced or removed."""
+        self._lease.check()
+        self._stale = True
+        done = 0
+        created: list[str] = []
+        batch: list[tuple[str, str | None]] = []
+        size = 0
+        try:
+            for name, document in documents:
+                batch.append((name, document))
+                size += len(document or "")
+                if size >= BULK_BYTES:
+                    done += self._send(alias, batch, created)
+                    batch, size = [], 0
+            return done + (self._send(alias, batch, created) if batch else 0)
+        except DocsToKGError:
+            with contextlib.suppress(DocsToKGError):  # the first error is the one to report
+                if created:
+                    self._send(alias, [(name, None) for name in created], [])
+            raise
+
+    def _send(self, alias: str, batch: Sequence[tuple[str, str | None]], created: list[str]) -> int:
+        done = 0
+        left = dict(batch)
+        busy: Json = {}
+        for attempt in range(BULK_TRIES):
+            if attempt:
+                time.sleep(0.2 * 2**attempt)
+            lines = []
+            for name, document in left.items():
+                action = "delete" if document is None else "index"
+                lines.append(json.dumps({action: {"_id": name}}))
+                lines += [] if document is None else [document]
+            try:
+                answer = self._server.call(
+                    "POST",
+                    f"/{alias}/_bulk",
+                    timeout_s=LOAD_TIMEOUT_S,
+                    body="\n".join(lines) + "\n",
+                    params={"filter_path": BULK_ANSWER},
+                )
+            except QuotaExceeded:  # the whole of it: the server is short of memory
+                if attempt == BULK_TRIES - 1:
+                    raise
+                continue
+            busy = {}
+            refusals: list[DocsToKGError] = []
+            with schema_checked("_bulk"):
+                for item in answer["items"]:
+                    (outcome,) = item.values()
+                    name, status = outcome["_id"], outcome["status"]
+                    if status in (429, 503) and not _blocked(outcome):
+                        busy[name] = outcome.get("error", {})
+                        continue
+                    document = left.pop(name)
+                    if "error" in outcome:
+                        refusals.append(_refusal(alias, name, status, outcome["error"]))
+                        continue
+                    if outcome["result"] == "created":
+                        created.append(name)
+                    done += document is not None or outcome["result"] == "deleted"
+            if refusals:  # only now is it known what else of this batch was created
+                raise refusals[0]
+            if not left:
+                return done
+        name = next(iter(busy))
+        error: Json = busy[name]
+        raise QuotaExceeded(
+            f"index {alias!r} put off {len(left)} documents {BULK_TRIES} times, {name!r} for "
+            f"{error_text(error)}"
+        )
+
+
+def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
+    """Give a chunk as it is searched and, in one stored field, as it is read.
+
+    The server would take a chunk's whole source apart to give a part of it: its vector and its
+    tokens are ten times what a reader wants.
+    """
+    sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
+    names = {
+        "doc_id": chunk.doc_id,
+        "document_name": chunk.document_name,
+        "section": chunk.section,
+    }
+    both: Json = {
+        "namespace": chunk.namespace,
+        "acl": list(chunk.acl),
+        "facets": list(facets(names, chunk.topics, chunk.metadata)),
+        "topics": list(chunk.topics),
+        "chunk_id": chunk.chunk_id,
+        "title": chunk.title,
+        "headings": list(chunk.headings),
+        "text": chunk.text,
+        "run_id": chunk.run_id,
+        **names,
+    }
+    vectors: Json = {}
+    if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zeros have no direction
+        compact = base64.b64encode(quantise(chunk.vector)).decode("ascii")
+        vectors = {"vector": numbers(chunk.vector), "compact": compact}
+    shown = {
+        **both,
+        "compact": vectors.get("compact"),
+        "text_sha256": chunk.text_sha256,
+        "page": chunk.page,
+        "uri": chunk.uri,
+        "anchor": chunk.anchor,
+        "char_start": chunk.char_start,
+        "sentences": chunk.sentences,
+        "generation": generation,
+    }
+    searched = {
+        **both,
+        **vectors,
+        "uuid": chunk.uuid,
+        "options": " ".join(option_words("\n".join((*chunk.headings, chunk.text)))),
+        "sparse": sparse,
+        "tokens": list(sparse),
+        "fingerprint": fingerprint,
+        "metadata": chunk.metadata,
+        "shown": json.dumps(shown, allow_nan=False),
+    }
+    if chunk.sentence_vectors:
+        searched["sentence_vectors"] = base64.b64encode(chunk.sentence_vectors).decode("ascii")
+    return json.dumps(searched, allow_nan=False)
+
+
+def _chunk_record(uuid: str, source: Json) -> ChunkRecord:
+    shown = json.loads(source["shown"])
+    del shown["compact"], shown["facets"]
+    shown.pop("generation", None)  # of a load, not of the chunk
+    vector = source.get("vector")
+    return ChunkRecord(
+        uuid=uuid,
+        vector=None if vector is None else np.array(vector, dtype="<f4").tobytes(),
+        sparse={token_of(name): weight for name, weight in source["sparse"].items()},
+        sentence_vectors=base64.b64decode(source.get("sentence_vectors", "")),
+        metadata=source["metadata"],
+        **shown,
+    )
+
+
+def _fact_document(fact: FactRecord) -> str:
+    document = {
+        "id": fact.id,
+        "namespace": fact.namespace,
+        "acl": list(fact.acl),
+        "doc_id": fact.doc_id,
+        "evidence_uuid": fact.evidence_uuid,
+        "text": fact.text,
+        "rest": {"source": fact.source, "type": fact.type, "target": fact.target},
+    }
+    return json.dumps(document, allow_nan=False)
+
+
+def _doc_facet(doc_id: str) -> str:
+    ((value,),) = required({"doc_id": (doc_id,)})
+    return value
+
+
+def _blocked(outcome: Json) -> bool:
+    return bool(outcome.get("error", {}).get("type") == "cluster_block_exception")
+
+
+def _refusal(alias: str, name: str, status: int, error: Json) -> DocsToKGError:
+    reason = error_text(error)
+    if error.get("type") == "cluster_block_exception":
+        return Unavailable(f"index {alias!r} takes no writes now ({reason})")
+    return WrongAnswer(f"index {alias!r} refused {name!r} with {status}, {reason}")

@@ -1,0 +1,103 @@
+"""The register of documents beside the embedded index, in the same SQLite file."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from docstokg.adapters.sqlite.session import translated
+from docstokg.contracts.records import DocumentRecord
+
+PAGE = 1000
+BUSY_S = 60.0
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS index_documents (namespace TEXT NOT NULL, doc_id TEXT NOT NULL, "
+    "record TEXT NOT NULL, text TEXT, PRIMARY KEY (namespace, doc_id)) WITHOUT ROWID"
+)
+
+
+class SqliteRegister:
+    """A `DocumentRegister`; without a file, or before the first document, it is empty."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(path)
+
+    def put(self, documents: Sequence[DocumentRecord]) -> None:
+        """Write records, replacing by namespace and id, all or none."""
+        with self._open() as db, db:
+            db.execute(_TABLE)
+            db.executemany(
+                "INSERT OR REPLACE INTO index_documents VALUES (?, ?, ?, ?)",
+                [
+                    (d.namespace, d.doc_id, d.model_dump_json(exclude={"text"}), d.text)
+                    for d in documents
+                ],
+            )
+
+    def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
+        """List a page of records by doc_id, without their texts."""
+        rows = self._read(
+            "SELECT record FROM index_documents WHERE namespace = ? AND doc_id > ? "
+            "ORDER BY doc_id LIMIT ?",
+            (namespace, after, PAGE),
+        )
+        return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
+
+    def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
+        """Read the records of some documents, without their texts."""
+        rows = self._read(
+            "SELECT record FROM index_documents WHERE namespace = ? "
+            "AND doc_id IN (SELECT value FROM json_each(?))",
+            (namespace, json.dumps(list(doc_ids))),
+        )
+        return tuple(DocumentRecord.model_validate_json(row[0]) for row in rows)
+
+    def text(self, namespace: str, doc_id: str) -> str | None:
+        """Read the text a converter made."""
+        rows = self._read(
+            "SELECT text FROM index_documents WHERE namespace = ? AND doc_id = ?",
+            (namespace, doc_id),
+        )
+        return rows[0][0] if rows else None
+
+    def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
+        """Remove records with their texts."""
+        if not self._path.exists():
+            return
+        with self._open() as db, db:
+            db.execute(_TABLE)
+            if doc_ids is None:
+                db.execute("DELETE FROM index_documents WHERE namespace = ?", (namespace,))
+            else:
+                db.executemany(
+                    "DELETE FROM index_documents WHERE namespace = ? AND doc_id = ?",
+                    [(namespace, doc_id) for doc_id in doc_ids],
+                )
+
+    def namespaces(self) -> tuple[str, ...]:
+        """List the namespaces that hold documents."""
+        rows = self._read(
+            "SELECT DISTINCT namespace FROM index_documents WHERE namespace <> '' ORDER BY 1", ()
+        )
+        return tuple(row[0] for row in rows)
+
+    def _read(self, query: str, values: tuple[object, ...]) -> list[tuple[str, ...]]:
+        if not self._path.exists():
+            return []
+        with self._open() as db:
+            columns = db.execute(
+                "SELECT 1 FROM sqlite_master WHERE name = 'index_documents'"
+            ).fetchone()
+            return db.execute(query, values).fetchall() if columns else []
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(self._path, timeout=BUSY_S)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as exc:
+            raise translated(exc, self._path) from exc

@@ -1,0 +1,650 @@
+"""The knowledge graph in SQLite, read side: a laptop answers without a graph server."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
+import json
+import sqlite3
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from docstokg.adapters.sqlite.graph_memory import MAX_MENTIONS, GraphMemory, Recollection
+from docstokg.adapters.sqlite.graph_schema import CARDS, check_layout
+from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
+from docstokg.adapters.sqlite.session import Reading, Sessions
+from docstokg.contracts.graph import (
+    DOCUMENT,
+    TOPIC,
+    AliasMatch,
+    GraphSlice,
+    SliceChunk,
+    SliceEntity,
+    SliceMention,
+    SliceRelation,
+    SliceRequest,
+    identity,
+)
+from docstokg.contracts.records import GraphInfo, Scope
+from docstokg.domain.graph.neighbourhood import (
+    COUNT_LIMIT,
+    LEAST_MENTIONS,
+    MAX_ALIASES,
+    MAX_HEADED,
+    MAX_RELATIONS,
+    SMOOTHING,
+    UNIT,
+    Choice,
+    choose_chunks,
+    choose_entities,
+    choose_near,
+)
+from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key
+from docstokg.domain.visibility import required
+
+__all__ = ["SqliteGraph", "SqliteGraphWriter"]
+
+READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
+FEW_HEADED = 50
+"""Chunks about an entity that are read together with those about others."""
+
+
+_ENTITY = (
+    "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
+    " e.closed_mentions, e.open_heads, e.closed_heads"
+)
+Row = tuple[Any, ...]
+
+
+class SqliteGraph:
+    """A `KnowledgeGraph` in one SQLite file; one read-only connection per thread.
+
+    A file that is missing, replaced, damaged or never loaded is `Unavailable`; the progress
+    handler ends a statement at its deadline with `Timeout`.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._sessions = Sessions(Path(path), READING)
+        self._memory = GraphMemory()
+
+    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+        """Alias look-up and one hop around what is opened, all from one snapshot."""
+        with self._reading(scope, timeout_s) as reader:
+            reader.recall(self._memory)
+            return reader.slice(request)
+
+    def widen(
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+    ) -> GraphSlice:
+        """Chunks and related entities of `frontier`, all from one snapshot."""
+        with self._reading(scope, timeout_s) as reader:
+            reader.recall(self._memory)
+            return reader.widen(frontier, request)
+
+    def entities(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceEntity, ...]:
+        """Read visible entities by id (any case), sorted by id."""
+        with self._reading(scope, timeout_s) as reader:
+            rows = reader.rows_of_ids(ids)
+            return tuple(sorted(reader.entities(rows), key=lambda entity: entity.id))
+
+    def names(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, tuple[str, ...]]:
+        """Map each visible id to its preferred name followed by its synonyms."""
+        with self._reading(scope, timeout_s) as reader:
+            return reader.names(ids)
+
+    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+        """Map each visible id to the stored vector of its name; those without are left out."""
+        with self._reading(scope, timeout_s) as reader:
+            return reader.vectors(ids)
+
+    def relations_of(
+        self, ids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> tuple[SliceRelation, ...]:
+        """Read the visible relations that leave the given entities, at most 5,000."""
+        with self._reading(scope, timeout_s) as reader:
+            keys = [row[0] for row in reader.rows_of_ids(ids)]
+            return reader.relations_leaving(keys)
+
+    def info(self, timeout_s: float) -> GraphInfo:
+        """Say what the graph holds, as counted by the last finished load."""
+        with self._reading(Scope(namespace=""), timeout_s) as reader:
+            return reader.info()
+
+    def close(self) -> None:
+        """Close this thread's connection; the next call opens another."""
+        self._sessions.close()
+
+    @contextmanager
+    def _reading(self, scope: Scope, timeout_s: float) -> Iterator["_Reader"]:
+        with self._sessions.use(time.monotonic() + timeout_s) as connection:
+            connection.execute("BEGIN")
+            try:
+                yield _Reader(connection, scope)
+            finally:
+                connection.rollback()
+
+
+class _Reader:
+    """One call's view of the file: a connection inside a transaction, and the caller's scope."""
+
+    def __init__(self, connection: sqlite3.Connection, scope: Scope) -> None:
+        self._run = connection.execute
+        self._scope = scope
+        self._space = scope.namespace
+        self._sees_all = scope.groups is None or not self._any_closed()
+        self._seen_sql, self._seen_values = self._seen()
+        self._allowed_sql, self._allowed_values = self._allowed()
+        self._carded: str | None = None
+        self._before: dict[int, str] | None = None
+        self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
+        self._recollection: Recollection | None = None
+
+    def recall(self, memory: GraphMemory) -> None:
+        """Use what this process has read before of what this transaction sees."""
+        self._recollection = memory.of(self._run)
+
+    def _card(self) -> str:
+        """SQL that has entities read without their vectors, where the file has that index.
+
+        A vector fills half a page, so that every entity would be a page; a file of a load before
+        the index came answers alike, slower.
+        """
+        if self._carded is None:
+            index = self._run("SELECT 1 FROM sqlite_master WHERE name = ?", (CARDS,)).fetchone()
+            self._carded = "" if index is None else f" INDEXED BY {CARDS}"
+        return self._carded
+
+    def _any_closed(self) -> bool:
+        cursor = self._run(
+            "SELECT 1 FROM graph_chunks WHERE namespace = ? AND acl <> '[]' LIMIT 1", (self._space,)
+        )
+        return cursor.fetchone() is not None
+
+    def _seen(self) -> tuple[str, tuple[str, ...]]:
+        """SQL that holds iff the caller may see chunk `c`."""
+        if self._sees_all:
+            return "TRUE", ()
+        return (
+            "(c.acl = '[]' OR EXISTS (SELECT 1 FROM json_each(c.acl) a WHERE a.value IN"
+            " (SELECT value FROM json_each(?))))",
+            (_array(self._scope.groups or ()),),
+        )
+
+    def _allowed(self) -> tuple[str, tuple[str, ...]]:
+        """SQL that holds iff chunk `c` is seen and meets the request's filter as well."""
+        parts, values = [self._seen_sql], list(self._seen_values)
+        for group in required(self._scope.filter):
+            parts.append(
+                "EXISTS (SELECT 1 FROM json_each(c.facets) f WHERE f.value IN"
+                " (SELECT value FROM json_each(?)))"
+            )
+            values.append(_array(group))
+        if self._scope.doc_ids is not None:
+            parts.append("c.doc_id IN (SELECT value FROM json_each(?))")
+            values.append(_array(self._scope.doc_ids))
+        return " AND ".join(parts), tuple(values)
+
+    def slice(self, request: SliceRequest) -> GraphSlice:
+        aliases = self._aliases(request.alias_keys)
+        seed_rows = self._current(self.rows_of_ids(request.entity_ids))
+        row_of = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
+        entities = list(row_of)
+        members = self._members(request)
+        member_keys = dict.fromkeys(key for _, key in members)
+        member_keys.update(dict.fromkeys(chunk_key(uuid) for uuid in request.chunk_uuids))
+        given_chunks = self._chunks(list(member_keys))
+        near: list[list[int]] = []
+        for entity in entities:
+            near.append(self._about(row_of[entity], request))
+            near.append(self._mentioning(entity, request.chunks_per_entity))
+        opened = choose_chunks(
+            [key for key in member_keys if key in given_chunks], near, request.max_nodes
+        )
+        mentioned = self._mentioned(opened, request)
+        neighbours = self._neighbours(entities, request)
+        known_ids = self._known_ids(request)
+        entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, known_ids)
+        rows = self._rows([key for key in entity_rows if key not in row_of])
+        rows |= {key: row_of[key] for key in entity_rows if key in row_of}
+        heads = [rows[key] for key in entity_rows if key in rows and key not in row_of]
+        chunk_keys = dict.fromkeys((*opened, *self._all_about(heads, request)))
+        room = request.max_nodes - len(entity_rows)
+        choice = Choice(entity_rows, tuple(chunk_keys)[:room])
+        part = self._assemble(choice, given_chunks, request, rows)
+        matches = {
+            AliasMatch(key=key, entity_id=row[1], preferred=preferred)
+            for key, row, preferred in aliases
+        }
+        ordered = sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))
+        belongs = {(group, given_chunks[key][1]) for group, key in members}
+        return replace(part, aliases=tuple(ordered), members=tuple(sorted(belongs)))
+
+    def _members(self, request: SliceRequest) -> list[tuple[str, int]]:
+        """Read (group, chunk) of the visible chunks of documents, then of topics."""
+        members: list[tuple[str, int]] = []
+        places = self._places_of(request) if request.groups else {}
+        for kind, text in (
+            (DOCUMENT, "graph_chunks c WHERE c.namespace = ? AND c.doc_id = ?"),
+            (
+                TOPIC,
+                "graph_topics t CROSS JOIN graph_chunks c ON c.chunk = t.chunk"
+                " WHERE t.namespace = ? AND t.topic = ?",
+            ),
+        ):
+            for group in dict.fromkeys(request.groups):
+                if group.startswith(kind):
+                    rows = self._run(
+                        f"SELECT c.chunk FROM {text} AND {self._allowed_sql}"
+                        " ORDER BY c.chunk LIMIT ?",
+                        (
+                            self._space,
+                            group.removeprefix(kind),
+                            *self._allowed_values,
+                            MAX_HEADED,
+                        ),
+                    )
+                    keys = sorted((k for (k,) in rows), key=lambda k: places.get(k, len(places)))
+                    members += [(group, key) for key in keys[: request.chunks_per_group]]
+        return members
+
+    def widen(self, frontier: Sequence[str], request: SliceRequest) -> GraphSlice:
+        row_of = {row[0]: row for row in self._current(self.rows_of_ids(frontier))}
+        starts = list(row_of)[: request.max_nodes]
+        near = [
+            (entity, chunk)
+            for entity in starts
+            for chunk in self._mentioning(entity, request.chunks_per_entity)
+        ]
+        places = self._neighbours(starts, request)
+        neighbours = [(starts[place], other) for place, other in places]
+        choice = choose_near(starts, near, neighbours, request.max_nodes)
+        rows = self._rows([key for key in choice.entities if key not in row_of])
+        rows |= {key: row_of[key] for key in choice.entities if key in row_of}
+        return self._assemble(choice, {}, request, rows)
+
+    def _aliases(self, keys: Sequence[str]) -> list[tuple[str, Row, bool]]:
+        if not keys:
+            return []
+        cursor = self._run(
+            f"SELECT a.key, a.preferred, {_ENTITY} FROM json_each(?) k"
+            " CROSS JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = a.entity"
+            " ORDER BY a.key, a.preferred DESC, e.id LIMIT ?",
+            (_array(keys), self._space, MAX_ALIASES),
+        ).fetchall()
+        rows = {row[2]: tuple(row[2:]) for row in cursor}
+        visible = {row[0] for row in self._visible(rows.values())}
+        current = {key: now for key in visible for now in self._current([rows[key]])}
+        return [(row[0], current[row[2]], bool(row[1])) for row in cursor if row[2] in current]
+
+    def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
+        """Read the rows of visible entities by id, CURIEs in any case, in the order asked for."""
+        folded = list(dict.fromkeys(identifier.casefold() for identifier in ids))
+        if not folded:
+            return []
+        cursor = self._run(
+            f"SELECT {_ENTITY} FROM json_each(?) k"
+            " CROSS JOIN graph_entities n ON n.namespace = ? AND n.folded = k.value"
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = n.entity"
+            " ORDER BY k.key, e.id",
+            (_array(folded), self._space),
+        ).fetchall()
+        return self._visible(cursor)
+
+    def _current(self, rows: Sequence[Row]) -> list[Row]:
+        """Follow obsolete terms to what replaces them, where that is visible."""
+        now = list(rows)
+        for _ in range(REDIRECT_DEPTH):
+            old = {row[0]: row[5] for row in now if row[4] and row[5]}
+            if not old:
+                break
+            current_rows = {row[1].casefold(): row for row in self.rows_of_ids(old.values())}
+            now = [
+                current_rows.get(old[row[0]].casefold(), row) if row[0] in old else row
+                for row in now
+            ]
+        return list({row[0]: row for row in now}.values())
+
+    def _visible(self, rows: Iterable[Row]) -> list[Row]:
+        """Keep entities that are listed or that a visible chunk mentions."""
+        if self._sees_all:
+            return [row for row in rows if row[6] or row[7] or row[8]]
+        visible = []
+        for row in rows:
+            if row[6] or row[7] or (row[8] and self._count(row[0], 1)):
+                visible.append(row)
+        return visible
+
+    def _count(self, entity: int, limit: int, which: str = "") -> int:
+        counted = self._run(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM graph_mentions m CROSS JOIN graph_chunks c"
+            f" ON c.chunk = m.chunk WHERE m.entity = ?{which} AND {self._seen_sql} LIMIT ?)",
+            (entity, *self._seen_values, limit),
+        )
+        return int(counted.fetchone()[0])
+
+    def _mentions_of(self, row: Row) -> int:
+        if self._sees_all or not row[8]:
+            return min(COUNT_LIMIT, int(row[7]) + int(row[8]))
+        return self._count(row[0], COUNT_LIMIT)
+
+    def entities(self, rows: Iterable[Row]) -> list[SliceEntity]:
+        """Make contract entities of rows."""
+        if self._sees_all:
+            return [
+                SliceEntity(
+                    key,
+                    name,
+                    kind,
+                    min(COUNT_LIMIT, mentions + closed),
+                    bool(obsolete),
+                    replaced_by,
+                    min(COUNT_LIMIT, heads + closed_heads),
+                )
+                for _, key, name, kind, obsolete, replaced_by, _, mentions, closed, heads,
+                closed_heads in rows
+            ]  # fmt: skip
+        return [
+            SliceEntity(
+                id=row[1],
+                name=row[2],
+                type=row[3],
+                mentions=self._mentions_of(row),
+                obsolete=bool(row[4]),
+                replaced_by=row[5],
+                heads=self._heads_of(row),
+            )
+            for row in rows
+        ]
+
+    def _heads_of(self, row: Row) -> int:
+        if self._sees_all or not row[10]:
+            return min(COUNT_LIMIT, int(row[9]) + int(row[10]))
+        return self._count(row[0], COUNT_LIMIT, " AND m.about")
+
+    def _chunks(self, keys: Sequence[int]) -> dict[int, Row]:
+        if not keys:
+            return {}
+        cursor = self._run(
+            "SELECT c.chunk, c.uuid, c.chunk_id, c.doc_id FROM json_each(?) k"
+            " CROSS JOIN graph_chunks c ON c.chunk = k.value"
+            f" WHERE c.namespace = ? AND {self._allowed_sql}",
+            (json.dumps(list(keys)), self._space, *self._allowed_values),
+        )
+        return {row[0]: row for row in cursor}
+
+    def _typed(self, request: SliceRequest) -> tuple[str, tuple[str, ...]]:
+        if request.entity_types is None:
+            return "TRUE", ()
+        kinds = _array(kind.casefold() for kind in request.entity_types)
+        return (
+            "(e.prefix IN (SELECT value FROM json_each(?))"
+            " OR e.type_key IN (SELECT value FROM json_each(?)))",
+            (kinds, kinds),
+        )
+
+    def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Row]:
+        """Read what the opened chunks mention, as `Mentioned`; a visible chunk makes it visible."""
+        if not opened:
+            return []
+        typed, values = self._typed(request)
+        if self._recollection is not None and typed == "TRUE":
+            return self._recollection.mentioned(self._run, opened, self._read_rows)
+        cursor = self._run(
+            "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"
+            " e.open_heads + e.closed_heads > 0 AS heads FROM"
+            " (SELECT entity, SUM(weight) AS weight FROM"
+            f" (SELECT m.entity, {UNIT} / ({SMOOTHING} + k.key) AS weight FROM json_each(?) k"
+            "  CROSS JOIN graph_mentions m ON m.chunk = k.value LIMIT ?) GROUP BY entity) w"
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = w.entity"
+            f" WHERE (count >= {LEAST_MENTIONS} OR heads) AND {typed}",
+            (_array(opened), MAX_MENTIONS, *values),
+        )
+        return cursor.fetchall()
+
+    def _mentioning(self, entity: int, size: int, which: str = "graph_mentions n") -> list[int]:
+        """Read the first visible chunks of an entity, most focused first."""
+        if size <= 0:
+            return []
+        joined = ""
+        if self._allowed_sql != "TRUE":
+            joined = " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
+        about = " AND n.about" if "about" in which else ""
+        text = (
+            f"SELECT n.chunk FROM {which}{joined} WHERE n.entity = ?{about}"
+            f" AND {self._allowed_sql} ORDER BY n.degree, n.chunk LIMIT ?"
+        )
+        return [chunk for (chunk,) in self._run(text, (entity, *self._allowed_values, size))]
+
+    def _about(self, row: Row, request: SliceRequest) -> list[int]:
+        """Read the chunks about an entity: the preferred ones first, then the most focused."""
+        if not row[9] + row[10] or request.about_per_entity <= 0:
+            return []
+        places = self._places_of(request)
+        last = len(places)
+        which = "graph_mentions n INDEXED BY graph_mentions_about"
+        headed = self._mentioning(row[0], MAX_HEADED, which)
+        return sorted(headed, key=lambda key: places.get(key, last))[: request.about_per_entity]
+
+    def _all_about(self, rows: Sequence[Row], request: SliceRequest) -> list[int]:
+        """Read the chunks about each of many entities, in their order, those of most in one go."""
+        limit = request.about_per_entity
+        headed = [row for row in rows if row[9] + row[10]]
+        few = [row[0] for row in headed if row[9] + row[10] <= FEW_HEADED]
+        if not headed or limit <= 0:
+            return []
+        joined = ""
+        if self._allowed_sql != "TRUE":
+            joined = " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
+        read = self._run(
+            "SELECT n.entity, n.chunk FROM json_each(?) k CROSS JOIN graph_mentions n"
+            f" INDEXED BY graph_mentions_about ON n.entity = k.value{joined}"
+            f" WHERE n.about AND {self._allowed_sql} ORDER BY k.key, n.degree, n.chunk",
+            (_array(few), *self._allowed_values),
+        )
+        chunks: dict[int, list[int]] = {entity: [] for entity in few}
+        for entity, chunk in read:
+            chunks[entity].append(chunk)
+        places = self._places_of(request)
+        last = len(places)
+        chunk_keys: list[int] = []
+        for row in headed:
+            own = chunks.get(row[0])
+            if own is None:
+                chunk_keys += self._about(row, request)
+            elif len(own) > 1:
+                chunk_keys += sorted(own, key=lambda key: places.get(key, last))[:limit]
+            else:
+                chunk_keys += own
+        return chunk_keys
+
+    def _known_ids(self, request: SliceRequest) -> dict[int, str]:
+        """Give the ids of entities fetched before, by key."""
+        if self._before is None:
+            self._before = {entity_key(self._space, name): name for name in request.known_ids}
+        return self._before
+
+    def _places_of(self, request: SliceRequest) -> dict[int, int]:
+        if self._places is None:
+            self._places = {chunk_key(u): i for i, u in enumerate(request.preferred_uuids)}
+        return self._places
+
+    def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
+        """Read (place, neighbour), both directions, the heaviest relations of each entity."""
+        if not entities or request.neighbours_per_entity <= 0:
+            return []
+        chosen, values = self._relation_sql(request)
+        typed, kinds = self._typed(request)
+        pairs: list[tuple[int, int]] = []
+        limit = request.neighbours_per_entity
+        for here, there in (("source", "target"), ("target", "source")):
+            text = (
+                f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
+                f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"
+                f" CROSS JOIN graph_entities e{self._card()} ON e.entity = o.there WHERE {typed}"
+            )
+            for place, entity in enumerate(entities):
+                rows = self._run(text, (entity, *values, limit, *kinds))
+                pairs += [(place, other) for (other,) in rows]
+        return pairs
+
+    def _relation_sql(self, request: SliceRequest, name: str = "n") -> tuple[str, tuple[str, ...]]:
+        """SQL that holds iff relation `name` is visible and of a wanted type."""
+        parts, values = [], []
+        if request.relations is not None:
+            parts.append(f"{name}.type_key IN (SELECT value FROM json_each(?))")
+            values.append(_array(kind.casefold() for kind in request.relations))
+        if not self._sees_all:
+            parts.append(
+                f"({name}.evidence IS NULL OR EXISTS (SELECT 1 FROM graph_chunks c"
+                f" WHERE c.chunk = {name}.evidence AND {self._seen_sql}))"
+            )
+            values.extend(self._seen_values)
+        return " AND ".join(parts) or "TRUE", tuple(values)
+
+    def _rows(self, keys: Sequence[int]) -> dict[int, Row]:
+        """Read the rows of visible entities by key."""
+        if not keys:
+            return {}
+        if self._recollection is None:
+            read = self._read_rows(keys)
+        else:
+            rows = self._recollection.rows(self._read_rows, keys)
+            read = [rows[key] for key in keys if key in rows]
+        return {row[0]: row for row in self._visible(read)}
+
+    def _read_rows(self, keys: Sequence[int]) -> list[Row]:
+        return self._run(
+            f"SELECT {_ENTITY} FROM json_each(?) k"
+            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = k.value",
+            (_array(keys),),
+        ).fetchall()
+
+    def _assemble(
+        self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
+    ) -> GraphSlice:
+        """Read the chosen chunks and every edge among what is chosen, and to what is known."""
+        chunks = {key: read[key] for key in choice.chunks if key in read}
+        chunks |= self._chunks([key for key in choice.chunks if key not in read])
+        # Keys sort as uuids do, so that what is read by them hardly needs sorting.
+        uuids = {key: chunks[key][1] for key in sorted(chunks)}
+        names = self._known_ids(request) | {key: row[1] for key, row in rows.items()}
+        names_json = _array(names)
+        mentions = self._mentions_among(uuids, names, names_json)
+        return GraphSlice(
+            entities=tuple(sorted(self.entities(rows.values()))),  # by id: no two share it
+            chunks=tuple(sorted(SliceChunk(*row[1:]) for row in chunks.values())),
+            mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
+            relations=self._relations_among(rows, names, names_json, request),
+        )
+
+    def _mentions_among(
+        self, uuids: dict[int, str], names: dict[int, str], names_json: str
+    ) -> list[SliceMention]:
+        """Read what the chunks mention of the entities."""
+        if self._recollection is not None:
+            return self._recollection.among(self._run, uuids, names)
+        rows = self._run(
+            "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
+            " CROSS JOIN graph_mentions m ON m.chunk = k.value"
+            " WHERE +m.entity IN (SELECT value FROM json_each(?))",
+            (_array(uuids), names_json),
+        )
+        return [
+            SliceMention(uuids[chunk], names[entity], start, stop, about == 1)
+            for chunk, entity, start, stop, about in rows
+        ]
+
+    def _relations_among(
+        self, rows: dict[int, Row], names: dict[int, str], names_json: str, request: SliceRequest
+    ) -> tuple[SliceRelation, ...]:
+        """Read the relations that have both ends in `names` and one of them in `rows`."""
+        if len(names) < 2 or not rows:
+            return ()
+        chosen, values = self._relation_sql(request, "r")
+        # What was known before has its relations among itself already.
+        keys, rows_json = _array(key for key in names if key not in rows), _array(rows)
+        relations: list[Row] = []
+        for here, there, ends in (
+            ("source", "target", names_json),
+            ("target", "source", keys),
+        ):
+            if ends == "[]":
+                continue
+            relations += self._run(
+                "SELECT r.source, r.type, r.target, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
+                f" FROM json_each(?) k CROSS JOIN graph_relations r ON r.{here} = k.value"
+                " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
+                f" WHERE +r.{there} IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
+                (rows_json, ends, *values, MAX_RELATIONS),
+            )
+        return _sorted_relations(
+            SliceRelation(names[source], kind, names[target], weight, uuid, chunk_id, start, stop)
+            for source, kind, target, weight, uuid, chunk_id, start, stop in relations
+        )
+
+    def relations_leaving(self, keys: Sequence[int]) -> tuple[SliceRelation, ...]:
+        """Read relations by source."""
+        chosen, values = self._relation_sql(SliceRequest(), "r")
+        cursor = self._run(
+            "SELECT s.id, r.type, t.id, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
+            " FROM json_each(?) k CROSS JOIN graph_relations r ON r.source = k.value"
+            " CROSS JOIN graph_entities s ON s.entity = r.source"
+            " CROSS JOIN graph_entities t ON t.entity = r.target"
+            " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
+            f" WHERE {chosen} LIMIT ?",
+            (_array(keys), *values, MAX_RELATIONS),
+        )
+        return _sorted_relations(
+            SliceRelation(
+                source=row[0],
+                type=row[1],
+                target=row[2],
+                weight=row[3],
+                evidence_uuid=row[4],
+                evidence_chunk_id=row[5],
+                evidence_start=row[6],
+                evidence_end=row[7],
+            )
+            for row in cursor
+        )
+
+    def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Read names and synonyms of visible entities."""
+        rows = self.rows_of_ids(ids)
+        cursor = self._run(
+            "SELECT e.id, e.name, e.synonyms FROM json_each(?) k"
+            " CROSS JOIN graph_entities e ON e.entity = k.value ORDER BY e.id",
+            (_array(row[0] for row in rows),),
+        )
+        return {
+            identifier: tuple(dict.fromkeys([name, *json.loads(synonyms)]))
+            for identifier, name, synonyms in cursor
+        }
+
+    def vectors(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Read vectors of visible entities."""
+        text = "SELECT id, vector FROM graph_entities WHERE entity = ?"
+        rows = [self._run(text, (row[0],)).fetchone() for row in self.rows_of_ids(ids)]
+        return {identifier: vector for identifier, vector in rows if vector is not None}
+
+    def info(self) -> GraphInfo:
+        """Read what the last finished load counted."""
+        row = self._run("SELECT value FROM graph_meta WHERE key = 'counts'").fetchone()
+        counts = json.loads(row[0]) if row else {}
+        counts.pop("relation_types", None)  # an earlier load listed them, and nobody read the list
+        return GraphInfo.model_validate(counts)
+
+
+def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
+    return tuple(sorted(relations, key=identity))
+
+
+def _array(values: Iterable[object] | Collection[object]) -> str:
+    return json.dumps(list(values))

@@ -1,0 +1,544 @@
+"""The knowledge graph in SQLite, write side: a batch is whole or absent, repeats change nothing."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from docstokg.adapters.sqlite.graph_memory import note_change
+from docstokg.adapters.sqlite.graph_schema import (
+    SCHEMA_VERSION,
+    TABLES,
+    UPGRADES,
+)
+from docstokg.adapters.sqlite.session import Closing, translated
+from docstokg.contracts.graph import SliceEntity
+from docstokg.contracts.records import (
+    ChunkNode,
+    EntityRecord,
+    GraphInfo,
+    MentionRecord,
+    RelationRecord,
+)
+from docstokg.domain.identity import (
+    REDIRECT_DEPTH,
+    chunk_key,
+    entity_key,
+    prefix_of,
+    relation_key,
+)
+from docstokg.domain.text.folding import alias_keys
+from docstokg.errors import Misconfigured
+
+BUSY_MS = 30_000
+BATCH = 500
+
+
+class SqliteGraphWriter:
+    """A `GraphWriter`; use it from one thread at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._opened: sqlite3.Connection | None = None
+
+    def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
+        """Write chunk nodes with their topics, replacing by uuid."""
+        rows = [(chunk_key(node.uuid), node) for node in nodes]
+        keys = _array(key for key, _ in rows)
+        with self._writing() as run:
+            run(
+                "INSERT OR IGNORE INTO graph_dirty SELECT m.entity FROM json_each(?) k"
+                " CROSS JOIN graph_mentions m ON m.chunk = k.value",
+                (keys,),
+            )
+            run(
+                "DELETE FROM graph_topics WHERE (namespace, topic, chunk) IN (SELECT c.namespace,"
+                " t.value, c.chunk FROM json_each(?) k CROSS JOIN graph_chunks c"
+                " ON c.chunk = k.value CROSS JOIN json_each(c.topics) t)",
+                (keys,),
+            )
+            for key, node in rows:
+                run(
+                    "INSERT OR REPLACE INTO graph_chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        key,
+                        node.namespace,
+                        node.uuid,
+                        node.chunk_id,
+                        node.doc_id,
+                        node.title,
+                        _array(sorted(set(node.acl))),
+                        _array(sorted(set(node.topics))),
+                        _array(node.facets),
+                        node.section,
+                    ),
+                )
+                for topic in set(node.topics):
+                    run(
+                        "INSERT OR REPLACE INTO graph_topics VALUES (?, ?, ?)",
+                        (node.namespace, topic, key),
+                    )
+
+    def put_entities(self, entities: Sequence[EntityRecord]) -> None:
+        """Write entities with their aliases, replacing by id; counts of mentions stay."""
+        with self._writing() as run:
+            for entity in entities:
+                key = entity_key(entity.namespace, entity.id)
+                run(
+                    "INSERT INTO graph_entities (entity, namespace, id, folded, prefix, name, type,"
+                    " type_key, synonyms, definition, obsolete, replaced_by, listed, bare, vector)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (entity) DO"
+                    " UPDATE SET name = excluded.name, type = excluded.type,"
+                    " type_key = excluded.type_key, synonyms = excluded.synonyms,"
+                    " definition = excluded.definition, obsolete = excluded.obsolete,"
+                    " replaced_by = excluded.replaced_by, listed = excluded.listed, bare = 0,"
+                    " vector = excluded.vector",
+                    (
+                        key,
+                        entity.namespace,
+                        entity.id,
+                        entity.id.casefold(),
+                        prefix_of(entity.id),
+                        entity.name,
+                        entity.type,
+                        (entity.type or "").casefold(),
+                        _array(entity.synonyms),
+                        entity.definition,
+                        entity.obsolete,
+                        entity.replaced_by,
+                        entity.listed,
+                        entity.vector,
+                    ),
+                )
+                run("DELETE FROM graph_aliases WHERE entity = ?", (key,))
+                for alias, preferred in alias_keys(entity.id, entity.name, entity.synonyms):
+                    run(
+                        "INSERT OR REPLACE INTO graph_aliases VALUES (?, ?, ?, ?)",
+                        (entity.namespace, alias, key, preferred),
+                    )
+
+    def put_relations(self, relations: Sequence[RelationRecord]) -> None:
+        """Write relations, replacing by (source, type, target, evidence); bare ends are made.
+
+        A bare end counts as listed when the relation needs no chunk to be believed.
+        """
+        with self._writing() as run:
+            for item in relations:
+                for end in (item.source, item.target):
+                    self._bare(run, item.namespace, end, listed=item.evidence_uuid is None)
+                run(
+                    "INSERT OR REPLACE INTO graph_relations VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                    (
+                        relation_key(
+                            item.namespace, item.source, item.type, item.target, item.evidence_uuid
+                        ),
+                        item.namespace,
+                        entity_key(item.namespace, item.source),
+                        item.type,
+                        item.type.casefold(),
+                        entity_key(item.namespace, item.target),
+                        item.weight,
+                        None if item.evidence_uuid is None else chunk_key(item.evidence_uuid),
+                        item.evidence_start,
+                        item.evidence_end,
+                        json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
+                    ),
+                )
+
+    def _bare(self, run: "_Run", namespace: str, entity: str, *, listed: bool) -> None:
+        key = entity_key(namespace, entity)
+        made = run(
+            "INSERT INTO graph_entities (entity, namespace, id, folded, prefix, name, synonyms,"
+            " obsolete, listed, bare) VALUES (?, ?, ?, ?, ?, ?, '[]', 0, ?, 1)"
+            " ON CONFLICT (entity) DO UPDATE SET listed = max(listed, excluded.listed)"
+            " WHERE bare = 1",
+            (key, namespace, entity, entity.casefold(), prefix_of(entity), entity, listed),
+        )
+        if made.rowcount:
+            for alias, _ in alias_keys(entity):
+                run(
+                    "INSERT OR IGNORE INTO graph_aliases VALUES (?, ?, ?, 0)",
+                    (namespace, alias, key),
+                )
+
+    def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
+        """Replace all mentions of each given chunk uuid; of several places the first is kept."""
+        with self._writing() as run:
+            self._drop_mentions(run, [chunk_key(uuid) for uuid in mentions])
+            for uuid, records in mentions.items():
+                first: dict[str, MentionRecord] = {}
+                for record in sorted(records, key=_place):
+                    first.setdefault(record.entity, record)
+                heads = {record.entity for record in records if record.about}
+                chunk, degree = chunk_key(uuid), len(first)
+                for entity, record in first.items():
+                    self._bare(run, namespace, entity, listed=False)
+                    key = entity_key(namespace, entity)
+                    run(
+                        "INSERT OR REPLACE INTO graph_mentions VALUES (?, ?, ?, ?, ?, ?)",
+                        (key, degree, chunk, record.start, record.end, entity in heads),
+                    )
+                    run("INSERT OR IGNORE INTO graph_dirty VALUES (?)", (key,))
+
+    def _drop_mentions(self, run: "_Run", chunks: Sequence[int]) -> None:
+        keys = _array(chunks)
+        run(
+            "INSERT OR IGNORE INTO graph_dirty SELECT m.entity FROM json_each(?) k"
+            " CROSS JOIN graph_mentions m ON m.chunk = k.value",
+            (keys,),
+        )
+        run(
+            "DELETE FROM graph_mentions WHERE (entity, degree, chunk) IN (SELECT m.entity,"
+            " m.degree, m.chunk FROM json_each(?) k CROSS JOIN graph_mentions m"
+            " ON m.chunk = k.value)",
+            (keys,),
+        )
+
+    def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
+        """Yield (folded key, entity id, is the preferred name), sorted.
+
+        An obsolete term's names lead to the term that replaces it.
+        """
+        connection = self._connection()
+        replaced = self._replacements(connection, namespace)
+        cursor = connection.execute(
+            "SELECT a.key, e.id, a.preferred FROM graph_aliases a"
+            " CROSS JOIN graph_entities e ON e.entity = a.entity WHERE a.namespace = ?",
+            (namespace,),
+        )
+        best: dict[tuple[str, str], bool] = {}
+        for key, entity, preferred in cursor:
+            now = replaced.get(entity, entity)
+            pair = (key, now)
+            best[pair] = best.get(pair, False) or (bool(preferred) and now == entity)
+        return [(key, entity, preferred) for (key, entity), preferred in sorted(best.items())]
+
+    def _replacements(self, connection: sqlite3.Connection, namespace: str) -> dict[str, str]:
+        stored = {
+            old.casefold(): new
+            for old, new in connection.execute(
+                "SELECT o.id, n.id FROM graph_entities o CROSS JOIN graph_entities n"
+                " ON n.namespace = o.namespace AND n.folded = lower(o.replaced_by)"
+                " WHERE o.namespace = ? AND o.obsolete AND o.replaced_by IS NOT NULL",
+                (namespace,),
+            )
+        }
+        final: dict[str, str] = {}
+        for old, replacement in stored.items():
+            now = replacement
+            for _ in range(REDIRECT_DEPTH):
+                now = stored.get(now.casefold(), now)
+            final[old] = now
+        ids = connection.execute(
+            "SELECT id FROM graph_entities WHERE namespace = ? AND obsolete", (namespace,)
+        )
+        return {row[0]: final[row[0].casefold()] for row in ids if row[0].casefold() in final}
+
+    def chunk_uuids(self, namespace: str) -> Iterable[str]:
+        """Yield every chunk uuid of a namespace, sorted."""
+        cursor = self._connection().execute(
+            "SELECT uuid FROM graph_chunks WHERE namespace = ? ORDER BY uuid", (namespace,)
+        )
+        return [row[0] for row in cursor]
+
+    def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
+        """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
+        return self._connection().execute(
+            "SELECT uuid, doc_id, title, section FROM graph_chunks WHERE namespace = ?"
+            " ORDER BY uuid",
+            (namespace,),
+        )
+
+    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+        """Map chunks to the ends of the relations they are evidence for, where there are any."""
+        by_key = {chunk_key(uuid): uuid for uuid in uuids}
+        entities: dict[str, set[str]] = {}
+        for key, source, target in self._connection().execute(
+            "SELECT r.evidence, s.id, t.id FROM json_each(?) k"
+            " CROSS JOIN graph_relations r ON r.evidence = k.value"
+            " CROSS JOIN graph_entities s ON s.entity = r.source"
+            " CROSS JOIN graph_entities t ON t.entity = r.target WHERE r.namespace = ?",
+            (_array(by_key), namespace),
+        ):
+            entities.setdefault(by_key[key], set()).update((source, target))
+        return entities
+
+    def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
+        """List the entities that most chunks mention, most first, then by id."""
+        rows = self._connection().execute(
+            "SELECT id, name, type, open_mentions + closed_mentions AS mentions,"
+            " open_heads + closed_heads FROM graph_entities WHERE namespace = ? AND mentions > 0"
+            " ORDER BY mentions DESC, id LIMIT ?",
+            (namespace, limit),
+        )
+        return tuple(
+            SliceEntity(id=id_, name=name, type=kind, mentions=mentions, heads=heads)
+            for id_, name, kind, mentions, heads in rows
+        )
+
+    def recogniser(self, namespace: str) -> str | None:
+        """Say what found the names in a namespace's texts; None or "" when that is not known."""
+        row = (
+            self._connection()
+            .execute("SELECT value FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
+            .fetchone()
+        )
+        return None if row is None else str(row[0])
+
+    def note_recogniser(self, namespace: str, name: str) -> None:
+        """Note what finds the names in a namespace's texts."""
+        with self._writing() as run:
+            run("INSERT OR REPLACE INTO graph_meta VALUES (?, ?)", (_recogniser(namespace), name))
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
+        """Remove chunks with their mentions and stated relations, then what nothing supports."""
+        with self._writing() as run:
+            if uuids is None:
+                return self._delete_namespace(run, namespace)
+            keys = _array(chunk_key(uuid) for uuid in uuids)
+            present = [
+                row[0]
+                for row in run(
+                    "SELECT c.chunk FROM json_each(?) k CROSS JOIN graph_chunks c"
+                    " ON c.chunk = k.value WHERE c.namespace = ?",
+                    (keys, namespace),
+                )
+            ]
+            self._drop_mentions(run, present)
+            keys = _array(present)
+            run(
+                "INSERT OR IGNORE INTO graph_dirty SELECT r.source FROM json_each(?) k"
+                " CROSS JOIN graph_relations r ON r.evidence = k.value UNION SELECT r.target FROM"
+                " json_each(?) k CROSS JOIN graph_relations r ON r.evidence = k.value",
+                (keys, keys),
+            )
+            for table, column in (
+                ("graph_relations", "evidence"),
+                ("graph_topics", "chunk"),
+                ("graph_chunks", "chunk"),
+            ):
+                run(
+                    f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
+                    (keys,),
+                )
+            self._refresh(run)
+            return len(present)
+
+    def _delete_namespace(self, run: "_Run", namespace: str) -> int:
+        count = run(
+            "SELECT COUNT(*) FROM graph_chunks WHERE namespace = ?", (namespace,)
+        ).fetchone()[0]
+        run(
+            "DELETE FROM graph_mentions WHERE entity IN"
+            " (SELECT entity FROM graph_entities WHERE namespace = ?)",
+            (namespace,),
+        )
+        for table in ("relations", "topics", "aliases", "chunks", "entities"):
+            run(f"DELETE FROM graph_{table} WHERE namespace = ?", (namespace,))
+        run("DELETE FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
+        return int(count)
+
+    def _refresh(self, run: "_Run") -> None:
+        """Count mentions of touched entities anew and drop those that nothing supports."""
+        run(
+            "DELETE FROM graph_entities WHERE entity IN (SELECT entity FROM graph_dirty)"
+            " AND NOT listed"
+            " AND NOT EXISTS (SELECT 1 FROM graph_mentions m"
+            " WHERE m.entity = graph_entities.entity)"
+            " AND NOT EXISTS (SELECT 1 FROM graph_relations r"
+            " WHERE r.source = graph_entities.entity)"
+            " AND NOT EXISTS (SELECT 1 FROM graph_relations r"
+            " WHERE r.target = graph_entities.entity)"
+        )
+        run(
+            "DELETE FROM graph_aliases WHERE entity IN (SELECT d.entity FROM graph_dirty d"
+            " LEFT JOIN graph_entities e ON e.entity = d.entity WHERE e.entity IS NULL)"
+        )
+        run(
+            "UPDATE graph_entities SET"
+            " (open_mentions, closed_mentions, open_heads, closed_heads) = ("
+            " SELECT COALESCE(SUM(c.acl = '[]'), 0), COALESCE(SUM(c.acl <> '[]'), 0),"
+            " COALESCE(SUM(c.acl = '[]' AND m.about), 0),"
+            " COALESCE(SUM(c.acl <> '[]' AND m.about), 0)"
+            " FROM graph_mentions m CROSS JOIN graph_chunks c ON c.chunk = m.chunk"
+            " WHERE m.entity = graph_entities.entity)"
+            " WHERE entity IN (SELECT entity FROM graph_dirty)"
+        )
+        run("DELETE FROM graph_dirty")
+
+    def close_load(self) -> None:
+        """Count what was touched, forget what nothing supports, and make it durable."""
+        with self._writing() as run:
+            self._refresh(run)
+            counts = {
+                name: run(f"SELECT COUNT(*) FROM graph_{name}").fetchone()[0]
+                for name in ("chunks", "entities", "relations", "mentions")
+            }
+            spaces = [
+                row[0] for row in run("SELECT DISTINCT namespace FROM graph_chunks ORDER BY 1")
+            ]
+            info = GraphInfo(**counts, namespaces=tuple(spaces))
+            run("INSERT OR REPLACE INTO graph_meta VALUES ('counts', ?)", (info.model_dump_json(),))
+        try:
+            self._connection().execute("PRAGMA optimize")
+            self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
+        """Yield every chunk, by uuid."""
+        names = ("uuid", "chunk_id", "doc_id", "title", "section")
+        for row in self._connection().execute(_NODES, (namespace,)):
+            lists = {
+                key: tuple(json.loads(value))
+                for key, value in zip(("acl", "topics", "facets"), row[5:], strict=True)
+            }
+            yield ChunkNode(namespace=namespace, **dict(zip(names, row[:5], strict=True)), **lists)
+
+    def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
+        """Yield every entity that was put, by id."""
+        for row in self._connection().execute(_ENTITIES, (namespace,)):
+            identity, name, kind, synonyms, definition, obsolete, replaced_by, listed, vector = row
+            yield EntityRecord(
+                id=identity,
+                namespace=namespace,
+                name=name,
+                type=kind,
+                synonyms=tuple(json.loads(synonyms)),
+                definition=definition,
+                obsolete=bool(obsolete),
+                replaced_by=replaced_by,
+                listed=bool(listed),
+                vector=vector,
+            )
+
+    def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
+        """Yield every relation, by source, type, target and evidence."""
+        for row in self._connection().execute(_RELATIONS, (namespace,)):
+            source, kind, target, weight, evidence, start, stop, properties = row
+            yield RelationRecord(
+                namespace=namespace,
+                source=source,
+                type=kind,
+                target=target,
+                weight=weight,
+                evidence_uuid=evidence,
+                evidence_start=start,
+                evidence_end=stop,
+                properties=json.loads(properties),
+            )
+
+    def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
+        """Yield every mention, by chunk and entity."""
+        for uuid, entity, start, stop, about in self._connection().execute(_MENTIONS, (namespace,)):
+            yield MentionRecord(uuid=uuid, entity=entity, start=start, end=stop, about=bool(about))
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @contextmanager
+    def _writing(self) -> Iterator["_Run"]:
+        connection = self._connection()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection.execute
+                note_change(connection.execute)
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is not None:
+            return self._opened
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            connection = sqlite3.connect(
+                self._path,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=BUSY_MS / 1000,
+                factory=Closing,
+            )
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -65536")
+            version = _prepared(connection)
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+        if version != str(SCHEMA_VERSION):
+            connection.close()
+            raise Misconfigured(
+                f"{self._path} holds a graph of layout {version}, this version writes layout"
+                f" {SCHEMA_VERSION}: load into a new file"
+            )
+        self._opened = connection
+        return connection
+
+
+def _prepared(connection: sqlite3.Connection) -> str:
+    """Make the tables, or bring those of an earlier layout up to date; give the layout."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS graph_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+        " WITHOUT ROWID"
+    )
+    row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
+    version = str(row[0]) if row else None
+    for statement in UPGRADES.get(version or "", ()):
+        connection.execute(statement)
+    if version is None or version in UPGRADES:
+        version = str(SCHEMA_VERSION)
+        connection.execute("INSERT OR REPLACE INTO graph_meta VALUES ('schema', ?)", (version,))
+    if version == str(SCHEMA_VERSION):
+        for statement in TABLES.split(";"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+    return version
+
+
+_Run = Any
+
+_NODES = (
+    "SELECT uuid, chunk_id, doc_id, title, section, acl, topics, facets FROM graph_chunks"
+    " WHERE namespace = ? ORDER BY uuid"
+)
+_ENTITIES = (
+    "SELECT id, name, type, synonyms, definition, obsolete, replaced_by, listed, vector"
+    " FROM graph_entities WHERE namespace = ? AND NOT bare ORDER BY id"
+)
+_MENTIONS = (
+    "SELECT c.uuid, e.id, m.start, m.stop, m.about FROM graph_chunks c"
+    " CROSS JOIN graph_mentions m ON m.chunk = c.chunk"
+    " CROSS JOIN graph_entities e ON e.entity = m.entity"
+    " WHERE c.namespace = ? ORDER BY c.uuid, e.id"
+)
+_RELATIONS = (
+    "SELECT s.id, r.type, t.id, r.weight, c.uuid AS evidence, r.start, r.stop, r.properties"
+    " FROM graph_relations r CROSS JOIN graph_entities s ON s.entity = r.source"
+    " CROSS JOIN graph_entities t ON t.entity = r.target"
+    " LEFT JOIN graph_chunks c ON c.chunk = r.evidence WHERE r.namespace = ?"
+    " ORDER BY s.id, r.type, t.id, coalesce(evidence, '')"
+)
+
+
+def _recogniser(namespace: str) -> str:
+    return f"recogniser/{namespace}"
+
+
+def _place(record: MentionRecord) -> tuple[bool, int, int]:
+    return (record.start is None, record.start or 0, -(record.end or 0))
+
+
+def _array(values: Iterable[object]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)

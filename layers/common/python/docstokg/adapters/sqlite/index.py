@@ -1,0 +1,540 @@
+"""The embedded search index, read side: a laptop answers without a search server."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docstokg.adapters.sqlite.index_files import Floats, Ints, Rows, Section, Sidecars
+from docstokg.adapters.sqlite.index_schema import (
+    check_layout,
+    fact_words_table,
+    stored_chunk,
+    visible,
+    visible_fact,
+    words_table,
+)
+from docstokg.adapters.sqlite.index_words import WordScores, WordTable, quoted
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
+from docstokg.adapters.sqlite.session import Reading, Sessions
+from docstokg.contracts.records import IndexInfo, Scope
+from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
+from docstokg.domain.text.query_terms import content_words, option_words, rarity
+from docstokg.domain.vectors import quantised, unpack
+from docstokg.domain.visibility import may_see
+from docstokg.errors import DocsToKGError, Timeout, Unavailable
+from docstokg.workers import Workers
+
+__all__ = ["SqliteIndex", "SqliteIndexWriter"]
+
+WORKERS = 8
+TITLE_WEIGHT = 3.0
+HEADINGS_WEIGHT = 2.0
+TEXT_WEIGHT = 1.0
+WEIGHTS = f"{TITLE_WEIGHT}, {HEADINGS_WEIGHT}, {TEXT_WEIGHT}"
+SCAN_ROWS = 16_384
+SCORE_DECIMALS = 6
+GRACE_S = 0.02
+READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, columns=True)
+
+Answer = TypeVar("Answer")
+Mask = NDArray[np.bool_]
+
+
+class SqliteIndex:
+    """A `SearchIndex` over one file; channels run side by side, each with its own failure."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(path)
+        self._sessions = Sessions(self._path, READING)
+        self._sidecars = Sidecars(self._path)
+        self._word_scores = WordScores()
+        self._workers = Workers(WORKERS, "sqlite-index")
+
+    def search(
+        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+    ) -> tuple[ChannelResult, ...]:
+        """Answer every channel at once.
+
+        Scores: bm25 of the words, dot product of the sparse weights with the question's side
+        times each token's rarity in the namespace, cosine of the vectors.
+        """
+        deadline = time.monotonic() + timeout_s
+        running: list[Future[ChannelResult]] = []
+
+        def begin(first: ChannelQuery, *others: ChannelQuery) -> ChannelResult:
+            """Set the others going and stay for one: handing it on takes longer than a look."""
+            context = self._context_of(scope, deadline)
+            running[:] = [self._workers.submit(self._channel, query, context) for query in others]
+            return self._channel(first, context)
+
+        if not queries:
+            return ()
+        started = self._workers.submit(begin, *queries)
+        try:
+            results = [self._wait(started, deadline)]
+        except Timeout as exc:
+            if not running:
+                raise
+            results = [_failed(queries[0], exc, timeout_s * 1000)]
+        for query, future in zip(queries[1:], running, strict=True):
+            try:
+                results.append(self._wait(future, deadline))
+            except Timeout as exc:
+                results.append(_failed(query, exc, timeout_s * 1000))
+        return tuple(results)
+
+    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+        """Read chunks by uuid in one query; what the scope hides is missing."""
+        deadline = time.monotonic() + timeout_s
+        return self._wait(self._workers.submit(self._read, uuids, scope, deadline), deadline)
+
+    def sentence_vectors(
+        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+    ) -> dict[str, bytes]:
+        """Read the compact vectors of sentences by chunk, in one query."""
+        deadline = time.monotonic() + timeout_s
+        return self._wait(self._workers.submit(self._sentences, uuids, scope, deadline), deadline)
+
+    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
+        """Count what is there, and say which spaces it is in."""
+        deadline = time.monotonic() + timeout_s
+        return self._wait(self._workers.submit(self._describe, deadline), deadline)
+
+    def generation(self, timeout_s: float) -> str | None:
+        """Read what `close_load` noted; see the port."""
+        deadline = time.monotonic() + timeout_s
+
+        def read() -> str | None:
+            with self._sessions.use(deadline) as db:
+                return None if _notes(db, "unfinished") else _notes(db, "finished")
+
+        return self._wait(self._workers.submit(read), deadline)
+
+    def warm(self, timeout_s: float = 30.0) -> None:
+        """Open and check the arrays before the first request has to."""
+        deadline = time.monotonic() + timeout_s
+
+        def open_all() -> None:
+            with self._sessions.use(deadline) as db:
+                generation = _notes(db, "generation")
+            for name in ("dense", "sparse"):
+                if generation is not None:
+                    self._sidecars.section(name, generation, deadline - time.monotonic())
+
+        self._wait(self._workers.submit(open_all), deadline)
+
+    def close(self) -> None:
+        """End the workers; connections close with them."""
+        self._workers.shutdown(cancel_futures=True)
+
+    def _wait(self, future: Future[Answer], deadline: float) -> Answer:
+        """Wait until the deadline and a grace: a worker that keeps it still has to say so."""
+        try:
+            return future.result(timeout=max(0.0, deadline - time.monotonic()) + GRACE_S)
+        except NotYet as exc:
+            future.cancel()
+            raise Timeout(f"{self._path} did not answer in the time it was given") from exc
+
+    # --- one channel ----------------------------------------------------------------------------
+
+    def _context_of(self, scope: Scope, deadline: float) -> "_SearchContext":
+        with self._sessions.use(deadline) as db:
+            row = db.execute(
+                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
+            ).fetchone()
+            return _SearchContext(
+                scope=scope,
+                deadline=deadline,
+                ns=None if row is None else int(row[0]),
+                filled=row is not None
+                and bool(
+                    db.execute(
+                        "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)", (row[0],)
+                    ).fetchone()[0]
+                ),
+                generation=_notes(db, "generation"),
+                embedded=_notes(db, "embedding_model") is not None,
+            )
+
+    def _channel(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
+        started = time.perf_counter()
+        try:
+            result = self._answer(query, context)
+        except DocsToKGError as exc:
+            return _failed(query, exc, (time.perf_counter() - started) * 1000)
+        return result.model_copy(update={"took_ms": (time.perf_counter() - started) * 1000})
+
+    def _answer(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
+        if query.channel == "dense" and not context.embedded:
+            raise Unavailable(f"{self._path} was loaded without vectors")
+        if context.ns is None or query.size <= 0:
+            return ChannelResult(channel=query.channel)
+        if query.channel == "facts":
+            facts = self._facts(query, context.ns, context)
+            return ChannelResult(channel="facts", facts=facts)
+        if query.channel == "bm25":
+            hits = self._words(query, context.ns, context)
+        elif query.channel == "splade":
+            hits = self._sparse(query, context.ns, context)
+        else:
+            hits = self._dense(query, context.ns, context)
+        return ChannelResult(channel=query.channel, hits=hits)
+
+    def _words(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
+        words = asked_words(query.text)
+        if not words:
+            return ()
+        table = words_table(ns)
+        condition, values = visible(context.scope, ns)
+        values |= {"words": match_expression(words)}
+        with self._sessions.use(context.deadline) as db:
+            best = None
+            if context.sees_everything:
+                searched = WordTable(table, WEIGHTS, context.generation)
+                best = self._word_scores.best(db, searched, words, query.size)
+            if best is not None:
+                ids = np.array(list(best), dtype=np.int64)
+                scores = np.array(list(best.values()), dtype=np.float64)
+                hits = self._hits(ids, scores, range(len(best)), ns, context)
+                return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.uuid))[: query.size])
+            rows = db.execute(
+                f"SELECT r.uuid, found.score, v.compact FROM ("
+                f"SELECT r.id, r.uuid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
+                f"CROSS JOIN index_rows r ON r.id = {table}.rowid "
+                f"WHERE {table} MATCH :words AND {condition} "
+                f"ORDER BY score DESC, r.uuid LIMIT :size) AS found "
+                f"JOIN index_rows r ON r.id = found.id "
+                f"LEFT JOIN index_vectors v ON v.chunk = found.id "
+                f"ORDER BY found.score DESC, r.uuid",
+                {**values, "size": query.size},
+            ).fetchall()
+        return tuple(Hit(uuid=row[0], score=row[1], vector=row[2]) for row in rows)
+
+    def _sparse(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
+        section = self._section("sparse", context)
+        rows = self._rows(section, ns, context)
+        if rows is None or not query.weights:
+            return ()
+        with self._sessions.use(context.deadline) as db:
+            tokens = db.execute(
+                "SELECT id, token FROM index_tokens "
+                "WHERE token IN (SELECT value FROM json_each(?)) ORDER BY id",
+                (json.dumps(list(query.weights)),),
+            ).fetchall()
+        keys, starts = section.arrays["keys"], section.arrays["starts"]
+        scores = np.zeros(rows.stop - rows.start, dtype=np.float32)
+        token_keys = np.array([ns << 32 | row[0] for row in tokens], dtype=np.int64)
+        places = np.searchsorted(keys, token_keys)
+        for (_, token), key, place in zip(tokens, token_keys, places, strict=True):
+            if time.monotonic() > context.deadline:
+                raise Timeout("the sparse index did not answer in the time it was given")
+            if place < len(keys) and keys[place] == key:
+                posting = slice(starts[place], starts[place + 1])
+                positions = section.arrays["rows"][posting] - np.int32(rows.start)
+                weight = query.weights[token] * rarity(len(positions), len(scores))
+                scores[positions] += np.float32(weight) * section.arrays["weights"][posting]
+        mask = self._mask(section, rows, ns, context)
+        if mask is not None:
+            scores[~mask] = 0
+        best = best_rows(scores, query.size, floor=0.0)
+        return self._hits(rows.ids, scores, best, ns, context)
+
+    def _dense(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
+        section = self._section("dense", context)
+        rows = self._rows(section, ns, context)
+        if rows is None or query.vector is None:
+            return ()
+        mask = self._mask(section, rows, ns, context)
+        scores = _cosines(
+            section.arrays["matrix"][rows.start : rows.stop], query.vector, mask, context.deadline
+        )
+        best = best_rows(scores, query.size, floor=-2.0)
+        return self._hits(rows.ids, scores, best, ns, context)
+
+    def _facts(
+        self, query: ChannelQuery, ns: int, context: "_SearchContext"
+    ) -> tuple[FactHit, ...]:
+        condition, values = visible_fact(context.scope, ns)
+        columns = "f.fact, f.source, f.type, f.target, f.evidence"
+        words = asked_words(query.text)
+        if not words:
+            return ()
+        table = fact_words_table(ns)
+        with self._sessions.use(context.deadline) as db:
+            best = None
+            if context.scope.groups is None and context.scope.doc_ids is None:
+                searched = WordTable(table, "", context.generation)
+                best = self._word_scores.best(db, searched, words, query.size)
+            if best is not None:
+                rows = db.execute(
+                    f"SELECT f.id, {columns} FROM json_each(?) AS best "
+                    f"CROSS JOIN index_facts f ON f.id = best.value WHERE f.ns = ?",
+                    (json.dumps(list(best)), ns),
+                ).fetchall()
+                facts = [_fact_hit(row, best[row["id"]]) for row in rows]
+                return tuple(sorted(facts, key=lambda fact: (-fact.score, fact.id))[: query.size])
+            matched = db.execute(
+                f"SELECT -bm25({table}) AS score, {columns} FROM {table} "
+                f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
+                f"WHERE {table} MATCH :words AND {condition} "
+                f"ORDER BY score DESC, f.fact LIMIT :size",
+                {**values, "words": match_expression(words), "size": query.size},
+            ).fetchall()
+        return tuple(_fact_hit(row, row["score"]) for row in matched)
+
+    def _section(self, name: str, context: "_SearchContext") -> Section:
+        if context.generation is None:
+            raise Unavailable(f"no load into {self._path} was ever finished: run it again")
+        return self._sidecars.section(name, context.generation, context.deadline - time.monotonic())
+
+    def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
+        """Give the namespace's rows, None when it is empty; chunks without any are a lost channel.
+
+        They were loaded without this encoder, or their load was never finished.
+        """
+        rows = section.rows(ns)
+        if rows.start < rows.stop:
+            return rows
+        if context.filled:
+            raise Unavailable(f"no chunk of namespace {context.scope.namespace!r} can be found so")
+        return None
+
+    def _mask(
+        self,
+        section: Section,
+        rows: Rows,
+        ns: int,
+        context: "_SearchContext",
+    ) -> Mask | None:
+        """Tell which rows the scope shows; None when it hides nothing of the namespace."""
+        if context.scope.filter or context.scope.doc_ids is not None:
+            condition, values = visible(context.scope, ns)
+            with self._sessions.use(context.deadline) as db:
+                shown = db.execute(
+                    f"SELECT r.id FROM index_rows r WHERE {condition}", values
+                ).fetchall()
+            return np.isin(rows.ids, np.array([row[0] for row in shown], dtype=np.int64))
+        if context.scope.groups is not None:
+            seen = np.array([may_see(list_, context.scope.groups) for list_ in section.acls])
+            return np.asarray(seen[rows.acl], dtype=np.bool_)
+        return None
+
+    def _hits(
+        self,
+        ids: Ints,
+        scores: NDArray[np.floating[Any]],
+        best: Sequence[int],
+        ns: int,
+        context: "_SearchContext",
+    ) -> tuple[Hit, ...]:
+        """Read uuid and compact vector of the best rows; a chunk replaced meanwhile is left out."""
+        condition, values = visible(context.scope, ns)
+        rows = [int(ids[place]) for place in best]
+        vectors = self._compact(rows, context)
+        # CROSS JOIN: given a free hand, SQLite prefers to walk the whole namespace.
+        text = (
+            "SELECT r.id, r.uuid FROM json_each(:rows) AS best "
+            f"CROSS JOIN index_rows r ON r.id = best.value WHERE {condition}"
+        )
+        values["rows"] = json.dumps(rows)
+        with self._sessions.use(context.deadline) as db:
+            read = dict(db.execute(text, values).fetchall())
+            rest = json.dumps([row for row in read if row not in vectors])
+            if rest != "[]":
+                text = (
+                    "SELECT v.chunk, v.compact FROM json_each(?) AS rest "
+                    "CROSS JOIN index_vectors v ON v.chunk = rest.value"
+                )
+                vectors |= dict(db.execute(text, (rest,)).fetchall())
+        return tuple(
+            Hit(read[row], float(scores[place]), vectors.get(row))
+            for place, row in zip(best, rows, strict=True)
+            if row in read
+        )
+
+    def _compact(self, rows: Sequence[int], context: "_SearchContext") -> dict[int, bytes]:
+        """Make compact vectors from the mapped ones: in SQLite a vector is a page to read.
+
+        Rows that the arrays do not have, or all while these are damaged, are left out.
+        """
+        if not context.embedded:
+            return {}
+        try:
+            section = self._section("dense", context)
+        except Unavailable:
+            return {}
+        places = section.places(np.array(rows, dtype=np.int64))
+        here = np.flatnonzero(places >= 0)
+        compact = quantised(section.arrays["matrix"][places[here]])
+        return {rows[at]: compact[i].tobytes() for i, at in enumerate(here.tolist())}
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def _read(self, uuids: Sequence[str], scope: Scope, deadline: float) -> Hydrated:
+        ids = list(dict.fromkeys(uuids))
+        with self._sessions.use(deadline) as db:
+            space = db.execute(
+                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
+            ).fetchone()
+            if space is None or not ids:
+                return Hydrated(missing=tuple(ids))
+            condition, values = visible(scope, int(space[0]))
+            chunks = {
+                row["uuid"]: stored_chunk(row)
+                for row in db.execute(
+                    f"SELECT r.uuid, c.*, v.compact FROM index_rows r "
+                    f"JOIN index_chunks c ON c.id = r.id "
+                    f"LEFT JOIN index_vectors v ON v.chunk = r.id "
+                    f"WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) AND {condition}",
+                    {**values, "uuids": json.dumps(ids)},
+                )
+            }
+        return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in ids if uuid not in chunks))
+
+    def _sentences(self, uuids: Sequence[str], scope: Scope, deadline: float) -> dict[str, bytes]:
+        with self._sessions.use(deadline) as db:
+            space = db.execute(
+                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
+            ).fetchone()
+            if space is None or not uuids:
+                return {}
+            condition, values = visible(scope, int(space[0]))
+            return {
+                row["uuid"]: row["vectors"]
+                for row in db.execute(
+                    f"SELECT r.uuid, p.vectors FROM index_rows r "
+                    f"JOIN index_sentences p ON p.chunk = r.id "
+                    f"WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) AND {condition}",
+                    {**values, "uuids": json.dumps(sorted(set(uuids)))},
+                )
+            }
+
+    def _describe(self, deadline: float) -> IndexInfo:
+        with self._sessions.use(deadline) as db:
+            notes: Mapping[str, str] = dict(
+                db.execute("SELECT key, value FROM index_meta").fetchall()
+            )
+            names = db.execute(
+                "SELECT n.name FROM index_namespaces n "
+                "WHERE EXISTS (SELECT 1 FROM index_rows WHERE ns = n.id) ORDER BY n.name"
+            ).fetchall()
+            chunks, facts = notes.get("chunks"), notes.get("facts")
+            if chunks is None or facts is None or "dirty" in notes:
+                # Counting takes milliseconds, and every question asks: finished loads note it.
+                chunks, facts = db.execute(
+                    "SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM index_facts)"
+                ).fetchone()
+        dimension = notes.get("dimension")
+        return IndexInfo(
+            embedding_model=notes.get("embedding_model"),
+            dimension=None if dimension is None else int(dimension),
+            sparse_model=notes.get("sparse_model"),
+            chunks=int(chunks),
+            facts=int(facts),
+            unfinished_load="unfinished" in notes,
+            open_run=notes.get("unfinished", ""),
+            namespaces=tuple(row[0] for row in names),
+        )
+
+
+@dataclass(frozen=True)
+class _SearchContext:
+    """What every channel of one search has to know.
+
+    `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
+    """
+
+    scope: Scope
+    deadline: float
+    ns: int | None
+    filled: bool
+    generation: str | None
+    embedded: bool
+
+    @property
+    def sees_everything(self) -> bool:
+        """Tell whether the scope hides nothing of its namespace."""
+        scope = self.scope
+        return scope.groups is None and not scope.filter and scope.doc_ids is None
+
+
+def _notes(db: sqlite3.Connection, key: str) -> str | None:
+    row = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelResult:
+    return ChannelResult(
+        channel=query.channel,
+        failure="timeout" if isinstance(exc, Timeout) else "unavailable",
+        took_ms=took_ms,
+        cause=str(exc),
+    )
+
+
+def _fact_hit(row: Any, score: float) -> FactHit:
+    return FactHit(
+        id=row["fact"],
+        score=score,
+        source=row["source"],
+        type=row["type"],
+        target=row["target"],
+        evidence_uuid=row["evidence"],
+    )
+
+
+def asked_words(text: str) -> tuple[str, ...]:
+    """List what a question asks the word indexes for."""
+    return (*content_words(text), *option_words(text))
+
+
+def match_expression(words: Sequence[str]) -> str:
+    """Write an FTS5 expression of quoted words joined by OR.
+
+    No operator of the query language can be reached from a question.
+    """
+    return " OR ".join(map(quoted, words))
+
+
+def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
+    """Multiply row by row, shape (n,), in blocks between which the deadline is looked at.
+
+    Rounded, so that equal vectors score equally wherever they stand in a block; -2 is hidden.
+    """
+    query = unpack(vector)
+    if len(query) != matrix.shape[1]:
+        raise Unavailable(f"the question has {len(query)} components, the index {matrix.shape[1]}")
+    scores = np.full(len(matrix), -2.0, dtype=np.float32)
+    places = None if mask is None else np.flatnonzero(mask)
+    total = len(matrix) if places is None else len(places)
+    for start in range(0, total, SCAN_ROWS):
+        if time.monotonic() > deadline:
+            raise Timeout("the vectors could not be compared in the time there was")
+        if places is None:
+            block: Any = slice(start, start + SCAN_ROWS)
+        else:
+            block = places[start : start + SCAN_ROWS]
+        # Row by row: half the time of a matrix product here, and no threads that fight for cores.
+        scores[block] = np.round(np.vecdot(matrix[block], query), SCORE_DECIMALS)
+    return scores
+
+
+def best_rows(scores: Floats, size: int, floor: float) -> list[int]:
+    """List the places of the `size` highest scores above `floor`; rows are in uuid order."""
+    places = np.flatnonzero(scores > floor)
+    if len(places) > size:
+        least = np.partition(scores[places], len(places) - size)[len(places) - size]
+        places = places[scores[places] >= least]
+    order = np.argsort(-scores[places], kind="stable")[:size]
+    return [int(place) for place in places[order]]

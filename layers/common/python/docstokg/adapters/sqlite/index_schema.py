@@ -1,0 +1,188 @@
+"""Tables of the embedded search index, beside the graph in one SQLite file, and their rows."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from docstokg.adapters.sqlite.session import HOW
+from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
+from docstokg.domain.text.query_terms import indexed_text
+from docstokg.domain.visibility import facet, facets, required
+from docstokg.errors import Misconfigured, NotLoaded
+
+SCHEMA_VERSION = "3"
+"""3: headings and options are searched, sentences have vectors; numbered as the other stores."""
+
+# `index_rows` is narrow on purpose: a word query looks at one row per match. Ids are never used
+# twice, so whatever a sidecar file remembers of a replaced chunk finds nothing. Word indexes
+# are one per namespace: statistics of words then never leak from one tenant to another.
+TABLES = """
+CREATE TABLE IF NOT EXISTS index_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS index_namespaces (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS index_rows (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, uuid TEXT NOT NULL UNIQUE, ns INTEGER NOT NULL, acl TEXT);
+CREATE INDEX IF NOT EXISTS index_rows_ns ON index_rows (ns, uuid);
+CREATE TABLE IF NOT EXISTS index_chunks (
+  id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, doc_id TEXT NOT NULL, chunk_id TEXT NOT NULL,
+  run_id TEXT NOT NULL, title TEXT NOT NULL, headings TEXT NOT NULL,
+  text TEXT NOT NULL, rest TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS index_facets (
+  ns INTEGER NOT NULL, facet TEXT NOT NULL, chunk INTEGER NOT NULL,
+  PRIMARY KEY (ns, facet, chunk)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS index_vectors (
+  chunk INTEGER PRIMARY KEY, compact BLOB NOT NULL, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS index_sentences (chunk INTEGER PRIMARY KEY, vectors BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS index_tokens (id INTEGER PRIMARY KEY, token TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS index_sparse (
+  chunk INTEGER PRIMARY KEY, tokens BLOB NOT NULL, weights BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS index_facts (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, ns INTEGER NOT NULL, fact TEXT NOT NULL, acl TEXT,
+  doc_id TEXT, evidence TEXT, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
+  text TEXT NOT NULL, UNIQUE (ns, fact));
+CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
+"""
+ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
+
+STORED_FIELDS = (
+    "text_sha256",
+    "headings",
+    "document_name",
+    "page",
+    "section",
+    "uri",
+    "anchor",
+    "char_start",
+    "topics",
+    "acl",
+    "sentences",
+)
+
+
+def words_table(ns: int) -> str:
+    """Name the word index over the chunks of a namespace."""
+    return f"index_words_{ns:d}"
+
+
+def fact_words_table(ns: int) -> str:
+    """Name the word index over the facts of a namespace."""
+    return f"index_fact_words_{ns:d}"
+
+
+def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
+    """Make both word indexes of a namespace; they hold no copy of the texts."""
+    connection.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS {words_table(ns)} USING fts5("
+        f"title, headings, text, content = 'index_chunks', content_rowid = 'id', {ANALYSIS})"
+    )
+    connection.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS {fact_words_table(ns)} USING fts5("
+        f"text, content = 'index_facts', content_rowid = 'id', {ANALYSIS})"
+    )
+
+
+def searched_words(title: str, headings: str, text: str) -> tuple[str, str, str]:
+    """Give what a chunk's row of the word index holds, when it is written and when it goes."""
+    return title, indexed_text(headings), indexed_text(text)
+
+
+def chunk_facets(chunk: ChunkRecord) -> tuple[str, ...]:
+    """List what filters may ask of a chunk."""
+    return facets(
+        {
+            "doc_id": chunk.doc_id,
+            "document_name": chunk.document_name,
+            "section": chunk.section,
+        },
+        chunk.topics,
+        chunk.metadata,
+    )
+
+
+def rest_of(chunk: ChunkRecord) -> str:
+    """Write the fields without a column of their own as canonical JSON."""
+    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS, "metadata"})
+    return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
+    """Read a row of `uuid, compact` and every column of `index_chunks`."""
+    rest = json.loads(row["rest"])
+    return StoredChunk(
+        uuid=row["uuid"],
+        chunk_id=row["chunk_id"],
+        doc_id=row["doc_id"],
+        text=row["text"],
+        title=row["title"],
+        vector=row["compact"],
+        run_id=row["run_id"],
+        **{field: rest[field] for field in STORED_FIELDS},
+    )
+
+
+def acl_column(acl: tuple[str, ...]) -> str | None:
+    """Write an access list: None when everybody may see the row."""
+    return json.dumps(sorted(set(acl)), ensure_ascii=False) if acl else None
+
+
+def visible(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
+    """Write the one rule of visibility as a condition on `r` (index_rows), with its values."""
+    parts = ["r.ns = :ns"]
+    values: dict[str, object] = {"ns": ns}
+    if scope.groups is not None:
+        parts.append(_SHARES_A_GROUP.format(table="r"))
+        values["groups"] = _json(scope.groups)
+    groups = list(required(scope.filter))
+    if scope.doc_ids is not None:
+        groups.append(tuple(facet("doc_id", doc_id) for doc_id in sorted(set(scope.doc_ids))))
+    for number, group in enumerate(groups):
+        parts.append(
+            f"r.id IN (SELECT chunk FROM index_facets WHERE ns = :ns "
+            f"AND facet IN (SELECT value FROM json_each(:facets{number})))"
+        )
+        values[f"facets{number}"] = _json(group)
+    return " AND ".join(parts), values
+
+
+def visible_fact(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
+    """Write the rule for `f` (index_facts), which carries its evidence chunk's acl and document.
+
+    The request's filter is left out: a fact is a place to start from, not a citation.
+    """
+    parts = ["f.ns = :ns"]
+    values: dict[str, object] = {"ns": ns}
+    if scope.groups is not None:
+        parts.append(_SHARES_A_GROUP.format(table="f"))
+        values["groups"] = _json(scope.groups)
+    if scope.doc_ids is not None:
+        parts.append("f.doc_id IN (SELECT value FROM json_each(:docs))")
+        values["docs"] = _json(scope.doc_ids)
+    return " AND ".join(parts), values
+
+
+_SHARES_A_GROUP = (
+    "({table}.acl IS NULL OR EXISTS (SELECT 1 FROM json_each({table}.acl) "
+    "WHERE value IN (SELECT value FROM json_each(:groups))))"
+)
+
+
+def _json(values: object) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+def check_layout(connection: sqlite3.Connection, path: Path) -> int:
+    """Refuse what is no index of this version; give the size the file had after a load."""
+    tables = "SELECT count(*) FROM sqlite_master WHERE name = 'index_meta'"
+    if not connection.execute(tables).fetchone()[0]:
+        raise NotLoaded(f"{path} holds no index: {HOW}")
+    notes = dict(connection.execute("SELECT key, value FROM index_meta").fetchall())
+    if notes.get("schema") != SCHEMA_VERSION:
+        raise Misconfigured(
+            f"{path} was written by another version (schema {notes.get('schema')}, this one "
+            f"reads {SCHEMA_VERSION}): load it again into a new file"
+        )
+    return int(notes.get("bytes", 0))

@@ -1,0 +1,582 @@
+"""Loading the embedded search index: every call is one transaction, whole chunks or nothing."""
+
+# ruff: noqa: S608 - names of tables and conditions are written here, values are bound
+
+import json
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+
+from docstokg.adapters.sqlite.index_files import (
+    SECTIONS,
+    GenerationWriter,
+    LoadLock,
+    Sidecars,
+    remove_other_generations,
+    write_dense,
+    write_sparse,
+)
+from docstokg.adapters.sqlite.index_schema import (
+    SCHEMA_VERSION,
+    TABLES,
+    acl_column,
+    chunk_facets,
+    fact_words_table,
+    make_word_tables,
+    rest_of,
+    searched_words,
+    words_table,
+)
+from docstokg.adapters.sqlite.session import HOW, Closing, translated
+from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
+from docstokg.domain.vectors import quantise
+from docstokg.domain.visibility import facet, facets
+from docstokg.errors import Misconfigured, Unavailable
+
+BUSY_S = 60.0
+LOAD_WAIT_S = 3600.0
+MERGE_SHARE = 20
+LOOK_UP = 500
+
+
+class SqliteIndexWriter:
+    """An `IndexWriter`; the file, its folder and the tables are made by `open_load`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = Path(path)
+        self._connection: sqlite3.Connection | None = None
+        self._token_ids: dict[str, int] = {}
+        self._load_lock = LoadLock(self._path)
+        self._held = False
+        self._turn = threading.RLock()
+
+    @contextmanager
+    def hold(
+        self,
+        wait_s: float,
+        waiting: Callable[[int], None] | None = None,
+        run: str = "",
+        more: bool = False,
+    ) -> Iterator[None]:
+        """Lock the index for this process; the system frees it however the process ends."""
+        # The lock is of the process: tasks of one run that share it take turns by themselves.
+        with self._turn if run else nullcontext():
+            self._load_lock.acquire(wait_s, waiting)
+            self._held = True
+            try:
+                yield
+            finally:
+                self._held = False
+                self._load_lock.release()
+
+    def open_load(
+        self,
+        run_id: str,
+        embedding_model: str | None,
+        dimension: int | None,
+        sparse_model: str | None,
+    ) -> None:
+        """Note the load and the spaces it writes; `Misconfigured` when they are other ones.
+
+        While another process loads into this file it waits: up to an hour, then `Timeout`.
+        """
+        self._load_lock.acquire(LOAD_WAIT_S)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch()
+        with self._transaction() as db:
+            notes = _notes(db)
+            empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
+            spaces = {
+                "embedding_model": embedding_model,
+                "dimension": None if dimension is None else str(dimension),
+                "sparse_model": sparse_model,
+            }
+            for key, value in spaces.items():
+                stored = None if empty else notes.get(key)
+                if value is not None and stored is not None and value != stored:
+                    raise Misconfigured(
+                        f"{self._path} was built with {key.replace('_', ' ')} {stored!r}, not "
+                        f"{value!r}: load with the same one, or into another file"
+                    )
+                _note(db, key, value if value is not None else stored)
+            _note(db, "unfinished", run_id)
+
+    def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
+        """Map each stored uuid to the fingerprint it was stored with."""
+        fingerprints: dict[str, str] = {}
+        with self._reading() as db:
+            for start in range(0, len(uuids), LOOK_UP):
+                fingerprints.update(
+                    db.execute(
+                        "SELECT r.uuid, c.fingerprint FROM index_rows r "
+                        "JOIN index_chunks c ON c.id = r.id "
+                        "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
+                        "WHERE r.uuid IN (SELECT value FROM json_each(?))",
+                        (namespace, json.dumps(list(uuids[start : start + LOOK_UP]))),
+                    ).fetchall()
+                )
+        return fingerprints
+
+    def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
+        """Write chunks with their fingerprints, replacing by uuid, all or none."""
+        if not chunks:
+            return
+        with self._transaction() as db:
+            dimension = int(_notes(db).get("dimension") or 0)
+            for chunk, fingerprint in chunks:
+                _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
+                self._remove_chunks(db, [chunk.uuid])
+                self._insert(db, chunk, fingerprint)
+            _note_change(db, len(chunks))
+
+    def put_document(self, change: DocumentChange) -> int:
+        """Change a stored document in one transaction."""
+        with self._transaction() as db:
+            dimension = int(_notes(db).get("dimension") or 0)
+            ns = _known_namespace(db, change.namespace)
+            if ns is not None and (silent := [*change.fallen, *change.gone]):
+                _remove_facts(
+                    db,
+                    "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))",
+                    (ns, json.dumps(silent)),
+                )
+            removed = self._remove_chunks(db, change.gone)
+            for chunk, fingerprint in change.chunks:
+                _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
+                self._remove_chunks(db, [chunk.uuid])
+                self._insert(db, chunk, fingerprint)
+            _note_change(db, len(change.chunks) + len(change.gone))
+            return removed
+
+    def put_facts(self, facts: Sequence[FactRecord]) -> None:
+        """Write facts, replacing by id, all or none; an unchanged fact is left as it is."""
+        if not facts:
+            return
+        with self._transaction() as db:
+            written = sum(_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts)
+            if written:
+                _note_change(db, written)
+
+    def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
+        """List the chunks of one document, sorted."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT r.uuid FROM index_facets a "
+                "JOIN index_namespaces n ON n.id = a.ns AND n.name = ? "
+                "JOIN index_rows r ON r.id = a.chunk WHERE a.facet = ? ORDER BY r.uuid",
+                (namespace, facet("doc_id", doc_id)),
+            )
+            return tuple(row[0] for row in rows)
+
+    def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
+        """Remove chunks with the facts they state (None: the whole namespace); count them."""
+        with self._transaction() as db:
+            ns = _known_namespace(db, namespace)
+            if ns is None:
+                return 0
+            if uuids is None:
+                _note_change(db, 1)
+                return _remove_namespace(db, ns)
+            _note_change(db, len(uuids))
+            removed = 0
+            for start in range(0, len(uuids), LOOK_UP):
+                part = json.dumps(list(uuids[start : start + LOOK_UP]))
+                _remove_facts(
+                    db, "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))", (ns, part)
+                )
+                own = db.execute(
+                    "SELECT uuid FROM index_rows "
+                    "WHERE ns = ? AND uuid IN (SELECT value FROM json_each(?))",
+                    (ns, part),
+                ).fetchall()
+                removed += self._remove_chunks(db, [row[0] for row in own])
+            return removed
+
+    def close_load(self) -> None:
+        """Rebuild the arrays when anything changed, name them, and see all of it on the disk.
+
+        The write lock is held meanwhile: no chunk can change between arrays and rows.
+        """
+        with self._transaction() as db:
+            notes = _notes(db)
+            keep = {notes.get("generation", "")}
+            for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
+                counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                _note(db, kind, str(counted))
+            if notes.get("dirty") or not self._generation_is_there(notes.get("generation")):
+                _merge_words(db)
+                files = GenerationWriter(self._path)
+                try:
+                    write_dense(db, files, int(notes.get("dimension") or 0))
+                    write_sparse(db, files)
+                    _note(db, "generation", files.finish())
+                except BaseException:
+                    files.discard()
+                    raise
+                keep.add(files.name)
+            _note(db, "dirty", None)
+            _note(db, "unfinished", None)
+            _note(db, "finished", secrets.token_hex(8))
+        self._checkpoint()
+        with self._transaction() as db:
+            _note(db, "bytes", str(self._path.stat().st_size))
+        self._checkpoint()
+        remove_other_generations(self._path, keep)
+        if not self._held:
+            self._load_lock.release()
+
+    def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
+        """Yield every chunk as it was put, with its fingerprint, by uuid."""
+        with self._reading() as db:
+            tokens = dict(db.execute("SELECT id, token FROM index_tokens").fetchall())
+            rows = db.execute(
+                "SELECT r.uuid, c.*, v.vector, s.tokens, s.weights, p.vectors FROM index_rows r "
+                "JOIN index_namespaces n ON n.id = r.ns AND n.name = ? "
+                "JOIN index_chunks c ON c.id = r.id LEFT JOIN index_vectors v ON v.chunk = r.id "
+                "LEFT JOIN index_sparse s ON s.chunk = r.id "
+                "LEFT JOIN index_sentences p ON p.chunk = r.id ORDER BY r.uuid",
+                (namespace,),
+            )
+            for row in rows:
+                weights = zip(*_sparse_arrays(row), strict=True)
+                chunk = ChunkRecord(
+                    **{key: row[key] for key in _CHUNK_COLUMNS},
+                    namespace=namespace,
+                    vector=row["vector"],
+                    sentence_vectors=row["vectors"] or b"",
+                    sparse={tokens[token]: round(float(weight), 6) for token, weight in weights},
+                    **json.loads(row["rest"]),
+                )
+                yield chunk, row["fingerprint"]
+
+    def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
+        """Yield every fact, by id."""
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT f.* FROM index_facts f "
+                "JOIN index_namespaces n ON n.id = f.ns AND n.name = ? ORDER BY f.fact",
+                (namespace,),
+            )
+            for row in rows:
+                yield FactRecord(
+                    id=row["fact"],
+                    namespace=namespace,
+                    evidence_uuid=row["evidence"],
+                    acl=tuple(json.loads(row["acl"] or "[]")),
+                    **{key: row[key] for key in ("text", "source", "type", "target", "doc_id")},
+                )
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._load_lock.release()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _generation_is_there(self, generation: str | None) -> bool:
+        """Tell whether the named arrays are whole, so that a repeated load repairs damage."""
+        if generation is None:
+            return False
+        try:
+            for section in SECTIONS:
+                Sidecars(self._path).section(section, generation, BUSY_S)
+        except Unavailable:
+            return False
+        return True
+
+    def _checkpoint(self) -> None:
+        """Move the log into the file: only then is its size the size it must have."""
+        with self._reading() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = sqlite3.connect(
+                self._path,
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+                factory=Closing,
+            )
+            try:
+                connection.row_factory = sqlite3.Row
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA cache_size = -65536")
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in TABLES.split(";"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(
+                    "INSERT OR IGNORE INTO index_meta (key, value) VALUES ('schema', ?)",
+                    (SCHEMA_VERSION,),
+                )
+                connection.execute("COMMIT")
+                schema = _notes(connection)["schema"]
+                if schema != SCHEMA_VERSION:
+                    raise Misconfigured(
+                        f"{self._path} was written by another version (schema {schema}): "
+                        f"load into a new file"
+                    )
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend the connection; only `open_load` makes a file, the rest needs one."""
+        if self._connection is None and not self._path.exists():
+            raise Unavailable(f"there is no index at {self._path}: {HOW}")
+        try:
+            yield self._db()
+        except sqlite3.Error as exc:
+            self.close()
+            raise translated(exc, self._path) from exc
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                # Token ids of a transaction that did not happen must not be used again.
+                self._token_ids.clear()
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def _insert(self, db: sqlite3.Connection, chunk: ChunkRecord, fingerprint: str) -> None:
+        ns = _namespace(db, chunk.namespace)
+        row = db.execute(
+            "INSERT INTO index_rows (uuid, ns, acl) VALUES (?, ?, ?)",
+            (chunk.uuid, ns, acl_column(chunk.acl)),
+        ).lastrowid
+        db.execute(
+            "INSERT INTO index_chunks (id, fingerprint, doc_id, chunk_id, run_id, title, "
+            "headings, text, rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                row,
+                fingerprint,
+                chunk.doc_id,
+                chunk.chunk_id,
+                chunk.run_id,
+                chunk.title,
+                "\n".join(chunk.headings),
+                chunk.text,
+                rest_of(chunk),
+            ),
+        )
+        db.execute(
+            f"INSERT INTO {words_table(ns)} (rowid, title, headings, text) VALUES (?, ?, ?, ?)",
+            (row, *searched_words(chunk.title, "\n".join(chunk.headings), chunk.text)),
+        )
+        db.executemany(
+            "INSERT INTO index_facets (ns, facet, chunk) VALUES (?, ?, ?)",
+            [(ns, name, row) for name in chunk_facets(chunk)],
+        )
+        if chunk.vector is not None:
+            db.execute(
+                "INSERT INTO index_vectors (chunk, compact, vector) VALUES (?, ?, ?)",
+                (row, quantise(chunk.vector), chunk.vector),
+            )
+        if chunk.sentence_vectors:
+            db.execute(
+                "INSERT INTO index_sentences (chunk, vectors) VALUES (?, ?)",
+                (row, chunk.sentence_vectors),
+            )
+        if chunk.sparse:
+            tokens = sorted(chunk.sparse)
+            ids = np.array([self._token_id(db, token) for token in tokens], dtype="<i4")
+            weights = np.array([chunk.sparse[token] for token in tokens], dtype="<f4")
+            db.execute(
+                "INSERT INTO index_sparse (chunk, tokens, weights) VALUES (?, ?, ?)",
+                (row, ids.tobytes(), weights.tobytes()),
+            )
+
+    def _token_id(self, db: sqlite3.Connection, token: str) -> int:
+        if (token_id := self._token_ids.get(token)) is None:
+            db.execute("INSERT OR IGNORE INTO index_tokens (token) VALUES (?)", (token,))
+            row = db.execute("SELECT id FROM index_tokens WHERE token = ?", (token,)).fetchone()
+            token_id = self._token_ids[token] = int(row[0])
+        return token_id
+
+    def _remove_chunks(self, db: sqlite3.Connection, uuids: Iterable[str]) -> int:
+        removed = 0
+        for uuid in uuids:
+            chunk_row = db.execute(
+                "SELECT r.id, r.ns, c.title, c.headings, c.text, c.doc_id, c.rest "
+                "FROM index_rows r JOIN index_chunks c ON c.id = r.id WHERE r.uuid = ?",
+                (uuid,),
+            ).fetchone()
+            if chunk_row is None:
+                continue
+            row, ns = chunk_row["id"], chunk_row["ns"]
+            table = words_table(ns)
+            # A word index without texts of its own must be told the words it is to forget.
+            db.execute(
+                f"INSERT INTO {table} ({table}, rowid, title, headings, text) "
+                "VALUES ('delete', ?, ?, ?, ?)",
+                (
+                    row,
+                    *searched_words(chunk_row["title"], chunk_row["headings"], chunk_row["text"]),
+                ),
+            )
+            stored = _facets_of(chunk_row)
+            db.executemany(
+                "DELETE FROM index_facets WHERE ns = ? AND facet = ? AND chunk = ?",
+                [(ns, name, row) for name in stored],
+            )
+            for name, key in _CHUNK_TABLES:
+                db.execute(f"DELETE FROM {name} WHERE {key} = ?", (row,))
+            removed += 1
+        return removed
+
+
+_CHUNK_COLUMNS = ("uuid", "chunk_id", "doc_id", "title", "text", "run_id")
+_CHUNK_TABLES = (
+    ("index_sentences", "chunk"),
+    ("index_vectors", "chunk"),
+    ("index_sparse", "chunk"),
+    ("index_chunks", "id"),
+    ("index_rows", "id"),
+)
+
+
+def _check_dimension(what: str, vector: bytes | None, dimension: int) -> None:
+    if vector is not None and len(vector) != 4 * dimension:
+        raise Misconfigured(
+            f"{what} has a vector of {len(vector) // 4} components; this load was opened for "
+            f"{dimension}"
+        )
+
+
+def _facets_of(row: sqlite3.Row) -> tuple[str, ...]:
+    rest = json.loads(row["rest"])
+    fields = {
+        "doc_id": row["doc_id"],
+        "document_name": rest["document_name"],
+        "section": rest["section"],
+    }
+    return facets(fields, rest["topics"], rest["metadata"])
+
+
+def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
+    """Write a fact unless it is there already; tell whether anything changed."""
+    values = (
+        acl_column(fact.acl),
+        fact.doc_id,
+        fact.evidence_uuid,
+        fact.source,
+        fact.type,
+        fact.target,
+        fact.text,
+    )
+    stored = db.execute(
+        "SELECT f.acl, f.doc_id, f.evidence, f.source, f.type, f.target, f.text "
+        "FROM index_facts f WHERE f.ns = ? AND f.fact = ?",
+        (ns, fact.id),
+    ).fetchone()
+    if stored is not None:
+        if tuple(stored) == values:
+            return False
+        _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
+    row = db.execute(
+        "INSERT INTO index_facts (ns, fact, acl, doc_id, evidence, source, type, target, text) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (ns, fact.id, *values),
+    ).lastrowid
+    db.execute(f"INSERT INTO {fact_words_table(ns)} (rowid, text) VALUES (?, ?)", (row, fact.text))
+    return True
+
+
+def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> int:
+    rows = db.execute(
+        f"SELECT f.id, f.ns, f.text FROM index_facts f WHERE {condition}", values
+    ).fetchall()
+    for row in rows:
+        table = fact_words_table(row["ns"])
+        db.execute(
+            f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)",
+            (row["id"], row["text"]),
+        )
+        db.execute("DELETE FROM index_facts WHERE id = ?", (row["id"],))
+    return len(rows)
+
+
+def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
+    for name, key in _CHUNK_TABLES[:-1]:
+        db.execute(
+            f"DELETE FROM {name} WHERE {key} IN (SELECT id FROM index_rows WHERE ns = ?)", (ns,)
+        )
+    removed = db.execute("DELETE FROM index_rows WHERE ns = ?", (ns,)).rowcount
+    db.execute("DELETE FROM index_facets WHERE ns = ?", (ns,))
+    db.execute("DELETE FROM index_facts WHERE ns = ?", (ns,))
+    db.execute(f"DROP TABLE IF EXISTS {words_table(ns)}")
+    db.execute(f"DROP TABLE IF EXISTS {fact_words_table(ns)}")
+    db.execute("DELETE FROM index_namespaces WHERE id = ?", (ns,))
+    return removed
+
+
+def _namespace(db: sqlite3.Connection, name: str) -> int:
+    space = _known_namespace(db, name)
+    if space is not None:
+        return space
+    made = db.execute("INSERT INTO index_namespaces (name) VALUES (?)", (name,)).lastrowid
+    if made is None:
+        raise sqlite3.DatabaseError("no row id for a new namespace")
+    make_word_tables(db, made)
+    return made
+
+
+def _known_namespace(db: sqlite3.Connection, name: str) -> int | None:
+    row = db.execute("SELECT id FROM index_namespaces WHERE name = ?", (name,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _notes(db: sqlite3.Connection) -> dict[str, str]:
+    return dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+
+
+def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
+    if value is None:
+        db.execute("DELETE FROM index_meta WHERE key = ?", (key,))
+    else:
+        db.execute("INSERT OR REPLACE INTO index_meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def _note_change(db: sqlite3.Connection, rows: int) -> None:
+    _note(db, "dirty", "1")
+    _note(db, "unmerged", str(rows + int(_notes(db).get("unmerged", 0))))
+
+
+def _merge_words(db: sqlite3.Connection) -> None:
+    """Merge the word indexes once enough has changed: it rewrites them whole."""
+    notes = _notes(db)
+    total = int(notes["chunks"]) + int(notes["facts"])
+    if int(notes.get("unmerged", 0)) * MERGE_SHARE < total:
+        return
+    for row in db.execute("SELECT id FROM index_namespaces ORDER BY id").fetchall():
+        for table in (words_table(row[0]), fact_words_table(row[0])):
+            db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+    _note(db, "unmerged", None)
+
+
+def _sparse_arrays(row: sqlite3.Row) -> tuple[list[int], list[float]]:
+    if row["tokens"] is None:
+        return [], []
+    return (
+        np.frombuffer(row["tokens"], dtype="<i4").tolist(),
+        np.frombuffer(row["weights"], dtype="<f4").tolist(),
+    )

@@ -1,0 +1,141 @@
+"""Jobs of a laptop's server, in a store file of their own: they outlive whoever works on them."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from docstokg.adapters.sqlite.session import translated
+from docstokg.contracts.documents import MAX_QUEUED, Job, JobOrder, JobState
+
+BUSY_S = 5.0
+KEPT_S = 7 * 24 * 3600.0
+"""How long a finished job can be asked about; what it was given to do goes at its end."""
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS job (seq INTEGER PRIMARY KEY AUTOINCREMENT, "
+    "id TEXT NOT NULL UNIQUE, namespace TEXT NOT NULL, state TEXT NOT NULL, "
+    "attempts INTEGER NOT NULL DEFAULT 0, changed REAL NOT NULL, outcome TEXT NOT NULL, "
+    "todo TEXT)",
+    "CREATE INDEX IF NOT EXISTS job_state ON job (state, namespace)",
+)
+
+
+class SqliteJobs:
+    """A `JobQueue`, and the worker's side of it; the file is made by the first job."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, order: JobOrder) -> bool:
+        """Queue a job; False when MAX_QUEUED of its namespace wait."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)  # it holds what people upload
+        first = Job(job_id=order.job_id, namespace=order.namespace, kind=order.kind, state="queued")
+        with self._writing() as db:
+            db.execute(
+                "DELETE FROM job WHERE state IN ('done', 'failed') AND changed < ?",
+                (time.time() - KEPT_S,),
+            )
+            (waiting,) = db.execute(
+                "SELECT count(*) FROM job WHERE state = 'queued' AND namespace = ?",
+                (order.namespace,),
+            ).fetchone()
+            if waiting >= MAX_QUEUED:
+                return False
+            db.execute(
+                "INSERT INTO job (id, namespace, state, changed, outcome, todo) "
+                "VALUES (?, ?, 'queued', ?, ?, ?)",
+                (
+                    order.job_id,
+                    order.namespace,
+                    time.time(),
+                    first.model_dump_json(),
+                    order.model_dump_json(),
+                ),
+            )
+        return True
+
+    def get(self, job_id: str) -> Job | None:
+        """Say how a job goes."""
+        rows = self._read("SELECT outcome FROM job WHERE id = ?", (job_id,))
+        return Job.model_validate_json(rows[0][0]) if rows else None
+
+    def unfinished(self) -> bool:
+        """Tell whether a job waits, or was begun and not ended."""
+        return bool(self._read("SELECT 1 FROM job WHERE state IN ('queued', 'running') LIMIT 1"))
+
+    def take(self) -> tuple[JobOrder, int] | None:
+        """Begin the oldest job that is not done, also one whose worker is gone.
+
+        Gives it and how often it was begun before. For the one process that works on jobs.
+        """
+        if not self.path.exists():
+            return None
+        with self._writing() as db:
+            row = db.execute(
+                "SELECT seq, todo, attempts FROM job WHERE state IN ('queued', 'running') "
+                "ORDER BY seq LIMIT 1"
+            ).fetchone()
+            if row is None:
+                return None
+            db.execute(
+                "UPDATE job SET state = 'running', attempts = attempts + 1, changed = ?, "
+                "outcome = json_set(outcome, '$.state', 'running') WHERE seq = ?",
+                (time.time(), row[0]),
+            )
+        return JobOrder.model_validate_json(row[1]), int(row[2])
+
+    def put_back(self, job_id: str) -> None:
+        """Let a job wait that could not be done now."""
+        self._note(job_id, "queued")
+
+    def finish(self, job: Job) -> None:
+        """Keep how a job ended, and forget what it was given."""
+        with self._writing() as db:
+            db.execute(
+                "UPDATE job SET state = ?, changed = ?, outcome = ?, todo = NULL WHERE id = ?",
+                (job.state, time.time(), job.model_dump_json(), job.job_id),
+            )
+
+    def _note(self, job_id: str, state: JobState) -> None:
+        with self._writing() as db:
+            db.execute(
+                "UPDATE job SET state = ?, changed = ?, "
+                "outcome = json_set(outcome, '$.state', ?) WHERE id = ?",
+                (state, time.time(), state, job_id),
+            )
+
+    def _read(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[str, ...]]:
+        if not self.path.exists():
+            return []
+        with self._open() as db:
+            made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'job'").fetchone()
+            return db.execute(query, values).fetchall() if made else []
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                for statement in _TABLES:
+                    db.execute(statement)
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
+            try:
+                # A job that was accepted must be there after a power cut, too.
+                connection.execute("PRAGMA synchronous = FULL")
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as exc:
+            raise translated(exc, self.path) from exc

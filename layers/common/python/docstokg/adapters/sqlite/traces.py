@@ -1,0 +1,135 @@
+"""Retrieval traces in the embedded graph's file: a laptop keeps them where the chunks are."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from docstokg.adapters.sqlite.session import translated
+from docstokg.contracts.state import TraceMessage
+from docstokg.domain.identity import chunk_key
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS trace_queries (
+  id TEXT PRIMARY KEY, session TEXT NOT NULL, hash TEXT NOT NULL, namespace TEXT NOT NULL,
+  at INTEGER NOT NULL, answered INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS trace_queries_at ON trace_queries (at);
+CREATE TABLE IF NOT EXISTS trace_retrieved (
+  query TEXT NOT NULL, uuid TEXT NOT NULL, rank INTEGER NOT NULL, score REAL NOT NULL,
+  PRIMARY KEY (query, uuid)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS trace_focused_on (
+  query TEXT NOT NULL, entity TEXT NOT NULL, score REAL NOT NULL,
+  PRIMARY KEY (query, entity)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS trace_supported_by (
+  query TEXT NOT NULL, uuid TEXT NOT NULL, rank INTEGER NOT NULL,
+  PRIMARY KEY (query, uuid)) WITHOUT ROWID;
+"""
+EDGES = ("trace_retrieved", "trace_focused_on", "trace_supported_by")
+# As in Neo4j an edge needs both its ends: what was deleted meanwhile is left out.
+IS_CHUNK = "EXISTS (SELECT 1 FROM graph_chunks WHERE chunk = :chunk AND uuid = :uuid)"
+RETRIEVED = (
+    f"INSERT OR REPLACE INTO trace_retrieved SELECT :query, :uuid, :rank, :score WHERE {IS_CHUNK}"
+)
+SUPPORTED = (
+    f"INSERT OR REPLACE INTO trace_supported_by SELECT :query, :uuid, :rank WHERE {IS_CHUNK}"
+)
+FOCUSED = (
+    "INSERT OR REPLACE INTO trace_focused_on SELECT :query, e.id, :score FROM graph_entities e "
+    "WHERE e.namespace = :namespace AND e.folded = :folded"
+)
+
+
+class SqliteTraces:
+    """The TraceStore port on the graph's SQLite file; each call opens its own short connection."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
+        """Write all messages or none; again changes nothing."""
+        with self._writing(timeout_s) as db:
+            for message in messages:
+                _write(db, message)
+
+    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+        """Remove queries asked before, with all that hangs on them; count them."""
+        with self._writing(timeout_s) as db:
+            for edges in EDGES:
+                db.execute(
+                    f"DELETE FROM {edges} WHERE query IN "  # noqa: S608 - a name of ours
+                    "(SELECT id FROM trace_queries WHERE at < ?)",
+                    (epoch_ms,),
+                )
+            return db.execute("DELETE FROM trace_queries WHERE at < ?", (epoch_ms,)).rowcount
+
+    @contextmanager
+    def _writing(self, timeout_s: float) -> Iterator[sqlite3.Connection]:
+        """Lend a connection inside one transaction; the file is never made here."""
+        try:
+            connection = sqlite3.connect(
+                f"file:{quote(str(self._path))}?mode=rw",
+                uri=True,
+                timeout=timeout_s,
+                isolation_level=None,
+            )
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in filter(str.strip, TABLES.split(";")):
+                    connection.execute(statement)
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                connection.close()  # rolls back what was not committed
+        except sqlite3.Error as exc:
+            raise translated(exc, self._path) from exc
+
+
+def _write(db: sqlite3.Connection, message: TraceMessage) -> None:
+    """A session is its queries: it begins with the first and is gone with the last."""
+    query = message.request_id
+    by_rank = {hit["rank"]: hit["uuid"] for hit in message.retrieved}
+    cited = [(rank, by_rank[rank]) for rank in message.supported_by if rank in by_rank]
+    db.execute(
+        "INSERT OR REPLACE INTO trace_queries VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            query,
+            message.session,
+            message.query_hash,
+            message.namespace,
+            message.created_ms,
+            bool(cited),
+        ),
+    )
+    db.executemany(
+        RETRIEVED,
+        [
+            {
+                "query": query,
+                "uuid": hit["uuid"],
+                "chunk": chunk_key(hit["uuid"]),
+                "rank": hit["rank"],
+                "score": hit["score"],
+            }
+            for hit in message.retrieved
+        ],
+    )
+    db.executemany(
+        FOCUSED,
+        [
+            {
+                "query": query,
+                "namespace": message.namespace,
+                "folded": focus["entity"].casefold(),
+                "score": focus["score"],
+            }
+            for focus in message.focused_on
+        ],
+    )
+    db.executemany(
+        SUPPORTED,
+        [
+            {"query": query, "uuid": uuid, "chunk": chunk_key(uuid), "rank": rank}
+            for rank, uuid in cited
+        ],
+    )

@@ -1,0 +1,272 @@
+"""Encoders take hours for what a disk returns in seconds: vectors kept under their text's hash.
+
+So are the names that a recogniser finds in a text.
+"""
+
+import hashlib
+import json
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from docstokg.adapters.sqlite.session import Closing, Owner
+from docstokg.contracts.records import FoundName
+from docstokg.errors import Timeout
+from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
+
+FILE = "vectors.sqlite"
+BUSY_MS = 100
+LOOK_UP = 400
+WRITE_THROUGH = 128
+TTL_S = 90 * 86400.0
+NAMES_VERSION = 2
+"""Of the rules in `domain.text.names` that cached names have passed."""
+
+_log = logging.getLogger(__name__)
+
+
+class VectorCache:
+    """A SQLite file under `folder`: `embed:{model}:{sha256(text)}` -> bytes, with a time to live.
+
+    It may be shared by processes. Nothing it meets fails a call: an unreadable, locked or full
+    cache finds nothing and keeps nothing, and a file that is no database is put aside.
+    """
+
+    def __init__(self, folder: Path, ttl_s: float = TTL_S) -> None:
+        self._path = folder / FILE
+        self._ttl_s = ttl_s
+        self._local = threading.local()
+
+    def get(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Find what is cached and not expired."""
+        values: dict[str, bytes] = {}
+        try:
+            connection = self._connection()
+            for start in range(0, len(keys), LOOK_UP):
+                part = keys[start : start + LOOK_UP]
+                rows = connection.execute(
+                    "SELECT key, value FROM vectors "
+                    "WHERE key IN (SELECT value FROM json_each(?)) AND expires > ?",
+                    (json.dumps(part), time.time()),
+                )
+                values.update(rows)
+        except (sqlite3.Error, OSError) as broken:
+            self._give_up("read", broken)
+        return values
+
+    def put(self, values: Mapping[str, bytes]) -> None:
+        """Keep values for the time to live."""
+        expires = time.time() + self._ttl_s
+        try:
+            with self._connection() as connection:
+                connection.execute("DELETE FROM vectors WHERE expires <= ?", (time.time(),))
+                connection.executemany(
+                    "INSERT OR REPLACE INTO vectors (key, value, expires) VALUES (?, ?, ?)",
+                    [(key, value, expires) for key, value in sorted(values.items())],
+                )
+        except (sqlite3.Error, OSError) as broken:
+            self._give_up("written", broken)
+
+    def _connection(self) -> sqlite3.Connection:
+        owner: Owner | None = getattr(self._local, "owner", None)
+        if owner is not None:
+            return owner.connection
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_MS / 1000, check_same_thread=False, factory=Closing
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS vectors "
+                "(key TEXT PRIMARY KEY, value BLOB NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
+            )
+            connection.execute("CREATE INDEX IF NOT EXISTS expiring ON vectors (expires)")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        self._local.owner = Owner(connection)
+        return connection
+
+    def _give_up(self, verb: str, broken: Exception) -> None:
+        _log.warning("vector cache %s could not be %s: %s", self._path, verb, broken)
+        self._local.owner = None
+        # Busy, full and read-only are OperationalErrors and pass; any other is a broken file.
+        if isinstance(broken, sqlite3.DatabaseError) and not isinstance(
+            broken, sqlite3.OperationalError
+        ):
+            for suffix in ("", "-wal", "-shm"):
+                try:
+                    Path(f"{self._path}{suffix}").replace(f"{self._path}{suffix}.broken")
+                except OSError as stuck:
+                    _log.debug("%s%s stays: %s", self._path, suffix, stuck)
+
+
+class _Cached[Inner: Embedder | SparseEncoder | NameFinder]:
+    """What computes, behind the cache of its results."""
+
+    def __init__(self, inner: Inner, folder: Path, ttl_s: float = TTL_S) -> None:
+        self._inner = inner
+        self._cache = VectorCache(folder, ttl_s)
+
+    @property
+    def inner(self) -> Inner:
+        """Give what computes."""
+        return self._inner
+
+    @property
+    def model(self) -> str:
+        """Name the wrapped vector space, vocabulary or recogniser."""
+        return self._inner.model
+
+    def warm(self) -> None:
+        """Load the wrapped model where it has something to load."""
+        warm = getattr(self._inner, "warm", None)
+        if warm is not None:
+            warm()
+
+
+class CachedEmbedder(_Cached[Embedder]):
+    """An `Embedder` that computes only what the cache does not hold."""
+
+    @property
+    def dimension(self) -> int:
+        """Give the wrapped number of components."""
+        return self._inner.dimension
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one vector per text; what was computed before a `Timeout` is kept."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
+        size = 4 * self.dimension
+        cached = {key: v for key, v in self._cache.get(keys).items() if len(v) == size}
+        todo = _missing(keys, texts, cached)
+        for start in range(0, len(todo), WRITE_THROUGH):
+            part = todo[start : start + WRITE_THROUGH]
+            vectors = self._inner.embed([text for _, text in part], _left(deadline))
+            fresh = {key: vector for (key, _), vector in zip(part, vectors, strict=True)}
+            self._cache.put(fresh)
+            cached.update(fresh)
+        return tuple(cached[key] for key in keys)
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Compute the texts whose stretches are not cached; both stay, stretches beside texts."""
+        keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
+        marks = [
+            f"parts:{self.model}:{_digest(f'{list(spans)}{text}')}"
+            for text, spans in zip(texts, parts, strict=True)
+        ]
+        vectors, size = self._cache.get([*keys, *marks]), self.dimension
+        todo = {
+            mark: (key, text, spans)
+            for key, mark, text, spans in zip(keys, marks, texts, parts, strict=True)
+            if len(vectors.get(key, b"")) != 4 * size
+            or len(vectors.get(mark, b"")) != len(spans) * ((size + 1) // 2)
+        }
+        rows = sorted(todo.items(), key=lambda item: (len(item[1][1]), item[0]))
+        for start in range(0, len(rows), WRITE_THROUGH):
+            part = rows[start : start + WRITE_THROUGH]
+            made = self._inner.embed_parts([row[1][1] for row in part], [row[1][2] for row in part])
+            fresh: dict[str, bytes] = {}
+            for (mark, (key, _, _)), (whole, own) in zip(part, made, strict=True):
+                fresh |= {key: whole, mark: own}
+            self._cache.put(fresh)
+            vectors.update(fresh)
+        return tuple(
+            (vectors[key], vectors.get(mark, b"")) for key, mark in zip(keys, marks, strict=True)
+        )
+
+
+class CachedSparseEncoder(_Cached[SparseEncoder]):
+    """A `SparseEncoder` that computes only what the cache does not hold."""
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+        """Return one map per passage; what was computed before a `Timeout` is kept."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        keys = [f"sparse:{self.model}:{_digest(text)}" for text in texts]
+        cached = self._read(keys)
+        todo = _missing(keys, texts, cached)
+        for start in range(0, len(todo), WRITE_THROUGH):
+            part = todo[start : start + WRITE_THROUGH]
+            weights = self._inner.encode([text for _, text in part], _left(deadline))
+            fresh = {key: value for (key, _), value in zip(part, weights, strict=True)}
+            self._write(fresh)
+            cached.update(fresh)
+        return tuple(cached[key] for key in keys)
+
+    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+        """Return the weights of a question."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        key = f"sparse-query:{self.model}:{_digest(text)}"
+        weights = self._read([key])
+        if key not in weights:
+            weights = {key: self._inner.encode_query(text, _left(deadline))}
+            self._write(weights)
+        return weights[key]
+
+    def _read(self, keys: Sequence[str]) -> dict[str, dict[str, float]]:
+        weights = {}
+        for key, value in self._cache.get(keys).items():
+            try:
+                weights[key] = {str(k): float(v) for k, v in json.loads(value).items()}
+            except (ValueError, AttributeError) as broken:
+                _log.warning("vector cache entry %s is not readable: %s", key, broken)
+        return weights
+
+    def _write(self, fresh: Mapping[str, Mapping[str, float]]) -> None:
+        self._cache.put(
+            {k: json.dumps(v, separators=(",", ":")).encode() for k, v in fresh.items()}
+        )
+
+
+class CachedNames(_Cached[NameFinder]):
+    """A `NameFinder` that reads only texts the cache does not hold."""
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        """Return the names of each text; an entry that is not readable is made anew."""
+        # Asked once: a recogniser looks its version up in what is installed.
+        before = f"names:{NAMES_VERSION}:{self.model}:"
+        keys = [before + _digest(text) for text in texts]
+        by_key = {}
+        for key, value in self._cache.get(keys).items():
+            names = _names(value)
+            if names is not None:
+                by_key[key] = names
+        todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in by_key}
+        if todo:
+            made = dict(zip(todo, self._inner.find(list(todo.values())), strict=True))
+            self._cache.put({key: json.dumps(names).encode() for key, names in made.items()})
+            by_key.update(made)
+        return tuple(by_key[key] for key in keys)
+
+
+def _missing(
+    keys: Sequence[str], texts: Sequence[str], cached: Mapping[str, object]
+) -> list[tuple[str, str]]:
+    """List each text to compute once, shortest first, so that batches are of even length."""
+    todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in cached}
+    return sorted(todo.items(), key=lambda item: (len(item[1]), item[0]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _left(deadline: float | None) -> float | None:
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise Timeout("no time was left to encode")
+    return left
+
+
+def _names(value: bytes) -> tuple[FoundName, ...] | None:
+    try:
+        return tuple(FoundName(str(text), kind) for text, kind in json.loads(value))
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,196 @@
+"""Whether a text uses an ontology's ids, labels and relations as the ontology does."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Literal
+
+from docstokg.domain.text.folding import variant
+from docstokg.domain.text.words import CURIE_IN_TEXT
+
+IssueCode = Literal["unknown_id", "obsolete_id", "id_label_mismatch", "relation_not_found"]
+
+_LABEL_AFTER: Final = re.compile(
+    r"\s{0,20}[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]"
+)
+_RELATION: Final = re.compile(
+    r"(?P<not>\b(?:not|never|no)\s+)?\b(?:"
+    r"(?P<part>(?:part|component)s?[_ ]of)"
+    r"|(?P<kind>(?:kind|type|form|subtype|subclass|subset|example|child|instance)(?:s|es)?\s+of|is_a)"
+    r"|(?P<bare>(?:is|are|was|were)\s+(?P<denied>not\s+)?(?:a|an|one)))\b",
+    re.IGNORECASE,
+)
+# References and remarks in brackets, and brackets without a letter, name nothing.
+_NO_LABEL: Final = re.compile(
+    r"(?:see|cf|e\.?g|i\.?e|fig|table|ref|section|note|also)\b|[\W\d_]*$", re.IGNORECASE
+)
+_PUBLICATIONS: Final = frozenset(
+    {"PMID", "PMCID", "PMC", "DOI", "ISBN", "ISSN", "NCT", "ARXIV", "RFC", "ISO", "HTTP", "PORT"}
+)
+_SENTENCE_STOP: Final = re.compile(r"[.!?;]\s|\n")
+_WORDS: Final = re.compile(r"[\w'\u2019/+-]+(?:\s+[\w'\u2019/+-]+)*\s*$")
+_LONGEST_LABEL: Final = 12
+# Characters on either side of an id that are looked at for its label.
+_NEAR: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What the ontology says of one id: preferred name first, then its synonyms."""
+
+    names: tuple[str, ...]
+    obsolete: bool = False
+    replaced_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ontology:
+    """The part of an ontology a text speaks of.
+
+    `terms`: by upper-case id. `above`: for each id, per relation ("is_a", "part_of"), the ids
+    reached upwards by any number of steps.
+    """
+
+    terms: Mapping[str, Term]
+    above: Mapping[str, Mapping[str, Collection[str]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One inconsistency at `text[start:end]`."""
+
+    code: IssueCode
+    message: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """An id in a text, upper case, at `text[start:end]`."""
+
+    id: str
+    start: int
+    end: int
+
+
+def mentions(text: str) -> tuple[Mention, ...]:
+    """Return every CURIE in `text`, in order; addresses such as `host:8080` have letters only."""
+    return tuple(
+        Mention(f"{match[1].upper()}:{match[2]}", match.start(), match.end())
+        for match in CURIE_IN_TEXT.finditer(text)
+    )
+
+
+def stated_relations(
+    text: str, names: Mapping[str, Collection[str]] | None = None
+) -> tuple[tuple[Mention, str, Mention], ...]:
+    """Return pairs of ids that one sentence relates by is-a or part-of, in order.
+
+    Only neighbours with the relation between them and no end of sentence count; a denied
+    relation (`is not a`) states none. A bare `is a` needs the second id at once or behind one of
+    its `names` (folded): `is a symptom seen in HP:2` relates nothing.
+    """
+    curies = mentions(text)
+    stated: list[tuple[Mention, str, Mention]] = []
+    for left, right in pairwise(curies):
+        between = text[left.end : right.start]
+        match = _last_relation(between)
+        if match is None or match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
+            continue
+        if match["bare"]:
+            label = variant(between[match.end() :])
+            if any(map(str.isalnum, label)) and label not in (names or {}).get(right.id, ()):
+                continue
+        stated.append((left, "part_of" if match["part"] else "is_a", right))
+    return tuple(stated)
+
+
+def _last_relation(between: str) -> re.Match[str] | None:
+    """Return the explicit relation of a stretch (`is a kind of`), else its bare `is a`."""
+    matches = list(_RELATION.finditer(between))
+    return next((match for match in matches if not match["bare"]), matches[-1] if matches else None)
+
+
+def folded_names(term: Term) -> frozenset[str]:
+    """Return a term's names as labels are compared: folded, plurals and possessives undone."""
+    return frozenset(variant(name) for name in term.names)
+
+
+def check(text: str, ontology: Ontology) -> tuple[Issue, ...]:
+    """Return what `text` gets wrong about the ontology, ordered by place.
+
+    `unknown_id`: it looks like a term's id and is none. `obsolete_id`. `id_label_mismatch`: the
+    label in brackets behind an id, or before a bracketed id, is none of its names.
+    `relation_not_found`: a stated is-a or part-of that no path in the ontology backs.
+    """
+    issues: list[Issue] = []
+    for mention in mentions(text):
+        term = ontology.terms.get(mention.id)
+        if term is None:
+            if _is_term(text, mention):
+                message = f"{mention.id} is not in the graph"
+                issues.append(Issue("unknown_id", message, mention.start, mention.end))
+            continue
+        if term.obsolete:
+            instead = f"; use {term.replaced_by}" if term.replaced_by else ""
+            message = f"{mention.id} is obsolete{instead}"
+            issues.append(Issue("obsolete_id", message, mention.start, mention.end))
+        wrong = _wrong_label(text, mention, term)
+        if wrong is not None:
+            start, end = wrong
+            message = f"'{text[start:end]}' is not a name of {mention.id} ({term.names[0]})"
+            issues.append(Issue("id_label_mismatch", message, start, end))
+    names = {key: folded_names(term) for key, term in ontology.terms.items()}
+    for left, relation, right in stated_relations(text, names):
+        if left.id not in ontology.terms or right.id not in ontology.terms:
+            continue
+        if right.id not in ontology.above.get(left.id, {}).get(relation, ()):
+            message = f"no {relation} path from {left.id} to {right.id}"
+            issues.append(Issue("relation_not_found", message, left.start, right.end))
+    return tuple(sorted(issues, key=lambda issue: (issue.start, issue.end, issue.code)))
+
+
+def _is_term(text: str, mention: Mention) -> bool:
+    """Tell an ontology's id from `PMID:123` and from `localhost:8080`."""
+    prefix = text[mention.start : mention.end].partition(":")[0]
+    return prefix.upper() not in _PUBLICATIONS and not prefix.islower()
+
+
+def label_beside(text: str, mention: Mention, words: int = 0) -> tuple[int, int] | None:
+    """Return the range of the label beside an id: behind it in brackets, or before a bracketed id.
+
+    Nobody says where a label before the id begins: its last `words` words are taken, or, for 0,
+    all words back to the last punctuation, at most 12.
+    """
+    after = _LABEL_AFTER.match(text, mention.end)
+    if after is not None and not (CURIE_IN_TEXT.search(after[1]) or _NO_LABEL.match(after[1])):
+        return after.span(1)
+    near = max(0, mention.start - _NEAR)
+    opened = text[near : mention.start].rstrip()
+    closed = text[mention.end : mention.end + _NEAR].lstrip()
+    if not opened.endswith(("(", "[")) or not closed.startswith((")", "]")):
+        return None
+    before = opened[:-1].rstrip()
+    match = _WORDS.search(before, max(0, len(before) - 200))
+    if match is None:
+        return None
+    start = near + match.start()
+    pieces = list(re.finditer(r"\S+", match[0]))[-(words or _LONGEST_LABEL) :]
+    return start + pieces[0].start(), start + len(match[0].rstrip())
+
+
+def _wrong_label(text: str, mention: Mention, term: Term) -> tuple[int, int] | None:
+    """Return the range of a label beside the id that is none of its names, or None."""
+    names = folded_names(term)
+    place = label_beside(text, mention)
+    if not names or place is None:
+        return None
+    start, end = place
+    if start >= mention.end:
+        return None if variant(text[start:end]) in names else place
+    starts = [start + piece.start() for piece in re.finditer(r"\S+", text[start:end])]
+    if any(variant(text[at:end]) in names for at in starts):
+        return None
+    return label_beside(text, mention, max(1, len(variant(term.names[0]).split())))

@@ -1,0 +1,1 @@
+"""The knowledge graph: linking names, slices, ranking, paths."""

@@ -1,0 +1,238 @@
+"""Find the names of entities in running text, longest first, with exact places."""
+
+import re
+from bisect import bisect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from docstokg.domain.text.folding import is_function_word, singular, words
+from docstokg.domain.text.words import NAME_STOP_WORDS, fold
+
+Entry = tuple[str, str, bool]
+"""A folded key, an entity it names, and whether it is that entity's preferred name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An occurrence of a name: `text[start:end]`, in code points.
+
+    `entity_ids`: those the key names, preferred names first, then by id; several = homonyms.
+    `preferred`: the key is the preferred name of the first of them. `nested`: it lies in, or
+    overlaps, a longer match that won.
+    """
+
+    start: int
+    end: int
+    key: str
+    entity_ids: tuple[str, ...]
+    preferred: bool
+    nested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """A definition `long form (SF)` in a text."""
+
+    long: str
+    short: str
+
+
+class _Node:
+    __slots__ = ("entries", "next")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] | None = None
+        self.next: dict[str, _Node] | None = None
+
+
+class Linker:
+    """A trie over the words of all names, in their singular; immutable once built."""
+
+    def __init__(self, aliases: Iterable[Entry]) -> None:
+        """Build from (folded key, entity id, preferred), as GraphWriter.aliases yields them."""
+        self._root: dict[str, _Node] = {}
+        self._size = 0
+        for entry in aliases:
+            self._add(entry)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def _add(self, entry: Entry) -> None:
+        level, node = self._root, None
+        for word in entry[0].split():
+            node = level.get(form := singular(word))
+            if node is None:
+                node = level[form] = _Node()
+            if node.next is None:
+                node.next = {}
+            level = node.next
+        if node is None:
+            return
+        if not node.next:
+            node.next = None
+        if node.entries is None:
+            node.entries = []
+        node.entries.append(entry)
+        self._size += 1
+
+    def find(self, text: str, *, lower_case: bool = False) -> list[Match]:
+        """List every name in `text`, by start, longer before shorter.
+
+        Of overlapping names the longest wins (then the leftmost); the others are `nested`.
+        A name of at most three letters counts only when written with a capital or a digit,
+        unless `lower_case` (questions are often typed without capitals).
+        """
+        seen = words(text)
+        forms, spans, root = seen.forms, seen.spans, self._root
+        matches: list[Match] = []
+        count = len(forms)
+        for first in range(count):
+            node = root.get(forms[first])
+            last = first
+            while node is not None:
+                if node.entries is not None:
+                    start, end = spans[first][0], spans[last][1]
+                    surface = text[start:end]
+                    alone = first == last
+                    if _is_name(surface, forms[first], alone, lower_case) and (
+                        seen.exact or _covers(surface, forms[first : last + 1])
+                    ):
+                        matches.append(_match(start, end, surface, node.entries))
+                last += 1
+                if node.next is None or last >= count:
+                    break
+                node = node.next.get(forms[last])
+        return _longest_first(matches)
+
+
+def _is_name(surface: str, form: str, alone: bool, lower_case: bool) -> bool:
+    # `form` is singular: odds are not several ODD.
+    if not alone:
+        parts = surface.split()
+        return any(part.casefold() not in NAME_STOP_WORDS for part in parts) or all(
+            part[:1].isupper() for part in parts
+        )
+    if len(surface) < 2 or is_function_word(surface):
+        return False
+    if surface.isdecimal():
+        return len(surface) > 2
+    return lower_case or len(form) > 3 or not surface.islower() or not surface.isascii()
+
+
+def _covers(surface: str, forms: list[str]) -> bool:
+    return words(surface).forms == forms
+
+
+def _match(start: int, end: int, surface: str, entries: list[Entry]) -> Match:
+    written = fold(surface)
+    same = [entry for entry in entries if entry[0] == written] or entries
+    same = sorted(same, key=lambda entry: (not entry[2], entry[1]))
+    ids = tuple(dict.fromkeys(entry[1] for entry in same))
+    return Match(start, end, same[0][0], ids, same[0][2])
+
+
+def _longest_first(matches: list[Match]) -> list[Match]:
+    if len(matches) < 2:
+        return matches
+    taken: list[tuple[int, int]] = []
+    places: set[int] = set()
+    for i in sorted(range(len(matches)), key=lambda i: (matches[i].start - matches[i].end, i)):
+        match = matches[i]
+        # What is taken does not overlap, so only its neighbours can stand in the way.
+        at = bisect(taken, (match.start, match.start))
+        if (at == 0 or taken[at - 1][1] <= match.start) and (
+            at == len(taken) or match.end <= taken[at][0]
+        ):
+            taken.insert(at, (match.start, match.end))
+            places.add(i)
+    marked = [
+        match if i in places else replace(match, nested=True) for i, match in enumerate(matches)
+    ]
+    return sorted(marked, key=lambda match: (match.start, -match.end))
+
+
+def resolve(
+    matches: Iterable[Match], types: Mapping[str, str | None], context: Mapping[str, int]
+) -> list[Match]:
+    """Keep one entity of each homonym where something decides, else all of them.
+
+    Order: the type most frequent among the unambiguous matches, then the entity that most of
+    the text's other entities are related to (`context`: entity id -> such neighbours).
+    """
+    matches = list(matches)
+    common: dict[str | None, int] = {}
+    for match in matches:
+        if len(match.entity_ids) == 1 and not match.nested:
+            kind = types.get(match.entity_ids[0])
+            common[kind] = common.get(kind, 0) + 1
+    return [
+        match if len(match.entity_ids) == 1 else _decide(match, types, common, context)
+        for match in matches
+    ]
+
+
+def _decide(
+    match: Match,
+    types: Mapping[str, str | None],
+    common: Mapping[str | None, int],
+    context: Mapping[str, int],
+) -> Match:
+    def weight(entity: str) -> tuple[int, int]:
+        return context.get(entity, 0), common.get(types.get(entity), 0)
+
+    best = max(weight(entity) for entity in match.entity_ids)
+    ids = tuple(entity for entity in match.entity_ids if weight(entity) == best)
+    return replace(match, entity_ids=ids)
+
+
+_SHORT = re.compile(r"[(\[]\s*([^\W_][\w./+-]{0,9}(?:\s[\w./+-]{1,9})?)\s*[)\];,]")
+_TOKEN = re.compile(r"\S+")
+
+
+def abbreviations(text: str) -> list[Abbreviation]:
+    """List the abbreviations a text defines as `long form (SF)`.
+
+    The rule is Schwartz & Hearst, "A simple algorithm for identifying abbreviation definitions
+    in biomedical text" (PSB 2003): every character of the short form occurs in order in the long
+    form, matched from the end, the first one at the start of a word; the long form has at most
+    min(n + 5, 2n) words for n characters.
+    """
+    pairs: list[Abbreviation] = []
+    for match in _SHORT.finditer(text):
+        short = match.group(1)
+        if not 2 <= len(short) <= 10 or not _is_short_form(short):
+            continue
+        before = text[max(0, match.start() - 200) : match.start()]
+        letters = sum(character.isalnum() for character in short)
+        tokens = list(_TOKEN.finditer(before))[-min(letters + 5, letters * 2) :]
+        if not tokens:
+            continue
+        window = before[tokens[0].start() :].rstrip()
+        place = _long_form(short, window)
+        if place is not None:
+            long = window[place:]
+            if len(long) > len(short) and fold(short) not in fold(long).split():
+                pairs.append(Abbreviation(long, short))
+    return pairs
+
+
+def _is_short_form(short: str) -> bool:
+    return any(character.isupper() for character in short) and not short.isdecimal()
+
+
+def _long_form(short: str, window: str) -> int | None:
+    """Find where the long form starts in `window`, or None when letters are missing."""
+    at = len(window)
+    for i in range(len(short) - 1, -1, -1):
+        letter = short[i].lower()
+        if not letter.isalnum():
+            continue
+        at -= 1
+        while at >= 0 and (
+            window[at].lower() != letter or (i == 0 and at > 0 and window[at - 1].isalnum())
+        ):
+            at -= 1
+        if at < 0:
+            return None
+    return at

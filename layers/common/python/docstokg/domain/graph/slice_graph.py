@@ -1,0 +1,290 @@
+"""A fetched slice as one undirected graph of chunks and entities, and where its walk restarts."""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docstokg.contracts.graph import (
+    AliasMatch,
+    GraphSlice,
+    SliceEntity,
+    SliceMention,
+    SliceRelation,
+    identity,
+)
+from docstokg.domain.graph.linking import Linker, Match, resolve
+from docstokg.domain.graph.pagerank import Vector, personalised
+from docstokg.domain.identity import is_own_id
+from docstokg.domain.text.everyday import is_everyday
+from docstokg.domain.text.manual_pages import is_reference
+
+FACTS = 10
+"""Best facts whose endpoints are seeds (5 to 20 measured alike)."""
+
+SEEDING_CHUNKS = 20
+"""Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little."""
+
+LED_ON = 0.15
+"""Share of the opened chunks, three of twenty, that must mention what another chunk is about for
+their links alone to change the order: fewer are chance, as among abstracts that stand alone."""
+
+COLLECTION = 10_000
+"""Chunks that rarity is taken of, whatever the store holds: 200 to a billion rank alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What the edges of the walk weigh, and how its restart vector is mixed.
+
+    Measured in docs/decisions/graph.md. `about`:
+    an edge to the entity that heads a chunk, in mentions. `relation`: an edge between entities,
+    in mentions. `passages`: the pool against all seeds together. `sharpness`: power of the fused
+    scores, so that one clear winner keeps its place while a flat list leaves it to the graph.
+    """
+
+    about: float = 5.0
+    relation: float = 2.0
+    passages: float = 2.0
+    sharpness: float = 5.0
+
+
+WEIGHTS = Weights()
+
+
+class SliceGraph:
+    """Nodes are numbered entities first, then chunks, each sorted by id.
+
+    A mention weighs log(1 + 10,000 / chunks that mention the entity); where the chunk is about
+    the entity, `about` / sqrt(chunks it heads) times that, and never less than a mention: of a
+    manual's 300 chunks its title tells little. What only the chunks about it mention (a section's
+    label, a title nobody quotes) leads nowhere else, and their order is the search's: no edges.
+    Nor has a manual's page that was not loaded, `fstab(5)`: that two pages point to the same one
+    elsewhere tells little of either.
+    A relation weighs `relation` times the lesser of its ends.
+    """
+
+    def __init__(self, part: GraphSlice, pool: Iterable[str], weights: Weights = WEIGHTS) -> None:
+        """`pool`: uuids that belong to the question even where the slice left them out."""
+        self.weights = weights
+        self._about_one = max(1.0, weights.about)
+        self.entities: dict[str, SliceEntity] = {item.id: item for item in part.entities}
+        uuids = {item.uuid for item in part.chunks}
+        uuids.update(pool)
+        names = [*sorted(self.entities), *sorted(uuids)]
+        self.node: dict[str, int] = {name: i for i, name in enumerate(names)}
+        self.names: Sequence[str] = names
+        self.chunks: Sequence[str] = names[len(self.entities) :]
+        self.doc_of: dict[str, str] = {item.uuid: item.doc_id for item in part.chunks}
+        self.chunk_id_of: dict[str, str] = {item.uuid: item.chunk_id for item in part.chunks}
+        self.mentions: dict[str, dict[str, SliceMention]] = {}
+        before, own = "", dict[str, SliceMention]()
+        for mention in part.mentions:  # sorted, so that sums have one order in every store
+            uuid = mention[0]
+            if uuid != before:
+                before, own = uuid, self.mentions.setdefault(uuid, {})
+            own[mention[1]] = mention
+        self.relations: dict[tuple[str, str], list[SliceRelation]] = {}
+        for relation in part.relations:
+            if relation.source != relation.target:
+                pair = (relation.source, relation.target)
+                self.relations.setdefault((min(pair), max(pair)), []).append(relation)
+        self.edges = self._edges(part.mentions)
+
+    def _edges(self, mentions: Sequence[SliceMention]) -> NDArray[np.float64]:
+        """Give every edge once as (node, node, weight), shape (n, 3), mentions first."""
+        node = self.node
+        entries = [self.entities[name] for name in self.names[: len(self.entities)]]
+        rare = [_rarity(entry.mentions) for entry in entries]
+        headed = [
+            rarity * self._emphasis(entry.heads)
+            for rarity, entry in zip(rare, entries, strict=True)
+        ]
+        within = {
+            item.id
+            for item in entries
+            if (item.heads > 1 and item.mentions <= item.heads)
+            or (not item.heads and is_own_id(item.id) and is_reference(item.name))
+        }
+        if within:
+            mentions = [mention for mention in mentions if mention[1] not in within]
+        pairs = sorted(self.relations)
+        ones, twos = [node[a] for a, _ in pairs], [node[b] for _, b in pairs]
+        size = len(mentions)
+        edges = np.empty((size + len(pairs), 3))
+        edges[:size, 0] = [node[mention[0]] for mention in mentions]
+        ends = np.asarray([node[mention[1]] for mention in mentions], dtype=np.intp)
+        edges[:size, 1] = ends
+        about = np.asarray([mention[4] for mention in mentions], dtype=np.bool_)
+        edges[:size, 2] = np.where(about, np.asarray(headed)[ends], np.asarray(rare)[ends])
+        edges[size:, 0], edges[size:, 1] = ones, twos
+        edges[size:, 2] = [
+            self.weights.relation * min(rare[a], rare[b]) for a, b in zip(ones, twos, strict=True)
+        ]
+        return edges
+
+    def _emphasis(self, heads: int) -> float:
+        return max(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else self._about_one
+
+    def led_on(self, uuids: Collection[str]) -> float:
+        """Give the share of these chunks that mention what another chunk is about, 0 of none."""
+        entities = self.entities
+        leading = sum(
+            any(
+                entities[entity].heads > 0 and not mention.about
+                for entity, mention in self.mentions.get(uuid, {}).items()
+                if entity in entities
+            )
+            for uuid in uuids
+        )
+        return leading / max(1, len(uuids))
+
+    def rarity(self, entity: str) -> float:
+        """Give 1 / (visible chunks that mention the entity), 0 for one outside the slice."""
+        entry = self.entities.get(entity)
+        return 0.0 if entry is None else 1 / max(1, entry.mentions)
+
+    def is_page(self, entity: str) -> bool:
+        """Tell whether no list brought the entity, but a title or a heading."""
+        entry = self.entities.get(entity)
+        return entry is not None and is_own_id(entity) and entry.heads > 0
+
+    def about(self, entity: str) -> set[str]:
+        """List the chunks of the slice that are about an entity."""
+        if self.entities[entity].heads == 0:
+            return set()
+        return {
+            uuid
+            for uuid, mentioned in self.mentions.items()
+            if entity in mentioned and mentioned[entity].about
+        }
+
+    def trust(self, entity: str) -> float:
+        """Say how far a seed leads, 0 to 1: one of 300 chunks about it is a guess."""
+        entry = self.entities.get(entity)
+        heads = 0 if entry is None else entry.heads
+        return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
+
+    def neighbours(self, entity: str) -> set[str]:
+        """List the entities that share a relation or a chunk with `entity`."""
+        near = {b if a == entity else a for a, b in self.relations if entity in (a, b)}
+        for by_entity in self.mentions.values():
+            if entity in by_entity:
+                near.update(by_entity)
+        return near - {entity}
+
+
+@lru_cache(maxsize=1024)
+def _rarity(mentions: int) -> float:
+    return math.log1p(COLLECTION / max(1, mentions))
+
+
+def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
+    """Join two slices of one graph; the first one's aliases, and members where it has any, stay."""
+    return GraphSlice(
+        aliases=first.aliases,
+        entities=_united(first.entities, second.entities, attrgetter("id")),
+        chunks=_united(first.chunks, second.chunks, attrgetter("uuid")),
+        mentions=_united(first.mentions, second.mentions, itemgetter(0, 1)),
+        relations=_united(first.relations, second.relations, identity),
+        members=first.members or second.members,
+    )
+
+
+def _united[Item](
+    first: Iterable[Item], second: Iterable[Item], key: Callable[[Item], Any]
+) -> tuple[Item, ...]:
+    by_key = {key(item): item for item in (*first, *second)}
+    return tuple(by_key[name] for name in sorted(by_key))
+
+
+def names_in(query: str, aliases: Iterable[AliasMatch]) -> list[Match]:
+    """Find what a question names, longest names only; homonyms are undecided."""
+    linker = Linker(aliases)
+    return [match for match in linker.find(query, lower_case=True) if not match.nested]
+
+
+def without_everyday_pages(query: str, matches: Iterable[Match], graph: SliceGraph) -> list[Match]:
+    """Leave out the pages that are called by an everyday word which the question writes small.
+
+    "May it still write?" does not name the page write(1); `write`, write(1) and Write do.
+    """
+    left = (_without_pages(query, match, graph) for match in matches)
+    return [match for match in left if match.entity_ids]
+
+
+def _without_pages(query: str, match: Match, graph: SliceGraph) -> Match:
+    surface = query[match.start : match.end]
+    around = query[max(0, match.start - 1) : match.start], query[match.end : match.end + 1]
+    if not surface.islower() or "`" in around or not is_everyday(surface):
+        return match
+    things = tuple(entity for entity in match.entity_ids if not graph.is_page(entity))
+    return replace(match, entity_ids=things)
+
+
+def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
+    """Decide homonyms where possible, by their types and by what the other names are tied to."""
+    doubtful = {e for match in matches if len(match.entity_ids) > 1 for e in match.entity_ids}
+    if not doubtful:
+        return matches
+    sure = {match.entity_ids[0] for match in matches if len(match.entity_ids) == 1}
+    context = {entity: len(graph.neighbours(entity) & sure) for entity in doubtful}
+    types = {entity: item.type for entity, item in graph.entities.items()}
+    return resolve(matches, types, context)
+
+
+def restart(
+    graph: SliceGraph,
+    entity_shares: Mapping[str, float],
+    facts: Iterable[tuple[str, str, float]],
+    pool: Mapping[str, float],
+) -> Vector:
+    """Give the restart vector: seeds by rarity and the fused scores of the pool.
+
+    s = seeds + passages * pool^sharpness / |pool^sharpness|, where seeds =
+    trust * share * rarity / |.| + endpoints of facts * score * rarity / |.|, at most 1 in all;
+    `trust` is that of the most telling name.
+    `entity_shares`: entity or given chunk -> share of the name, or of the seed, that is its own
+    (1, less for undecided homonyms and for documents of many chunks); a chunk is as rare as can be.
+    """
+    size, weights = len(graph.names), graph.weights
+    by_name, by_fact, by_pool = np.zeros(size), np.zeros(size), np.zeros(size)
+    trust = 0.0
+    for entity, share in entity_shares.items():
+        if entity in graph.node:
+            trust = max(trust, graph.trust(entity))
+            rarity = graph.rarity(entity) if entity in graph.entities else 1.0
+            by_name[graph.node[entity]] += share * rarity
+    for source, target, score in facts:
+        for entity in (source, target):
+            if entity in graph.node:
+                by_fact[graph.node[entity]] += max(0.0, score) * graph.rarity(entity)
+    for uuid, score in pool.items():
+        by_pool[graph.node[uuid]] += max(0.0, score) ** weights.sharpness
+    seeds = trust * _scaled(by_name) + _scaled(by_fact)
+    if seeds.sum() > 1:
+        seeds = _scaled(seeds)
+    return np.asarray(seeds + weights.passages * _scaled(by_pool), dtype=np.float64)
+
+
+def _scaled(values: Vector) -> Vector:
+    total = float(values.sum())
+    return values / total if total > 0 else values
+
+
+def ranked_chunks(graph: SliceGraph, scores: Vector, fused: Mapping[str, float]) -> list[str]:
+    """List the chunks by falling score, ties by falling fused score, then uuid."""
+    chunks = graph.chunks  # by uuid, and numbered last
+    fall = np.asarray([-fused.get(uuid, 0.0) for uuid in chunks])
+    order = np.lexsort((fall, -scores[len(graph.entities) :]))
+    return [chunks[place] for place in order.tolist()]
+
+
+def walk(graph: SliceGraph, start: Vector) -> Vector:
+    """Rank the slice by personalised PageRank."""
+    return personalised(graph.edges, start)

@@ -1,0 +1,302 @@
+"""What counts as a name: rules that need no model, for titles, headings and words of a text."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from docstokg.domain.text.everyday import is_everyday
+from docstokg.domain.text.manual_pages import page_name
+from docstokg.domain.text.words import NAME_STOP_WORDS, fold
+
+LONGEST_NAME = 60
+"""Characters, and eight words: longer "names" are sentences."""
+
+LONGEST_TITLE = 200
+"""Characters; what is longer names nothing, not even its own document."""
+
+MANY_DOCUMENTS = 5
+"""A label that heads sections in so many documents is a part of documents, and no name."""
+
+_ARTICLES = ("the ", "a ", "an ")
+_LEADING = frozenset(
+    {
+        "the",
+        "a",
+        "an",
+        "this",
+        "that",
+        "these",
+        "those",
+        "his",
+        "her",
+        "its",
+        "their",
+        "our",
+        "my",
+        "your",
+    }
+)
+_PARENTHESIS = re.compile(r"(?:(?<!\s)\s++)?[(\[][^()\[\]]*[)\]]\s*")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_NUMBERING = re.compile(
+    r"^(?:(?:chapter|section|part|appendix|step)\s+)?\d+(?:\.\d+)*[.):]?\s+", re.I
+)
+_CODE = re.compile(
+    r"[`{}\[\]<>=|\\$@*^~%]|\w\(|\(\)|::|->|://|__|^[-/.#]|\s--?\w|[a-z0-9]_[a-z0-9]|[a-z]_[A-Z]|\.{3}|…|/.*/"
+)
+_FILE = re.compile(
+    r"\.(?:adoc|bak|cfg|conf|csv|docx?|gz|html?|ini|ipynb|jsonl?|log|md|odt|pdf|pptx?|py|rst|sh|"
+    r"toml|tsv|txt|xlsx?|xml|ya?ml|zip)$",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+")
+_SENTENCE_END = re.compile(r"[?!;]|[.:,]$")
+_NUMERAL = re.compile(r"[IVXLCDM]+")
+_ASKING = frozenset({"how", "what", "why", "when", "where", "who", "which", "whose"})
+_HEADINGS = (
+    "abstract acknowledgements acknowledgments aim aims appendix authors availability background"
+    " bugs changelog conclusion conclusions contents contributing copyright description diagnostics"
+    " discussion environment errors example examples faq files findings history installation"
+    " introduction keywords license limitations methods motivation name notes objective objectives"
+    " options output overview parameters prerequisites purpose readme references related"
+    " requirements results returns summary synopsis table troubleshooting usage"
+)
+GENERIC_HEADINGS = frozenset(_HEADINGS.split()) | {
+    "exit status",
+    "external links",
+    "further reading",
+    "getting started",
+    "materials and methods",
+    "reporting bugs",
+    "return value",
+    "return values",
+    "see also",
+    "table of contents",
+    "user commands",
+}
+_CODE_SPANS = re.compile(
+    r"^(?: {0,3})(```|~~~).*?(?:^(?: {0,3})\1|\Z)|`[^`\n]*`|\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+"
+    r"|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+",
+    re.DOTALL | re.MULTILINE,
+)
+_AROUND = "\"'“”‘’«».,;:!?*_-– \t\r\n"
+_ADDRESSES = re.compile(
+    r"\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+"
+)
+_TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:['’.&-][^\W_]+)*\.?")
+_BREAK = re.compile(r"\n\s*\n|(?<!\bSt)(?<!\b[DMS]r)(?<!\bMrs)(?<=[.!?:;])\s+|[,;:()\[\]\"“”|]")
+_KINDS = (
+    " Place Person Organization Group Work Product Event Facility Law Language"
+    " Title Heading Manual "
+)
+_INSIDE = frozenset(
+    {
+        "of",
+        "de",
+        "del",
+        "della",
+        "der",
+        "di",
+        "da",
+        "dos",
+        "du",
+        "la",
+        "le",
+        "van",
+        "von",
+        "den",
+        "bin",
+        "ibn",
+        "al",
+        "el",
+        "&",
+        "the",
+    }
+)
+
+
+def tidy(surface: str) -> str:
+    """Give a name as it is kept: one space between words, no quotes, article or possessive."""
+    words = surface.strip(_AROUND).split()
+    while len(words) > 1 and words[0].casefold() in _LEADING:
+        del words[0]
+        words[0] = words[0].lstrip(_AROUND) or words[0]
+    while len(words) > 1 and words[-1].casefold() in _INSIDE:
+        del words[-1]
+    return _POSSESSIVE.sub("", " ".join(words))
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a tidy text has the shape of a name: short, no code, no sentence, no file."""
+    words = fold(text).split()
+    return (
+        2 <= len(text) <= LONGEST_NAME
+        and 1 <= len(words) <= 8
+        and any(character.isalpha() for character in text)
+        and not _CODE.search(text)
+        and not _FILE.search(text)
+        and not _SENTENCE_END.search(text)
+        and not all(word in NAME_STOP_WORDS or word.isdecimal() for word in words)
+    )
+
+
+def is_proper(text: str) -> bool:
+    """Tell whether a name found in running text may be one: a capital, and no everyday word."""
+    if not is_name(text) or not any(character.isupper() for character in text):
+        return False
+    words = fold(text).split()
+    if len(words) == 1:
+        numeral = _NUMERAL.fullmatch(text) is not None
+        return not numeral and not is_everyday(words[0]) and (len(words[0]) > 3 or text.isupper())
+    return _has_capitals(text) or not all(map(is_everyday, words))
+
+
+def title_names(title: str, *files: str | None) -> tuple[str, ...]:
+    """List the names a document's title gives it, the title itself first; none for file names.
+
+    `files`: what the document's file is called. The others are the title without what stands in
+    parentheses and without its article: "The Chase (1946 film)" is also "The Chase" and "Chase".
+    """
+    whole = " ".join(title.split())
+    folded = fold(whole)
+    if not whole or len(whole) > LONGEST_TITLE or _FILE.search(whole) or is_generic(folded):
+        return ()
+    for file in files:
+        stem = (file or "").rsplit("/", 1)[-1]
+        same = stem and folded in (fold(stem), fold(stem.rsplit(".", 1)[0]))
+        if same and whole == whole.lower() and not _COMMAND.fullmatch(whole):
+            return ()
+    short = " ".join(_PARENTHESIS.sub(" ", whole).split()).strip(" ,;:")
+    if page_name(whole) is None and (_CODE.search(short) or _is_call(whole)):
+        return ()
+    plain = short[len(_article(short)) :]
+    return tuple(dict.fromkeys(form for form in (whole, short, plain) if fold(form)))
+
+
+def _is_call(title: str) -> bool:
+    """Tell `readFile(path)` from `git-rebase(1)` and from "The Chase (1946 film)"."""
+    return re.search(r"\w\((?!\d\w?\))", title) is not None
+
+
+def heading_name(heading: str) -> str | None:
+    """Give the name a heading is, or None: parts of documents, questions and code are none."""
+    name = tidy(_NUMBERING.sub("", heading.strip(" #\t")))
+    words = fold(name).split()
+    if not is_name(name) or is_generic(" ".join(words)) or words[0] in _ASKING:
+        return None
+    if words[0] in NAME_STOP_WORDS or (len(words) == 1 and is_everyday(words[0])):
+        return None
+    if name.isupper() and len(words) > 1:  # WINDOWS AND PANES is the label of a part
+        return None
+    return None if words[0].endswith("ing") and is_everyday(words[0]) else name
+
+
+def is_generic(folded: str) -> bool:
+    """Tell whether a folded label is one that parts of any document have."""
+    return folded in GENERIC_HEADINGS or len(folded) < 2
+
+
+def is_mention(surface: str) -> bool:
+    """Tell whether words of a text that equal a name are it, and not just the same words.
+
+    An everyday word alone never is; of two or three letters only in capitals; several everyday
+    words ("World War", "exit status") only with capitals.
+    """
+    words = fold(surface).split()
+    if len(words) == 1:
+        short = len(words[0]) <= 3 and words[0].isascii()
+        return surface.isupper() if short else not is_everyday(words[0])
+    return _has_capitals(surface) or not all(map(is_everyday, words))
+
+
+def addresses(text: str) -> list[tuple[int, int]]:
+    """List where options, addresses and paths stand, by start: they name nothing.
+
+    What code marks as code stays: `npm install` in a sentence is a name.
+    """
+    return [match.span() for match in _ADDRESSES.finditer(text)]
+
+
+def prose(text: str) -> str:
+    """Blank what is code, options, addresses and paths, so that every offset stays true."""
+    return _CODE_SPANS.sub(lambda match: " " * len(match[0]), text)
+
+
+def capitalised_names(text: str) -> Iterator[str]:
+    """Yield the runs of capitalised words in a text: names, where no model tells them.
+
+    A run goes on over "of", "van", "of the" when a capital follows. The first word of a sentence
+    is left out when it is an everyday one; lines in capitals are headings and say nothing.
+    """
+    clear = prose(text)
+    for line in _BREAK.split(clear):
+        if line.isupper() and len(line.split()) > 1:
+            continue
+        yield from _runs(line)
+
+
+def _runs(sentence: str) -> Iterator[str]:
+    tokens = list(_TOKEN.finditer(sentence))
+    run: list[re.Match[str]] = []
+    for i, token in enumerate(tokens):
+        capital = token[0][0].isupper()
+        if run and not (capital and _touch(run[-1], token, sentence)):
+            if token[0].casefold() in _INSIDE and _touch(run[-1], token, sentence):
+                following = tokens[i + 1 : i + 3]
+                if any(t[0][0].isupper() for t in following) and all(
+                    t[0][0].isupper() or t[0].casefold() in _INSIDE for t in following[:1]
+                ):
+                    run.append(token)
+                    continue
+            yield from _names_in(run, sentence)
+            run = []
+        if capital and (run or i > 0 or not is_everyday(fold(token[0]))):
+            run.append(token)
+    if run:
+        yield from _names_in(run, sentence)
+
+
+def _touch(one: re.Match[str], next_: re.Match[str], sentence: str) -> bool:
+    return not sentence[one.end() : next_.start()].strip(" \n\t&")
+
+
+def _names_in(run: list[re.Match[str]], sentence: str) -> Iterator[str]:
+    name = tidy(sentence[run[0].start() : run[-1].end()])
+    if is_proper(name):
+        yield name
+
+
+def better_surface(one: str, other: str) -> str:
+    """Choose how a name is written of two ways, in whatever order they come."""
+    return min(one, other, key=lambda text: (_shouts(text), not _has_capitals(text), text))
+
+
+def better_kind(kinds: Iterable[str | None]) -> str | None:
+    """Choose one of several kinds, in whatever order they come; a file's own before the rest."""
+    known_kinds = {kind for kind in kinds if kind}
+    return (
+        min(known_kinds, key=lambda kind: (_KINDS.find(f" {kind} "), kind)) if known_kinds else None
+    )
+
+
+def _shouts(text: str) -> bool:
+    return text.isupper() and len(text) > 5
+
+
+def _has_capitals(text: str) -> bool:
+    words = [word for word in re.split(r"[\s-]+", text) if word]
+    return all(
+        word[:1].isupper() or word[:1].isdecimal() or word.casefold() in _INSIDE for word in words
+    ) and any(word[:1].isupper() for word in words)
+
+
+def _article(text: str) -> str:
+    folded = text.casefold()
+    return next((article for article in _ARTICLES if folded.startswith(article)), "")
+
+
+def is_definition(long: str, short: str) -> bool:
+    """Tell whether "long (SF)" defines an abbreviation, and is no option list or code."""
+    capitals = sum(character.isupper() for character in short)
+    digits = any(character.isdecimal() for character in short)
+    shouting = any(len(word) > 5 and word.isupper() for word in long.split())
+    return capitals + digits >= 2 and is_name(long) and ". " not in long and not shouting

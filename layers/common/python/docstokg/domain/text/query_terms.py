@@ -1,0 +1,57 @@
+"""Which words and tokens of a question every store searches for, and how much each counts."""
+
+import math
+import re
+
+from docstokg.domain.text.words import QUERY_STOP_WORDS, WORD
+
+MAX_WORDS = 64
+MAX_WORD_CHARACTERS = 64
+
+_OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z0-9][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*)(?![\w])")
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """List the distinct words that tell something, in their order; at most 64.
+
+    Of more the longest stay: long words are rare ones, and every match costs time.
+    """
+    words = dict.fromkeys(
+        word[:MAX_WORD_CHARACTERS]
+        for word in (match.group().casefold() for match in WORD.finditer(text))
+        if word not in QUERY_STOP_WORDS
+    )
+    if len(words) <= MAX_WORDS:
+        return tuple(words)
+    longest = set(sorted(words, key=lambda word: (-len(word), word))[:MAX_WORDS])
+    return tuple(word for word in words if word in longest)
+
+
+def option_words(text: str) -> tuple[str, ...]:
+    """List the distinct command options of a text, each as one word of letters and digits.
+
+    `-k`, `-K` and `--k` are three options, and word indexes fold case and drop hyphens: they
+    become `opt1k0`, `opt1capk0` and `opt2k0`. The last digit keeps stemmers away.
+    """
+    tokens: dict[str, None] = {}
+    for match in _OPTION.finditer(text):
+        hyphens, name = match.groups()
+        letters = "".join(
+            f"cap{c.lower()}" if c.isupper() else c if c.isalnum() else "0" for c in name
+        )
+        tokens[f"opt{len(hyphens)}{letters[:MAX_WORD_CHARACTERS]}0"] = None
+    return tuple(tokens)
+
+
+def indexed_text(text: str) -> str:
+    """Give a text as word indexes take it: with its options as words of their own."""
+    options = option_words(text)
+    return f"{text} {' '.join(options)}" if options else text
+
+
+def rarity(holders: int, rows: int) -> float:
+    """Weigh a token by log(1 + (n - df + 0.5) / (df + 0.5)), as BM25 does for words.
+
+    The encoder saw other texts than these: see docs/decisions/sparse-queries.md.
+    """
+    return math.log(1 + (rows - holders + 0.5) / (holders + 0.5))

@@ -1,0 +1,98 @@
+"""Which entities a chunk mentions: those it was given, or those whose names the linker finds."""
+
+from bisect import bisect
+from collections.abc import Iterable
+
+from docstokg.contracts.records import MentionRecord
+from docstokg.domain.graph.linking import Linker, Match
+from docstokg.domain.identity import is_own_id
+from docstokg.domain.text.names import addresses, is_mention
+from docstokg.loading.names.candidates import Labels
+from docstokg.loading.names.naming import Names
+from docstokg.loading.read.given import GivenChunk
+
+MOST_HOMONYMS = 8
+"""A name of more entities than this says nothing about any of them."""
+
+Places = dict[str, tuple[int, int] | None]
+
+
+class MentionFinder:
+    """What a load knows of names when it says which entities a chunk mentions."""
+
+    def __init__(self, linker: Linker, names: Names, labels: Labels) -> None:
+        self._linker = linker
+        self._names = names
+        self._labels = labels
+
+    def mentions(self, chunk: GivenChunk, uuid: str, stated: Iterable[str]) -> list[MentionRecord]:
+        """List what a chunk mentions, each entity once, by id.
+
+        It is about its title and its heading. Those and the ends of the edges it states are
+        mentioned too, without a place where their names do not stand in the text.
+        """
+        places: Places = {}
+        heads: set[str] = set()
+        if chunk.mentions is None:
+            places = linked(chunk.text, self._linker.find(chunk.text))
+        else:
+            for entry in chunk.mentions:
+                identity = self._names.resolve(entry.entity)
+                if entry.start is not None and entry.end is not None:
+                    places.setdefault(identity, (entry.start, entry.end))
+                if entry.about:
+                    heads.add(identity)
+        heads.update(self._names.id_of_name(name) for name in self._labels.heads(chunk))
+        for head in heads:
+            places.setdefault(head, None)
+        for end in stated:
+            places.setdefault(end, None)
+        return [
+            MentionRecord(
+                uuid=uuid,
+                entity=entity,
+                start=place[0] if place else None,
+                end=place[1] if place else None,
+                about=entity in heads,
+            )
+            for entity, place in sorted(places.items())
+        ]
+
+
+def linked(text: str, matches: Iterable[Match]) -> Places:
+    """Give each entity found its first place; names inside longer names come after those.
+
+    They count: a text about the University of Bonn is about Bonn too, for a walk over the graph.
+    Names that no list gave count only where the words are meant as a name, and not as a part of
+    an option, an address, a path or an identifier (CMAKE_PREFIX_PATH).
+    """
+    places: Places = {}
+    inside = _Inside(text)
+    for match in sorted(matches, key=lambda match: match.nested):
+        if len(match.entity_ids) > MOST_HOMONYMS:
+            continue
+        meant = is_mention(text[match.start : match.end]) and not inside.has(match)
+        for identity in match.entity_ids:
+            if meant or not is_own_id(identity):
+                places.setdefault(identity, (match.start, match.end))
+    return places
+
+
+class _Inside:
+    """Tells whether a match lies in a longer option, address, path or identifier of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._spans = text, addresses(text)
+        self._starts = [start for start, _ in self._spans]
+
+    def has(self, match: Match) -> bool:
+        if "_" in (
+            self._text[max(0, match.start - 1) : match.start],
+            self._text[match.end : match.end + 1],
+        ):
+            return True
+        at = bisect(self._starts, match.start) - 1
+        if at < 0:
+            return False
+        start, end = self._spans[at]
+        return match.end <= end and (match.start, match.end) != (start, end)

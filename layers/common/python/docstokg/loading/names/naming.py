@@ -1,0 +1,130 @@
+"""Which entity a name means: a CURIE's when one claims it alone, else one of its own."""
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, field
+
+from docstokg.domain.identity import entity_id, is_curie, is_id, is_own_id
+from docstokg.domain.text.folding import alias_keys, variant
+from docstokg.domain.text.names import better_kind, better_surface
+from docstokg.domain.text.words import fold
+from docstokg.loading.names.candidates import Labels
+
+Entry = tuple[str, str, bool]
+_SEVERAL = ""
+
+
+@dataclass(slots=True)
+class NamedEntity:
+    """An entity that no list gave: a title, a triple's end, or a bare id."""
+
+    id: str
+    name: str
+    type: str | None = None
+    synonyms: set[str] = field(default_factory=set)
+
+    def take(self, surface: str, kind: str | None, synonyms: Iterable[str]) -> None:
+        """Join what one more text says of it; the order of texts is no matter."""
+        self.name = better_surface(self.name, surface)
+        self.type = better_kind((self.type, kind))
+        self.synonyms.update(synonyms)
+
+
+class Names:
+    """Folded names and synonyms of every CURIE in a namespace."""
+
+    def __init__(self) -> None:
+        self._preferred: dict[str, str] = {}
+        self._synonym: dict[str, str] = {}
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take (folded key, entity id, is its preferred name); own ids are no CURIEs."""
+        for key, identity, preferred in entries:
+            if is_curie(identity):
+                table = self._preferred if preferred else self._synonym
+                first = table.setdefault(key, identity)
+                if first != identity:
+                    table[key] = _SEVERAL
+
+    def curie(self, key: str) -> str | None:
+        """Find the CURIE a folded name means: the one with that name, else with that synonym."""
+        identity = self._preferred.get(key)
+        if identity is None:
+            identity = self._synonym.get(key)
+        return identity or None
+
+    def id_of_name(self, name: str) -> str:
+        """Give the entity id of a name found in a text."""
+        return self.curie(fold(name)) or entity_id(name)
+
+    def resolve(self, id_or_name: str) -> str:
+        """Give the entity id of what a file may write as an id or as a name."""
+        return id_or_name if is_id(id_or_name) else self.id_of_name(id_or_name)
+
+
+class Aliases:
+    """Everything the linker may find: what the store knows and what this load brings."""
+
+    def __init__(self, stored: Iterable[Entry]) -> None:
+        self._stored: dict[str, list[Entry]] = {}
+        self._pairs: set[tuple[str, str]] = set()
+        self._fresh: dict[str, list[Entry]] = {}
+        for entry in stored:
+            self._stored.setdefault(entry[1], []).append(entry)
+            self._pairs.add(entry[:2])
+
+    def put(
+        self, identity: str, name: str, synonyms: Iterable[str], leads_to: str | None = None
+    ) -> None:
+        """Set the aliases of an entity of this load; a replaced one's lead to its successor."""
+        target = leads_to or identity
+        self._fresh[identity] = [
+            (key, target, own and target == identity)
+            for key, own in alias_keys(identity, name, synonyms)
+        ]
+
+    def of_curies(self) -> Iterator[Entry]:
+        """Yield the aliases of every CURIE, after what this load replaces."""
+        for entry in self.all():
+            if is_curie(entry[1]):
+                yield entry
+
+    def all(self) -> Iterator[Entry]:
+        """Yield every alias, this load's in place of the stored ones of the same entity."""
+        for identity, entries in self._stored.items():
+            yield from self._fresh.get(identity, entries)
+        for identity, entries in self._fresh.items():
+            if identity not in self._stored:
+                yield from entries
+
+    def for_linking(self, names: Names, labels: Labels, forgotten: Set[str]) -> Iterator[Entry]:
+        """Yield what to link, without `forgotten` own entities.
+
+        Left out are own entities whose name a CURIE has taken over, or that are parts of many
+        documents, and plurals of what is another's own name: Johns is not John.
+        """
+        own = {entry[1]: entry[0] for entry in self.all() if entry[2] and is_own_id(entry[1])}
+        names_of_others = set(own.values())
+        taken: set[str] = set()
+        for key, identity, preferred in self.all():
+            if preferred and not is_curie(identity) and (names.curie(key) or labels.is_part(key)):
+                taken.add(identity)
+        for entry in self.all():
+            key, identity, preferred = entry
+            if identity in taken or identity in forgotten:
+                continue
+            name = own.get(identity)
+            plural = name is not None and key != name and key == variant(name)
+            if preferred or not plural or key not in names_of_others:
+                yield entry
+
+    def new(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield those the store did not have."""
+        return (entry for entry in entries if entry[:2] not in self._pairs)
+
+    def lost(self, identities: Set[str], entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield the stored ones of some entities that are not among the `entries`, for nobody."""
+        pairs = {entry[:2] for entry in entries if entry[1] in identities}
+        for identity in sorted(identities):
+            for key, _, _ in self._stored.get(identity, ()):
+                if (key, identity) not in pairs:
+                    yield key, "", True

@@ -1,0 +1,1 @@
+"""Stage read: files become checked chunks, entities and relations."""

@@ -1,0 +1,182 @@
+"""Where documents come from: two folders must not fight for one id, and a gone file can go."""
+
+import datetime
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import batched
+from pathlib import Path
+
+from docstokg.contracts.records import DocumentRecord
+from docstokg.domain.visibility import may_see
+from docstokg.loading.read.given import GivenDocument
+from docstokg.loading.read.sources import Posted, SourceFile
+from docstokg.loading.read.staging import Staging
+from docstokg.ports import DocumentRegister
+
+KEY = ("", "root-key")
+"""The namespace and doc_id under which a store keeps the key of its roots' hashes."""
+
+BATCH = 200
+
+POSTED = Path("posted")
+"""Stands for the folder of documents that were in none."""
+
+
+class Origins:
+    """The documents of one namespace before a load, and what the load says of them."""
+
+    def __init__(
+        self, register: DocumentRegister, namespace: str, replace: bool, run_id: str = ""
+    ) -> None:
+        self._run_id = run_id
+        self._register = register
+        self._namespace = namespace
+        self._replace = replace
+        self._key = register.text(*KEY) or secrets.token_hex(32)
+        self.stored = {record.doc_id: record for record in every_document(register, namespace)}
+        self._roots: dict[Path, str] = {}
+
+    def root(self, folder: Path) -> str:
+        """Give the keyed hash of a folder's real place; what is POSTED has one of its own."""
+        if folder not in self._roots:
+            place = b"posted" if folder == POSTED else os.fsencode(folder.resolve())
+            self._roots[folder] = hmac.new(self._key.encode(), place, hashlib.sha256).hexdigest()
+        return self._roots[folder]
+
+    def conflict(self, file: SourceFile, document: GivenDocument) -> str | None:
+        """Say why a document must not take its id: another folder's file has it, for other text.
+
+        Ids that their owners wrote are theirs: such a document replaces the one before.
+        """
+        stored = self.stored.get(document.doc_id)
+        if file.posted is not None:
+            return self._taken(file.posted, stored)
+        if stored is None or document.named or self._replace or stored.sha256 == document.digest:
+            return None
+        if not stored.root or stored.root == self.root(file.root):
+            return None
+        return (
+            f"doc_id {document.doc_id!r} was loaded from another folder, with other text:"
+            " --prefix NAME/ loads this one beside it, --replace-docs in its place"
+        )
+
+    def _taken(self, posted: Posted, stored: DocumentRecord | None) -> str | None:
+        """Say why a posted document must not take its id; what this load wrote is its own."""
+        if stored is None or stored.run_id == self._run_id:
+            return None
+        if not self._replace:
+            return "a document of this id is loaded already: send it with `replace`"
+        seen = may_see(stored.acl, posted.groups)
+        return None if seen else "there is no document of this id that the sender may read"
+
+    def note(self, file: SourceFile, document: GivenDocument, staging: Staging) -> None:
+        """Keep what the register will say of a document."""
+        record = {
+            "sha256": document.digest,
+            "converter": document.converter,
+            "root": self.root(file.root),
+            "path": file.inner,
+            "named": document.named,
+            "text": document.text,
+            "title": document.title,
+        }
+        staging.add_origin(document.doc_id, json.dumps(record))
+
+    def write_key(self) -> None:
+        """Keep the key of the roots' hashes, so that another process makes the same."""
+        self._register.put([DocumentRecord(namespace=KEY[0], doc_id=KEY[1], text=self._key)])
+
+    def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
+        """Bring the register to what was loaded; unchanged documents keep run and time.
+
+        Yields the last document's id after each batch, in their order; `after`: the last one that
+        was written before.
+        """
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self.write_key()
+        rows = ((doc_id, line) for doc_id, line in staging.origins() if doc_id > after)
+        for some in batched(rows, BATCH, strict=False):
+            records = [self._record(staging, *row, run_id, now) for row in some]
+            if changed := [record for record in records if self._is_changed(record)]:
+                self._register.put(changed)
+            yield some[-1][0]
+
+    def _record(
+        self, staging: Staging, doc_id: str, line: str, run_id: str, now: str
+    ) -> DocumentRecord:
+        chunks, title, acl = staging.document_facts(doc_id)
+        fields = json.loads(line)
+        fields["title"] = fields["title"] or title
+        return DocumentRecord(
+            namespace=self._namespace,
+            doc_id=doc_id,
+            acl=acl,
+            chunks=chunks,
+            run_id=run_id,
+            loaded_at=now,
+            **fields,
+        )
+
+    def _is_changed(self, record: DocumentRecord) -> bool:
+        stored, times = self.stored.get(record.doc_id), {"run_id", "loaded_at", "text"}
+        if stored is None:
+            return True
+        return stored.model_dump(exclude=times) != record.model_dump(exclude=times)
+
+    def of_roots(self, roots: Iterable[Path]) -> int:
+        """Count the documents that were read from these folders."""
+        mine = {self.root(root) for root in roots}
+        return sum(record.root in mine for record in self.stored.values())
+
+    def gone(
+        self, roots: Iterable[Path], prefix: str, staging: Staging, rejected: set[tuple[str, str]]
+    ) -> list[str]:
+        """List the documents of these folders that this load did not see.
+
+        `rejected`: (root, path) of files that are there and could not be read: their documents
+        stay. Documents under another `prefix` are of another load.
+        """
+        mine = {self.root(root) for root in roots}
+        seen = {doc_id for doc_id, _ in staging.origins()}
+        return sorted(
+            doc_id
+            for doc_id, record in self.stored.items()
+            if record.root in mine
+            and doc_id not in seen
+            and (record.named or doc_id.startswith(prefix))
+            and (record.root, record.path) not in rejected
+        )
+
+
+def every_document(register: DocumentRegister, namespace: str) -> Iterable[DocumentRecord]:
+    """Yield every record of a namespace, by doc_id, without texts."""
+    after = ""
+    while page := register.documents(namespace, after):
+        yield from page
+        after = page[-1].doc_id
+
+
+def is_listable(root: Path) -> bool:
+    """Tell whether every folder below can be listed; an unreadable one hides files."""
+    failures: list[OSError] = []
+    for _ in os.walk(root, onerror=failures.append):
+        if failures:
+            return False
+    return not failures and root.is_dir()
+
+
+def many(gone: Sequence[str], stored: int) -> bool:
+    """Tell whether so many are gone that a person should look."""
+    return len(gone) * 5 > stored
+
+
+def document_rows(register: DocumentRegister, namespace: str) -> Iterable[str]:
+    """Yield one canonical line per document, sorted, without run ids, times and origins."""
+    for record in every_document(register, namespace):
+        fields = ("doc_id", "title", "acl", "chunks", "sha256", "converter")
+        line = record.model_dump(mode="json", include=set(fields))
+        yield f"document {json.dumps(line, sort_keys=True, ensure_ascii=False)}"

@@ -1,0 +1,174 @@
+"""Every file goes through its reader into the staging area; what is wrong is put aside."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from docstokg.domain.identity import is_id
+from docstokg.loading.context import Readers
+from docstokg.loading.read.given import (
+    GivenChunk,
+    GivenDocument,
+    GivenEntity,
+    GivenRecord,
+    GivenRelation,
+)
+from docstokg.loading.read.origins import Origins
+from docstokg.loading.read.records import text_sha256
+from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable
+from docstokg.loading.read.sources import Kind, SourceFile
+from docstokg.loading.read.staging import Staging
+from docstokg.loading.readers.chunks import read_chunk
+from docstokg.loading.readers.documents import document_chunks, read_documents, read_posted
+from docstokg.loading.readers.entities import read_entity
+from docstokg.loading.readers.lines import json_lines
+from docstokg.loading.readers.obo import read_obo
+from docstokg.loading.readers.relations import read_relation
+from docstokg.loading.readers.triples import read_triple
+
+Row = tuple[int, GivenRecord | Rejected]
+"""A line of a file, counted from 1, and what it says."""
+
+READERS: dict[Kind, Callable[[dict[str, Any]], GivenRecord]] = {
+    "chunks": read_chunk,
+    "entities": read_entity,
+    "relations": read_relation,
+    "triples": read_triple,
+}
+
+
+def stage(
+    file: SourceFile,
+    rows: Iterable[Row],
+    staging: Staging,
+    rejects: RejectLog,
+    dimension: int | None,
+    origins: Origins | None = None,
+) -> int | None:
+    """Put one file's rows into `staging`; give the dimension of vectors, fixed by the first given.
+
+    `dimension`: what vectors must have already, or None.
+    """
+    name = str(file.path)
+    skipped: str | None = None
+    for line, record in rows:
+        if isinstance(record, GivenChunk) and record.whole and record.doc_id == skipped:
+            continue
+        try:
+            if isinstance(record, GivenDocument):
+                skipped = record.doc_id
+                _claim(record, file, staging, origins)
+                skipped = None
+                if record.note:
+                    rejects.notes.append(f"{name}: {record.note}")
+            elif isinstance(record, GivenChunk) and origins is not None:
+                origins.note(file, GivenDocument(record.doc_id, named=True), staging)
+            if isinstance(record, Rejected):
+                raise record
+            if isinstance(record, GivenChunk | GivenEntity) and record.embedding is not None:
+                size = len(record.embedding) // 4
+                dimension = dimension or size
+                if size != dimension:
+                    raise Rejected(f"embedding: {size} numbers where the index has {dimension}")
+            _keep(record, staging, name, line)
+        except Rejected as rejected:
+            rejects.add(name, line, str(rejected))
+    return dimension
+
+
+def _claim(
+    document: GivenDocument, file: SourceFile, staging: Staging, origins: Origins | None
+) -> None:
+    """Take a document's id for its text; `Rejected` when another text has it."""
+    if origins is not None and (reason := origins.conflict(file, document)):
+        raise Rejected(reason)
+    if not staging.add_document(document.doc_id, document.digest):
+        raise Rejected(
+            f"doc_id {document.doc_id!r} is that of another file of this load, with other text:"
+            " load one of them with --prefix NAME/"
+        )
+    if origins is not None:
+        origins.note(file, document, staging)
+
+
+def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
+    """Read one file: each row with its line, or why it is none. Nothing else is looked at.
+
+    A file that cannot be opened, or read to its end, is one reject: others are not its fault.
+    """
+    try:
+        yield from _rows(file, readers)
+    except Unreadable as broken:
+        yield 1, Rejected(broken.reason)
+
+
+def _rows(file: SourceFile, readers: Readers) -> Iterator[Row]:
+    if file.kind == "obo":
+        yield from read_obo(file.path)
+    elif file.kind == "document":
+        yield from _documents(file, readers)
+    else:
+        read = READERS[file.kind]
+        for line, value in json_lines(file.path):
+            if isinstance(value, Rejected):
+                yield line, value
+                continue
+            try:
+                yield line, read(value)
+            except Rejected as rejected:
+                yield line, rejected
+
+
+def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
+    try:
+        documents = (
+            read_documents(file.path, file.doc_id, readers.converter)
+            if file.posted is None
+            else (read_posted(file.posted, file.path.suffix, file.doc_id, readers.converter),)
+        )
+    except Rejected as rejected:
+        yield 1, rejected
+        return
+    for document in documents:
+        chunks = list(document_chunks(document, file.name, readers.pieces))
+        if file.posted is not None and not chunks:
+            yield 1, Rejected("holds no text")
+            return
+        encoding = document.outline.encoding
+        note = f"read as {encoding}" if encoding else "" if chunks else "holds no text"
+        made = document.converter
+        yield (
+            1,
+            GivenDocument(
+                doc_id=document.doc_id,
+                digest=text_sha256(document.text),
+                note=note,
+                title=str(document.fields.get("title") or document.outline.title),
+                named=document.named,
+                converter=made,
+                text=document.text if made else None,
+            ),
+        )
+        line, place = 1, 0
+        for chunk in chunks:
+            start = chunk.char_start or 0
+            line += document.text.count("\n", place, start)
+            place = max(place, start)
+            yield line, chunk
+
+
+def _keep(record: GivenRecord, staging: Staging, file: str, line: int) -> None:
+    if isinstance(record, GivenChunk):
+        staging.add_chunk(record, text_sha256(record.text))
+    elif isinstance(record, GivenEntity):
+        staging.add_entity(record)
+    elif isinstance(record, GivenRelation):
+        staging.add_relation(record, file, line)
+        for end in (record.source, record.target):
+            if not is_id(end):
+                staging.add_name(end)
+    elif isinstance(record, GivenDocument):
+        return
+    else:
+        staging.add_triple(record, file, line)
+        staging.add_name(record.subject)
+        staging.add_name(record.object)

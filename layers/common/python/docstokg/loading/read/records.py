@@ -1,0 +1,111 @@
+"""How a chunk of a file becomes the record both stores keep, and when it counts as changed."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from docstokg.contracts.records import ChunkNode, ChunkRecord
+from docstokg.domain.identity import chunk_uuid
+from docstokg.domain.text.sentences import Span
+from docstokg.domain.visibility import FIELDS, facets
+from docstokg.loading.read.chunking import SEPARATOR
+from docstokg.loading.read.given import GivenChunk
+
+FINGERPRINT = "3"
+"""Change it when sentence borders or stored fields change, so that chunks are written anew."""
+
+
+SAME_FIELDS = tuple(
+    field.name
+    for field in fields(GivenChunk)
+    if field.name in ChunkRecord.model_fields and field.name != "sparse"
+)
+"""What the index keeps of a chunk as its file gave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What is computed of a chunk: see the fields of the same names in `ChunkRecord`."""
+
+    sentences: tuple[Span, ...]
+    sparse: dict[str, float]
+    vector: bytes | None = None
+    sentence_vectors: bytes = b""
+
+
+def text_sha256(text: str) -> str:
+    """SHA-256 of the text's UTF-8, in hex."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
+    """What the encoders see: `title. text`, or `title > heading > heading. text`."""
+    place = SEPARATOR.join((title, *headings) if title else headings)
+    return f"{place}. {text}" if place else text
+
+
+def chunk_record(chunk: GivenChunk, namespace: str, run_id: str, encoding: Encoding) -> ChunkRecord:
+    """Make what the index keeps of a chunk."""
+    return ChunkRecord(
+        uuid=chunk_uuid(namespace, chunk.id),
+        chunk_id=chunk.id,
+        namespace=namespace,
+        text_sha256=text_sha256(chunk.text),
+        **{name: getattr(chunk, name) for name in SAME_FIELDS},
+        sentences=tuple((span.start, span.end) for span in encoding.sentences),
+        sentence_vectors=encoding.sentence_vectors,
+        sparse=encoding.sparse,
+        vector=encoding.vector,
+        run_id=run_id,
+    )
+
+
+def chunk_node(chunk: GivenChunk | ChunkRecord, namespace: str) -> ChunkNode:
+    """Make what the graph keeps of a chunk."""
+    chunk_id = chunk.id if isinstance(chunk, GivenChunk) else chunk.chunk_id
+    filterable = {key: getattr(chunk, key) for key in FIELDS}
+    return ChunkNode(
+        uuid=chunk_uuid(namespace, chunk_id),
+        chunk_id=chunk_id,
+        namespace=namespace,
+        doc_id=chunk.doc_id,
+        title=chunk.title,
+        section=chunk.section or "",
+        acl=chunk.acl,
+        topics=chunk.topics,
+        facets=facets(filterable, chunk.topics, chunk.metadata),
+    )
+
+
+def fingerprint(chunk: GivenChunk, dense: str, sparse: str) -> str:
+    """Name a chunk's content: `all.stated.links`.
+
+    `stated` changes when the text, its owner or who may see it change: then edges that earlier
+    loads drew from it fall. `links` is g for given mentions, else l. `dense`, `sparse`: the
+    models that make vector and weights ("" = none; given ones are hashed).
+    """
+    stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
+    own = asdict(chunk)
+    for key in ("mentions", "whole", "embedding", "sparse"):
+        del own[key]
+    vector_digest = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
+    weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
+    every = _hash([FINGERPRINT, own, vector_digest, weights])
+    return f"{every}.{stated}.{'l' if chunk.mentions is None else 'g'}"
+
+
+def same_statements(old: str, new: str) -> bool:
+    """Tell whether what a chunk states is unchanged between two fingerprints."""
+    return old.split(".")[1:2] == new.split(".")[1:2]
+
+
+def is_linked_here(stored: str) -> bool:
+    """Tell whether a stored chunk's mentions are found by the product's own linker."""
+    return not stored.endswith(".g")
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,220 @@
+"""Which files a load reads, and as what: the beginning of a name says its kind."""
+
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+from docstokg.errors import LoadError
+from docstokg.loading.read.rejects import RejectLog, Unreadable
+
+Kind = Literal[
+    "chunks", "entities", "relations", "triples", "obo", "document", "questions", "answers"
+]
+
+PREFIXES: tuple[tuple[str, Kind], ...] = (
+    ("chunks", "chunks"),
+    ("passages", "chunks"),
+    ("entities", "entities"),
+    ("relations", "relations"),
+    ("triples", "triples"),
+    ("questions", "questions"),
+    ("answers", "answers"),
+)
+DOCUMENTS = (".md", ".markdown", ".txt", ".html", ".htm", ".rst", ".docx", ".pdf", ".csv",
+             ".ipynb", ".json")  # fmt: skip
+TOLD_BY_NAME = frozenset((
+    "AUTHORS", "BUGS", "CHANGELOG", "CHANGES", "CONTRIBUTING", "COPYING", "COPYRIGHT", "FAQ",
+    "HACKING", "HISTORY", "INSTALL", "LICENCE", "LICENSE", "NEWS", "NOTICE", "README", "THANKS",
+    "TODO",
+))  # fmt: skip
+"""Files of these names are texts whatever ending a project gives them: `README.Debian`."""
+
+PACKED = frozenset((".gz", ".bz2", ".xz", ".zst", ".zip"))
+NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+ODD_NAME = "its name is not UTF-8, or holds a control character"
+FOLDERS = "folders"
+"""How a folder that is not read is counted among the types of files."""
+
+EVALUATION = ("questions", "answers")
+"""What `docstokg eval` reads and `load` passes over."""
+
+EXPECTED = (
+    "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, *.obo, "
+    f"{', '.join(f'*{suffix}' for suffix in DOCUMENTS)}, or text without an ending"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What was sent as a document instead of read from a file.
+
+    `fields` (title, acl, document_name) and `metadata` win over what the document says of itself.
+    `groups`: those of the sender, None for all: what they do not see they do not replace.
+    """
+
+    raw: bytes
+    fields: dict[str, Any]
+    metadata: dict[str, Any]
+    groups: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to load; `doc_id` is its path relative to the given folder `root`, or its name.
+
+    `inner`: that path, before anything is put in front of it. `posted`: its bytes, when there is
+    no file and `path` only names its format.
+    """
+
+    path: Path
+    kind: Kind
+    doc_id: str
+    root: Path
+    inner: str = ""
+    posted: Posted | None = None
+
+    @property
+    def name(self) -> str:
+        """Give the name that is shown where the document has no title."""
+        return self.path.name if self.posted is None else self.posted.fields["document_name"]
+
+    @property
+    def type(self) -> str:
+        """Name its type in a summary: its suffix."""
+        return "without ending" if has_no_ending(self.path) else self.path.suffix.lower()
+
+
+def kind_of(path: PurePath) -> Kind | None:
+    """Tell what a file is by its name, or None."""
+    name, suffix = path.name.lower(), path.suffix.lower()
+    if suffix == ".jsonl":
+        return next((kind for prefix, kind in PREFIXES if name.startswith(prefix)), None)
+    if suffix == ".obo":
+        return "obo"
+    return "document" if suffix in DOCUMENTS or has_no_ending(path) else None
+
+
+def has_no_ending(path: PurePath) -> bool:
+    """Tell whether a file's ending says nothing of its format: its content has to.
+
+    `Makefile` has none, that of `README.Debian` is none.
+    """
+    suffix = path.suffix.lower()
+    is_readable = suffix in DOCUMENTS or suffix in PACKED
+    return not suffix or (path.stem in TOLD_BY_NAME and not is_readable)
+
+
+def is_passed_over(inner: PurePath) -> bool:
+    """Tell whether a load says nothing of a file in its folder: hidden, or for evaluation."""
+    hidden = any(part.startswith(".") for part in inner.parts)
+    return hidden or kind_of(inner) in EVALUATION
+
+
+def no_reader(path: PurePath) -> str:
+    """Say why a file of no known kind is not read."""
+    return f"no reader for {path.suffix.lower()}"
+
+
+def find_files(
+    sources: Iterable[Path], rejects: RejectLog, may_be_empty: bool = False
+) -> tuple[SourceFile, ...]:
+    """List the loadable files of files and folders, folders whole, each once, in path order.
+
+    What cannot be loaded is rejected by name: a file of no known kind, a folder that cannot be
+    listed, and a link that leads out of its folder, for whoever made the folder need not be
+    allowed to read what it names. Hidden files and those of `docstokg eval` are passed over.
+    `LoadError` when a source is not there or cannot be read, a named file is of no known kind, or
+    nothing is left (unless `may_be_empty`).
+    """
+    files: dict[Path, SourceFile] = {}
+    for source in sources:
+        if source.is_dir():
+            for path in _below(source, rejects):
+                inner = path.relative_to(source)
+                if is_passed_over(inner):
+                    continue
+                kind, name = kind_of(path), inner.as_posix()
+                if real := _readable(path, kind, source, rejects):
+                    assert kind is not None
+                    files.setdefault(real, SourceFile(path, kind, name, source, name))
+            continue
+        if not source.is_file():
+            raise LoadError(f"{source} is not there")
+        kind = kind_of(source)
+        if kind is None:
+            raise LoadError(f"{source} is of no known kind; expected {EXPECTED}")
+        if NO_NAME.search(source.name):
+            raise LoadError(f"{source.name!a}: {ODD_NAME}")
+        if kind not in EVALUATION:
+            check_readable(source)
+            file = SourceFile(source, kind, source.name, source.parent, source.name)
+            files.setdefault(source.resolve(), file)
+    if not files and not may_be_empty:
+        raise LoadError(f"nothing to load: expected {EXPECTED}")
+    return tuple(files.values())
+
+
+def check_readable(path: Path) -> None:
+    """Raise `Unreadable` for a file that cannot be opened."""
+    try:
+        path.open("rb").close()
+    except OSError as broken:
+        raise Unreadable(path, broken) from broken
+
+
+def _below(source: Path, rejects: RejectLog) -> list[Path]:
+    """List what lies below a folder and is none, in path order; hidden folders are passed over.
+
+    Links to folders are not followed: one that leads to a folder of `source` adds nothing, any
+    other is rejected, as is a folder that cannot be listed.
+    """
+
+    def unlisted(broken: OSError) -> None:
+        path = Path(broken.filename)
+        rejects.add_file(path, f"a folder that cannot be listed: {broken.strerror}", FOLDERS)
+
+    paths: list[Path] = []
+    for folder, inner, names in os.walk(source, onerror=unlisted):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        paths += [Path(folder, name) for name in names]
+        for link in (Path(folder, name) for name in inner if _is_link(Path(folder, name))):
+            target, top = link.resolve(), source.resolve()
+            if not target.is_relative_to(top):
+                rejects.add_file(link, "a link that leads out of the folder", FOLDERS)
+            elif is_passed_over(target.relative_to(top)):
+                rejects.add_file(link, "a link to a hidden folder", FOLDERS)
+    return sorted(paths, key=lambda path: path.as_posix())
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether it is a regular file; what no system call can reach is none."""
+    with suppress(OSError):
+        return path.is_file()
+    return False
+
+
+def _is_link(path: Path) -> bool:
+    with suppress(OSError):
+        return path.is_symlink()
+    return False
+
+
+def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -> Path | None:
+    """Give the file's real place, or reject it with the reason."""
+    real = path.resolve()
+    if NO_NAME.search(path.relative_to(source).as_posix()):
+        reason = ODD_NAME
+    elif not _is_file(path):
+        reason = "a link that leads nowhere" if _is_link(path) else "no regular file"
+    elif not real.is_relative_to(source.resolve()):
+        reason = "a link that leads out of the folder"
+    elif kind is None:
+        reason = no_reader(path)
+    else:
+        return real
+    rejects.add_file(path, reason)
+    return None

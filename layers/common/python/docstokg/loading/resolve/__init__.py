@@ -1,0 +1,1 @@
+"""Stage resolve: which entity a name means, and which entities went."""

@@ -1,0 +1,1 @@
+"""One load over a bucket, its stages in any number of processes."""

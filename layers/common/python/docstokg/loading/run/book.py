@@ -1,0 +1,229 @@
+"""What a run's `book` has decided, kept for `write` and `close`: a slim staging and the names."""
+
+import gzip
+import io
+import json
+import shutil
+import tempfile
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.ingest import IngestRun
+from docstokg.domain.graph.linking import Linker
+from docstokg.errors import Unavailable, WrongAnswer
+from docstokg.loading.context import Context, LoadReport, Silent, Stores
+from docstokg.loading.names.candidates import Labels
+from docstokg.loading.names.mentions import MentionFinder
+from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names
+from docstokg.loading.pipeline import Decisions
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.staging import Staging
+from docstokg.loading.resolve.entity_book import EntityBook
+from docstokg.loading.run.readings import RecalledEmbedder, RecalledSparse, readings
+from docstokg.loading.run.rows import compressed, each_line, packed_lines
+from docstokg.ports import ObjectStore
+
+STAGING = "staging.sqlite.gz"
+DECISIONS = "decisions.jsonl.gz"
+PIECE = 1 << 20
+
+
+def put_book(
+    run: IngestRun,
+    objects: ObjectStore,
+    context: Context,
+    decisions: Decisions,
+    file: Path,
+    summary: Mapping[str, Any],
+) -> None:
+    """Keep a run's book; `file`: the staging's. `summary`: more that its report tells.
+
+    The decisions come last: who finds them finds both.
+    """
+    staging = context.staging
+    earlier = context.earlier
+    documents = staging.documents_beginning(None)
+    head = {
+        "model": context.model,
+        "dimension": context.dimension,
+        "dense": context.dense is not None,
+        "sparse": context.report.sparse_model,
+        "replace": context.replace_docs,
+        "generation": context.generation,
+        "earlier": None if earlier is None else [doc for doc in documents if doc in earlier],
+        "everything": decisions.everything,
+        "recogniser": decisions.recogniser,
+        "gone": list(decisions.gone),
+        "said": {**summary, "chunks": staging.count("chunk")},
+    }
+    staging.slim()
+    staging.save()
+    objects.put(run.key("book", STAGING), compressed(_pieces(file)))
+    objects.put(run.key("book", DECISIONS), packed_lines(_lines(head, decisions)))
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    """Read a file a piece at a time: it may be larger than memory."""
+    with file.open("rb") as whole:
+        yield from iter(lambda: whole.read(PIECE), b"")
+
+
+def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
+    yield json.dumps(head)
+    kinds = {
+        "alias": decisions.aliases,
+        "fresh": decisions.fresh,
+        "curie": decisions.book.aliases.of_curies(),
+    }
+    for kind, entries in kinds.items():
+        for entry in entries:
+            yield json.dumps([kind, *entry])
+    for entity in decisions.book.own():
+        yield json.dumps(["named", entity.id, entity.name, entity.type, sorted(entity.synonyms)])
+    for kind, keys in zip(("title", "common", "changed"), decisions.labels.counted(), strict=True):
+        for key in keys:
+            yield json.dumps([kind, key])
+
+
+class WarmBooks:
+    """Books that a process keeps between its tasks: fetching one and building its linker is work.
+
+    They are of the last run that was written, one for each task that was under way at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version = ""
+        self._idle: list[RunBook] = []
+
+    @contextmanager
+    def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["RunBook"]:
+        """Give the run's book as it is in the bucket now; to one task at a time."""
+        listed = objects.list(run.key("book"))
+        version = run.run_id + "".join(f" {entry.key} {entry.etag}" for entry in listed)
+        with self._lock:
+            if self._version != version:
+                self._drop()
+                self._version = version
+            book = self._idle.pop() if self._idle else None
+        if book is None:
+            book = RunBook(run, objects)
+        try:
+            yield book
+        except BaseException:
+            book.close()
+            raise
+        with self._lock:
+            if self._version == version:
+                self._idle.append(book)
+            else:
+                book.close()
+
+    def _drop(self) -> None:
+        for book in self._idle:
+            book.close()
+        self._idle.clear()
+
+
+class RunBook:
+    """A run's book, fetched: a copy of its staging, and the decisions."""
+
+    def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
+        """Fetch it; `Unavailable` when there is none yet."""
+        self._run, self._objects = run, objects
+        self._decided: Decisions | None = None
+        try:
+            lines = each_line(objects.get(run.key("book", DECISIONS)))
+            body = objects.get(run.key("book", STAGING))
+        except KeyError as missing:
+            raise Unavailable("the run has no book yet: `book` comes first") from missing
+        self.head: dict[str, Any] = json.loads(next(lines))
+        # A million names are read here: an id is one text, however many aliases lead to it.
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
+        ids: dict[str, str] = {}
+        for line in lines:
+            kind, first, *more = json.loads(line)
+            if len(more) == 2:
+                more[0] = ids.setdefault(more[0], more[0])
+            self._rows.setdefault(kind, []).append((first, *more))
+        with tempfile.NamedTemporaryFile(prefix="docstokg-book-", suffix=".sqlite") as file:
+            try:
+                with gzip.GzipFile(fileobj=io.BytesIO(body)) as packed:
+                    shutil.copyfileobj(packed, file, PIECE)
+            except (OSError, EOFError, zlib.error) as broken:
+                raise WrongAnswer("the run's book is cut short") from broken
+            file.flush()
+            # SQLite keeps the file open: it goes when the staging is closed or the process ends.
+            self.staging = Staging(Path(file.name))
+
+    def close(self) -> None:
+        """Give the copy up."""
+        self.staging.close()
+
+    def context(self, stores: Stores, shards: tuple[str, ...] = ()) -> Context:
+        """Give the load's context; what was read of the chunks of `shards` is recalled."""
+        head = self.head
+        vectors, weights = readings(self._run, self._objects, shards)
+        dense = sparse = None
+        if head["dense"]:
+            if stores.embedder is None or stores.embedder.model != head["model"]:
+                raise Unavailable(f"the run writes vectors of {head['model']!r}: it is not here")
+            dense = RecalledEmbedder(stores.embedder, vectors)
+        if head["sparse"] is not None:
+            sparse = RecalledSparse(head["sparse"], weights)
+        report = LoadReport(run_id=self._run.run_id)
+        report.sparse_model, report.embedding_model = head["sparse"], head["model"]
+        return Context(
+            namespace=self._run.namespace,
+            stores=replace(stores, embedder=dense, sparse_encoder=sparse),
+            staging=self.staging,
+            rejects=RejectLog(),
+            progress=Silent(),
+            report=report,
+            model=head["model"],
+            dimension=head["dimension"],
+            dense=dense,
+            sparse=sparse,
+            replace_docs=head["replace"],
+            earlier=None if head["earlier"] is None else frozenset(head["earlier"]),
+            generation=head["generation"],
+        )
+
+    def decisions(self, context: Context) -> Decisions:
+        """Give what `pipeline.decide` decided."""
+        if self._decided is None:
+            self._decided = self._decide(context)
+            self._rows.clear()
+        return replace(self._decided, book=self._decided.book.within(context))
+
+    def _decide(self, context: Context) -> Decisions:
+        names = Names()
+        names.add(self._entries("curie"))
+        entities = [
+            NamedEntity(identity, name, kind, set(synonyms))
+            for identity, name, kind, synonyms in self._rows.pop("named", ())
+        ]
+        labels = Labels.of(*(self._keys(kind) for kind in ("title", "common", "changed")))
+        aliases = list(self._entries("alias"))
+        return Decisions(
+            book=EntityBook.decided(context, names, entities, Aliases(())),
+            finder=MentionFinder(Linker(aliases), names, labels),
+            labels=labels,
+            aliases=aliases,
+            fresh=list(self._entries("fresh")),
+            everything=self.head["everything"],
+            recogniser=self.head["recogniser"],
+            gone=self.head["gone"],
+        )
+
+    def _entries(self, kind: str) -> Iterator[Entry]:
+        for key, identity, preferred in self._rows.pop(kind, ()):
+            yield key, identity, bool(preferred)
+
+    def _keys(self, kind: str) -> list[str]:
+        return [row[0] for row in self._rows.pop(kind, ())]

@@ -1,0 +1,73 @@
+"""What a run loads: its objects as source files, posted ones with what was said of them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.ingest import IngestRun
+from docstokg.loading.read.sources import (
+    NO_NAME,
+    ODD_NAME,
+    SourceFile,
+    is_passed_over,
+    kind_of,
+    no_reader,
+)
+from docstokg.loading.run.posted import posted_file
+from docstokg.ports import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class RunSources:
+    """The objects below a run's prefix. `statements`: what was said of posted documents, by id."""
+
+    run: IngestRun
+    statements: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, run: IngestRun, objects: ObjectStore) -> "RunSources":
+        """Fetch what was said of the documents of a run that were sent."""
+        if not run.posted:
+            return cls(run, {})
+        try:
+            beside = json.loads(objects.get(f"posted/{run.namespace}/{run.run_id}.json"))
+        except KeyError:
+            return cls(run, {})
+        return cls(run, beside["documents"])
+
+    @property
+    def prefix(self) -> str:
+        """Below which the run's objects lie."""
+        return self.run.prefix or self.run.sources
+
+    @property
+    def root(self) -> Path:
+        """Stand for the folder that the namespace's sources are, the same in every process."""
+        return Path("/bucket", self.run.bucket, self.run.sources)
+
+    def inner(self, key: str) -> str:
+        """Give an object's path in its folder: its document's id."""
+        base = self.run.inbox if self.run.posted else self.run.sources
+        return key.removeprefix(base)
+
+    def counts(self, inner: str) -> bool:
+        """Tell whether an object is a file of the folder that a load speaks of."""
+        return self.run.posted or not (inner.endswith("/") or is_passed_over(Path(inner)))
+
+    def unread(self, inner: str) -> str:
+        """Say why an object is of no kind that is read, or ""."""
+        if self.run.posted:
+            return "" if inner in self.statements else "nothing was said of it when it was sent"
+        if NO_NAME.search(inner):
+            return ODD_NAME
+        return "" if kind_of(Path(inner)) else no_reader(Path(inner))
+
+    def file(self, inner: str, raw: bytes = b"") -> SourceFile:
+        """Make the source file of an object that is read."""
+        if self.run.posted:
+            return posted_file(inner, inner, raw, self.statements[inner], self.run.groups)
+        kind = kind_of(Path(inner))
+        assert kind is not None
+        return SourceFile(Path(inner), kind, inner, self.root, inner)

@@ -1,0 +1,1 @@
+"""A namespace as a file, and back."""

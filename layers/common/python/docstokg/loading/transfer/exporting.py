@@ -1,0 +1,146 @@
+"""A namespace as one file: JSON lines in a zip, with everything that was computed.
+
+References are chunk ids, never uuids, so that a file can be loaded under another namespace. What
+a store keeps to itself (the folder a document came from, runs, times) is left out.
+"""
+
+import base64
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.records import ChunkRecord
+from docstokg.errors import LoadError
+from docstokg.loading.context import READ_S, Stores
+from docstokg.loading.read.origins import every_document
+from docstokg.loading.transfer.contents import digests
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+PARTS = ("chunks", "documents", "entities", "relations", "facts", "mentions")
+"""Files of an export, `NAME.jsonl`, in the order they are loaded."""
+
+UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
+"""Fields of a chunk that follow from the others."""
+
+
+def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
+    """Write a namespace to `target`, whole or not at all; count the lines of each part.
+
+    `LoadError` when there is nothing, or a load into the store did not finish.
+    """
+    info = stores.search_index.info(READ_S)
+    if info.unfinished_load:
+        raise LoadError("a load into this store did not finish: load again before exporting")
+    partial = target.with_name(f"{target.name}.partial")
+    chunk_ids: dict[str, str] = {}
+    parts: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+        "chunks": lambda: _chunks(stores, namespace, chunk_ids),
+        "documents": lambda: _documents(stores, namespace),
+        "entities": lambda: _entities(stores, namespace),
+        "relations": lambda: _relations(stores, namespace, chunk_ids),
+        "facts": lambda: _facts(stores, namespace, chunk_ids),
+        "mentions": lambda: _mentions(stores, namespace, chunk_ids),
+    }
+    counts = {}
+    try:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            for name in PARTS:
+                counts[name] = _write(file, f"{name}.jsonl", parts[name]())
+            if not counts["chunks"] and not counts["entities"]:
+                raise LoadError(f"namespace {namespace!r} holds nothing")
+            manifest = {
+                "format": FORMAT,
+                "namespace": namespace,
+                "embedding_model": info.embedding_model,
+                "dimension": info.dimension,
+                "sparse_model": info.sparse_model,
+                "recogniser": stores.graph_writer.recogniser(namespace) or "",
+                "counts": counts,
+                "digest": content_digest(stores, namespace),
+            }
+            file.writestr(MANIFEST, json.dumps(manifest, indent=1))
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return counts
+
+
+def content_digest(stores: Stores, namespace: str) -> str:
+    """Hash what a namespace holds, whatever it is called."""
+    parts = digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])
+    return parts[2]
+
+
+def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> int:
+    count = 0
+    with file.open(name, "w", force_zip64=True) as part:
+        for row in rows:
+            fields = {key: value for key, value in row.items() if value not in (None, "", [], {})}
+            line = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+            part.write(line.encode("utf-8", "surrogatepass") + b"\n")
+            count += 1
+    return count
+
+
+def _chunks(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[dict[str, Any]]:
+    for chunk, fingerprint in stores.index_writer.stored_chunks(namespace):
+        chunk_ids[chunk.uuid] = chunk.chunk_id
+        yield chunk_row(chunk) | {"fingerprint": fingerprint}
+
+
+def chunk_row(chunk: ChunkRecord) -> dict[str, Any]:
+    """Write a chunk; vectors are base64."""
+    row = chunk.model_dump(mode="json", exclude=UNSAID | {"vector", "sentence_vectors"})
+    row["vector"] = _text(chunk.vector)
+    row["sentence_vectors"] = _text(chunk.sentence_vectors)
+    return row
+
+
+def _documents(stores: Stores, namespace: str) -> Iterator[dict[str, Any]]:
+    for record in every_document(stores.register, namespace):
+        without = {"namespace", "root", "path", "run_id", "loaded_at"}
+        text = stores.register.text(namespace, record.doc_id) if record.converter else None
+        yield record.model_dump(mode="json", exclude=without) | {"text": text}
+
+
+def _entities(stores: Stores, namespace: str) -> Iterator[dict[str, Any]]:
+    for entity in stores.graph_writer.stored_entities(namespace):
+        row = entity.model_dump(mode="json", exclude={"namespace", "vector"})
+        yield row | {"vector": _text(entity.vector)}
+
+
+def _relations(
+    stores: Stores, namespace: str, chunk_ids: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    for relation in stores.graph_writer.stored_relations(namespace):
+        row = relation.model_dump(mode="json", exclude={"namespace", "evidence_uuid"})
+        yield row | {"evidence": _chunk_id(relation.evidence_uuid, chunk_ids)}
+
+
+def _facts(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[dict[str, Any]]:
+    for fact in stores.index_writer.stored_facts(namespace):
+        row = fact.model_dump(mode="json", include={"text", "source", "type", "target"})
+        yield row | {"evidence": _chunk_id(fact.evidence_uuid, chunk_ids)}
+
+
+def _mentions(
+    stores: Stores, namespace: str, chunk_ids: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    for mention in stores.graph_writer.stored_mentions(namespace):
+        row = mention.model_dump(mode="json", exclude={"uuid"})
+        yield row | {"chunk": _chunk_id(mention.uuid, chunk_ids)}
+
+
+def _chunk_id(uuid: str | None, chunk_ids: dict[str, str]) -> str | None:
+    if uuid is None:
+        return None
+    if uuid not in chunk_ids:
+        raise LoadError("graph and index do not hold the same chunks: load again")
+    return chunk_ids[uuid]
+
+
+def _text(vector: bytes | None) -> str:
+    return base64.b64encode(vector or b"").decode("ascii")

@@ -1,0 +1,392 @@
+"""Loads an exported namespace without encoding again; the file may be anyone's, so all is checked.
+
+A line that does not fit is rejected with its place, and the rest is loaded.
+"""
+
+import datetime
+import time
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+from ulid import ULID
+
+from docstokg.contracts.model import Contract, StrictContract
+from docstokg.contracts.records import (
+    ChunkRecord,
+    DocumentRecord,
+    EntityRecord,
+    FactRecord,
+    MentionRecord,
+    RelationRecord,
+)
+from docstokg.domain.identity import chunk_uuid
+from docstokg.errors import LoadError
+from docstokg.loading.context import ROW_BATCH, LoadReport, Progress, Silent, Stores
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.records import SAME_FIELDS, chunk_node, fingerprint, text_sha256
+from docstokg.loading.read.rejects import Rejected, RejectLog
+from docstokg.loading.readers.export_lines import (
+    ChunkRow,
+    DocumentRow,
+    EntityRow,
+    FactRow,
+    MentionRow,
+    RelationRow,
+)
+from docstokg.loading.readers.lines import LONGEST_LINE, parse_object, reasons
+from docstokg.loading.transfer.exporting import FORMAT, MANIFEST, PARTS
+from docstokg.loading.write.edges import fact_id
+from docstokg.loading.write.removal import alone, remove
+
+LARGEST_MANIFEST = 100_000
+SQUEEZED = 1000
+"""A part of JSON lines does not unpack to more than so many times its size."""
+
+Rows = Sequence[tuple[str, int, StrictContract]]
+
+
+class Manifest(Contract):
+    """What an exported file says of itself."""
+
+    format: int
+    namespace: str
+    embedding_model: str | None = None
+    dimension: int | None = Field(None, ge=1, le=65536)
+    sparse_model: str | None = None
+    recogniser: str = ""
+    counts: dict[str, int] = {}
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """What later lines need of a chunk: the length of its text, and who may see it."""
+
+    length: int
+    doc_id: str
+    acl: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Import:
+    """One import, and the chunks that came so far, by chunk id."""
+
+    manifest: Manifest
+    namespace: str
+    stores: Stores
+    rejects: RejectLog
+    run_id: str
+    now: str
+    chunks: dict[str, _Chunk] = field(default_factory=dict)
+
+    def uuid(self, chunk_id: str, start: int | None = None, end: int | None = None) -> str:
+        """Give a chunk's uuid; `Rejected` when this file has no such chunk, or no such stretch."""
+        record = self.chunks.get(chunk_id)
+        if record is None:
+            raise Rejected(f"chunk {chunk_id!r} is not in this file")
+        if (start is None) != (end is None) or (
+            end is not None and not (start or 0) < end <= record.length
+        ):
+            raise Rejected(f"{start}..{end} is no stretch of chunk {chunk_id!r}")
+        return chunk_uuid(self.namespace, chunk_id)
+
+
+def manifest_of(path: Path) -> Manifest:
+    """Read what a file says of itself; `LoadError` when it is no export."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            _check_names(file, path)
+            if file.getinfo(MANIFEST).file_size > LARGEST_MANIFEST:
+                raise LoadError(f"{path}: its manifest is too large")
+            manifest = Manifest.model_validate_json(file.read(MANIFEST))
+    except (zipfile.BadZipFile, KeyError, ValidationError, NotImplementedError, RuntimeError) as no:
+        raise LoadError(f"{path} is no file that `docstokg export` wrote") from no
+    except OSError as broken:
+        raise LoadError(f"{path} cannot be read: {broken.strerror}") from broken
+    if manifest.format != FORMAT:
+        raise LoadError(f"{path} has format {manifest.format}, this version reads {FORMAT}")
+    return manifest
+
+
+def load_export(
+    path: Path,
+    namespace: str,
+    stores: Stores,
+    rejects: RejectLog,
+    only: bool = False,
+    progress: Progress | None = None,
+) -> LoadReport:
+    """Load an exported file into a namespace that holds nothing else.
+
+    With `only`, what the namespace holds and the file does not is removed; without it that is
+    a `LoadError`. Running it again, also after it was killed, ends in the same content.
+    """
+    shown = progress or Silent()
+    with alone(stores.index_writer, shown):
+        return _loaded(path, namespace, stores, rejects, only, shown)
+
+
+def _loaded(
+    path: Path, namespace: str, stores: Stores, rejects: RejectLog, only: bool, shown: Progress
+) -> LoadReport:
+    started = time.monotonic()
+    manifest = manifest_of(path)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    run = _Import(manifest, namespace, stores, rejects, str(ULID()), now)
+    report = LoadReport(run_id=run.run_id, files=1)
+    report.embedding_model, report.sparse_model = manifest.embedding_model, manifest.sparse_model
+    report.names_by = manifest.recogniser or None
+    others = _others(path, run)
+    if others and not only:
+        raise LoadError(
+            f"namespace {namespace!r} holds {len(others):,} chunks that {path.name} does not:"
+            " choose another with --namespace, or --replace-docs"
+        )
+    stores.index_writer.open_load(
+        run.run_id, manifest.embedding_model, manifest.dimension, manifest.sparse_model
+    )
+    stores.graph_writer.note_recogniser(namespace, "")
+    if others:
+        report.removed = remove(stores, namespace, others)
+    with zipfile.ZipFile(path) as file:
+        for name in PARTS:
+            with shown.stage(name, manifest.counts.get(name)) as advance:
+                for batch in _batches(_rows(file, path, name, rejects)):
+                    _PUT[name](run, report, batch)
+                    advance(len(batch))
+    stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
+    stores.graph_writer.close_load()
+    stores.index_writer.close_load()
+    report.rejected = rejects.count
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
+    """Put ROW_BATCH rows together; the mentions of a chunk stay together, they replace others."""
+    batch: list[tuple[str, int, StrictContract]] = []
+    for item in rows:
+        row = item[2]
+        more = isinstance(row, MentionRow) and bool(batch) and _chunk_of(batch[-1]) == row.chunk
+        if len(batch) >= ROW_BATCH and not more:
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def _chunk_of(item: tuple[str, int, StrictContract]) -> str:
+    assert isinstance(item[2], MentionRow)
+    return item[2].chunk
+
+
+def _check_names(file: zipfile.ZipFile, path: Path) -> None:
+    entries = {MANIFEST, *(f"{name}.jsonl" for name in PARTS)}
+    if {entry.filename for entry in file.infolist()} != entries or len(file.infolist()) != len(
+        entries
+    ):
+        raise LoadError(f"{path} is no file that `docstokg export` wrote")
+    for entry in file.infolist():
+        if entry.file_size > SQUEEZED * max(entry.compress_size, 1):
+            raise LoadError(f"{path}: {entry.filename} unpacks to more than a text can")
+
+
+def _others(path: Path, run: _Import) -> list[str]:
+    """List the chunks of the namespace that the file does not hold."""
+    with zipfile.ZipFile(path) as file:
+        mine = {
+            chunk_uuid(run.namespace, row.chunk_id)
+            for _, _, row in _rows(file, path, "chunks", RejectLog())
+            if isinstance(row, ChunkRow)
+        }
+    # The writer is asked: what the reader says was counted by the last load that ended.
+    stored = run.stores.graph_writer.chunk_uuids(run.namespace)
+    return [uuid for uuid in stored if uuid not in mine]
+
+
+def _rows(
+    file: zipfile.ZipFile, path: Path, name: str, rejects: RejectLog
+) -> Iterator[tuple[str, int, StrictContract]]:
+    """Yield (file, line, checked row) of one part; what does not fit is rejected."""
+    shown = f"{path}:{name}.jsonl"
+    with file.open(f"{name}.jsonl") as part:
+        number = 0
+        while raw := part.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(raw) > LONGEST_LINE:
+                raise LoadError(f"{shown}:{number}: the line is longer than {LONGEST_LINE} bytes")
+            try:
+                yield shown, number, _checked(name, raw)
+            except Rejected as rejected:
+                rejects.add(shown, number, str(rejected))
+
+
+def _checked(name: str, raw: bytes) -> StrictContract:
+    try:
+        return _LINES[name].model_validate(parse_object(raw))
+    except ValidationError as error:
+        raise Rejected(reasons(error)) from error
+
+
+def _valid_records[Row: StrictContract, Record](
+    run: _Import, rows: Rows, kind: type[Row], make: Callable[[Row], Record]
+) -> list[Record]:
+    """Make records of rows; those that do not fit the file's chunks are rejected."""
+    made = []
+    for shown, number, row in rows:
+        assert isinstance(row, kind)
+        try:
+            made.append(make(row))
+        except Rejected as rejected:
+            run.rejects.add(shown, number, str(rejected))
+    return made
+
+
+def _put_chunks(run: _Import, report: LoadReport, rows: Rows) -> None:
+    records = _valid_records(run, rows, ChunkRow, lambda row: _record(run, row))
+    if not records:
+        return
+    run.stores.index_writer.put(records)
+    run.stores.graph_writer.put_chunks([chunk_node(chunk, run.namespace) for chunk, _ in records])
+    # Mentions come later in the file: those of an earlier version of a chunk must not stay.
+    run.stores.graph_writer.put_mentions(run.namespace, {chunk.uuid: () for chunk, _ in records})
+    report.chunks += len(records)
+    report.written += len(records)
+
+
+def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
+    if row.chunk_id in run.chunks:
+        raise Rejected(f"chunk {row.chunk_id!r} is repeated")
+    _check_dimension(run, row.vector)
+    width = ((run.manifest.dimension or 0) + 1) // 2
+    if row.sentence_vectors and len(row.sentence_vectors) != width * len(row.sentences):
+        raise Rejected("sentence_vectors: not one for each sentence")
+    fields = row.model_dump(exclude={"fingerprint"})
+    chunk = ChunkRecord(
+        uuid=chunk_uuid(run.namespace, row.chunk_id),
+        namespace=run.namespace,
+        run_id=run.run_id,
+        text_sha256=text_sha256(row.text),
+        **fields,
+    )
+    run.chunks[row.chunk_id] = _Chunk(len(row.text), row.doc_id, row.acl)
+    return chunk, _fingerprint(run.manifest, chunk, row.fingerprint)
+
+
+def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
+    """Keep the fingerprint when it is this chunk's; else give the one of a chunk made here.
+
+    A wrong one would let a later load of the true text pass it over as unchanged.
+    """
+    input_chunk = GivenChunk(
+        id=chunk.chunk_id,
+        embedding=chunk.vector,
+        sparse=chunk.sparse,
+        mentions=(),
+        **{key: getattr(chunk, key) for key in SAME_FIELDS},
+    )
+    made = []
+    for embedding in (None, input_chunk.embedding):
+        for sparse in (None, input_chunk.sparse):
+            for mentions in (None, input_chunk.mentions):
+                one = replace(input_chunk, embedding=embedding, sparse=sparse, mentions=mentions)
+                made.append(
+                    fingerprint(one, manifest.embedding_model or "", manifest.sparse_model or "")
+                )
+    return model if model in made else made[0]
+
+
+def _put_documents(run: _Import, report: LoadReport, rows: Rows) -> None:
+    def record(row: DocumentRow) -> DocumentRecord:
+        return DocumentRecord(
+            namespace=run.namespace, run_id=run.run_id, loaded_at=run.now, **row.model_dump()
+        )
+
+    run.stores.register.put(_valid_records(run, rows, DocumentRow, record))
+
+
+def _put_entities(run: _Import, report: LoadReport, rows: Rows) -> None:
+    def record(row: EntityRow) -> EntityRecord:
+        _check_dimension(run, row.vector)
+        return EntityRecord(namespace=run.namespace, **row.model_dump())
+
+    records = _valid_records(run, rows, EntityRow, record)
+    run.stores.graph_writer.put_entities(records)
+    report.entities += len(records)
+
+
+def _put_relations(run: _Import, report: LoadReport, rows: Rows) -> None:
+    def record(row: RelationRow) -> RelationRecord:
+        uuid = None
+        if row.evidence is not None:
+            uuid = run.uuid(row.evidence, row.evidence_start, row.evidence_end)
+        fields = row.model_dump(exclude={"evidence"})
+        return RelationRecord(namespace=run.namespace, evidence_uuid=uuid, **fields)
+
+    records = _valid_records(run, rows, RelationRow, record)
+    run.stores.graph_writer.put_relations(records)
+    report.relations += len(records)
+
+
+def _put_facts(run: _Import, report: LoadReport, rows: Rows) -> None:
+    def record(row: FactRow) -> FactRecord:
+        uuid = None if row.evidence is None else run.uuid(row.evidence)
+        owner = None if row.evidence is None else run.chunks[row.evidence]
+        return FactRecord(
+            id=fact_id(run.namespace, row.source, row.type, row.target, uuid),
+            namespace=run.namespace,
+            text=row.text,
+            source=row.source,
+            type=row.type,
+            target=row.target,
+            evidence_uuid=uuid,
+            doc_id=None if owner is None else owner.doc_id,
+            acl=() if owner is None else owner.acl,
+        )
+
+    run.stores.index_writer.put_facts(_valid_records(run, rows, FactRow, record))
+
+
+def _put_mentions(run: _Import, report: LoadReport, rows: Rows) -> None:
+    def record(row: MentionRow) -> MentionRecord:
+        return MentionRecord(
+            uuid=run.uuid(row.chunk, row.start, row.end),
+            entity=row.entity,
+            start=row.start,
+            end=row.end,
+            about=row.about,
+        )
+
+    by_chunk: dict[str, list[MentionRecord]] = defaultdict(list)
+    for mention in _valid_records(run, rows, MentionRow, record):
+        by_chunk[mention.uuid].append(mention)
+    run.stores.graph_writer.put_mentions(run.namespace, by_chunk)
+    report.mentions += sum(len(some) for some in by_chunk.values())
+
+
+def _check_dimension(run: _Import, vector: bytes | None) -> None:
+    if vector is not None and len(vector) != 4 * (run.manifest.dimension or 0):
+        raise Rejected(f"vector: not of {run.manifest.dimension} numbers")
+
+
+_LINES: dict[str, type[StrictContract]] = {
+    "chunks": ChunkRow,
+    "documents": DocumentRow,
+    "entities": EntityRow,
+    "relations": RelationRow,
+    "facts": FactRow,
+    "mentions": MentionRow,
+}
+_PUT: dict[str, Callable[[_Import, LoadReport, Rows], None]] = {
+    "chunks": _put_chunks,
+    "documents": _put_documents,
+    "entities": _put_entities,
+    "relations": _put_relations,
+    "facts": _put_facts,
+    "mentions": _put_mentions,
+}

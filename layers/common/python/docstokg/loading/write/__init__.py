@@ -1,0 +1,1 @@
+"""Stage write: chunks, mentions and relations enter or leave both stores."""

@@ -1,0 +1,213 @@
+"""Chunks go into the index with their vectors and into the graph with what they mention."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
+from typing import NamedTuple
+
+from docstokg.contracts.records import ChunkRecord, DocumentChange
+from docstokg.domain.identity import chunk_uuid
+from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.loading.context import CHUNK_BATCH, Context
+from docstokg.loading.names.mentions import MentionFinder
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.records import (
+    Encoding,
+    chunk_node,
+    chunk_record,
+    encoder_text,
+    fingerprint,
+    same_statements,
+)
+from docstokg.loading.resolve.entity_book import EntityBook
+from docstokg.ports import Embedder, Parts, SparseEncoder
+
+Fresh = Sequence[tuple[GivenChunk, str]]
+Records = list[tuple[ChunkRecord, str]]
+
+AHEAD = 2
+"""Batches that are encoded while one is written."""
+
+
+class _Change(NamedTuple):
+    """What happens to a document that is stored already; see `DocumentChange`."""
+
+    unchanged_uuids: list[str]
+    fallen: list[str]
+    gone: list[str]
+
+
+class _Batch(NamedTuple):
+    """Chunks, the new or changed ones with their fingerprints, and the documents that change."""
+
+    chunks: list[GivenChunk]
+    fresh: list[tuple[GivenChunk, str]]
+    changes: dict[str, _Change]
+
+
+def write_chunks(
+    context: Context, book: EntityBook, finder: MentionFinder, shard: str | None = None
+) -> None:
+    """Write what is new or changed, encoded; the graph's side is written anew always.
+
+    A stored document changes in one step. What a changed chunk invalidates goes before its new
+    fingerprint is stored: the fingerprint is the commit mark an interrupted load is continued by.
+    `shard`: only the documents that begin in it.
+    """
+    with (
+        context.progress.stage("chunks", context.staging.count("chunk")) as advance,
+        ThreadPoolExecutor(1) as ahead,
+    ):
+        waiting: deque[tuple[_Batch, Future[Records]]] = deque()
+        for batch in _batches(context, shard):
+            waiting.append((batch, ahead.submit(encoded, context, batch.fresh)))
+            if len(waiting) > AHEAD:
+                advance(_write(context, book, finder, *waiting.popleft()))
+        while waiting:
+            advance(_write(context, book, finder, *waiting.popleft()))
+
+
+def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
+    """Put documents together until a batch is full; one that is stored already is not parted."""
+    batch = _Batch([], [], {})
+    for doc_id, parts in groupby(context.staging.documents_chunks(shard), key=lambda part: part[0]):
+        stored = context.earlier is None or doc_id in context.earlier
+        for chunks in [[c for _, part in parts for c in part]] if stored else (p for _, p in parts):
+            _compare(context, doc_id if stored else None, chunks, batch)
+            if len(batch.chunks) >= CHUNK_BATCH:
+                yield batch
+                batch = _Batch([], [], {})
+    if batch.chunks:
+        yield batch
+
+
+def _compare(
+    context: Context, doc_id: str | None, chunks: Sequence[GivenChunk], batch: _Batch
+) -> None:
+    """Find which chunks the store does not hold as they are now.
+
+    `doc_id`: of a document of which these are all chunks; None for one that is new.
+    """
+    dense = context.model if context.dense is not None and context.model else ""
+    sparse = context.sparse.model if context.sparse is not None else ""
+    writer, namespace = context.stores.index_writer, context.namespace
+    uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
+    stored = writer.fingerprints(namespace, uuids)
+    fresh: list[tuple[GivenChunk, str]] = []
+    fallen: list[str] = []
+    for uuid, chunk in zip(uuids, chunks, strict=True):
+        mark = fingerprint(chunk, dense, sparse)
+        if stored.get(uuid) != mark:
+            fresh.append((chunk, mark))
+            if uuid in stored and not same_statements(stored[uuid], mark):
+                fallen.append(uuid)
+    batch.chunks.extend(chunks)
+    batch.fresh.extend(fresh)
+    if doc_id is None:
+        return
+    before = set(writer.doc_uuids(namespace, doc_id))
+    whole = context.replace_docs or context.staging.is_whole(doc_id)
+    gone = sorted(before.difference(uuids)) if whole else []
+    if before and (fresh or gone):
+        written = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
+        unchanged_uuids = sorted(before.difference(gone, written))
+        batch.changes[doc_id] = _Change(unchanged_uuids, fallen, gone)
+
+
+def _write(
+    context: Context,
+    book: EntityBook,
+    finder: MentionFinder,
+    batch: _Batch,
+    encoding: Future[Records],
+) -> int:
+    """Write one batch when it is encoded; count its chunks."""
+    records, report, stores = encoding.result(), context.report, context.stores
+    if new := [row for row in records if row[0].doc_id not in batch.changes]:
+        stores.index_writer.put(new)
+    for doc_id, change in batch.changes.items():
+        if silent := [*change.fallen, *change.gone]:
+            stores.graph_writer.delete(context.namespace, silent, tidy=False)
+        report.removed += stores.index_writer.put_document(
+            DocumentChange(
+                namespace=context.namespace,
+                doc_id=doc_id,
+                chunks=[row for row in records if row[0].doc_id == doc_id],
+                unchanged_uuids=change.unchanged_uuids,
+                fallen=change.fallen,
+                gone=change.gone,
+                generation=context.generation,
+            )
+        )
+    _write_nodes(context, book, finder, batch.chunks)
+    report.chunks += len(batch.chunks)
+    report.written += len(records)
+    report.unchanged += len(batch.chunks) - len(records)
+    return len(batch.chunks)
+
+
+def encoded(context: Context, fresh: Fresh) -> Records:
+    """Make records with vectors and weights; those that came with a chunk are kept."""
+    texts, borders = encoder_input([chunk for chunk, _ in fresh])
+    with ThreadPoolExecutor(1) as beside:
+        chunks = [chunk for chunk, _ in fresh]
+        weighing = beside.submit(weights_of, context.sparse, chunks, texts)
+        read = vectors_of(context.dense, chunks, texts, borders)
+        weights = weighing.result()
+    records = []
+    for i, (chunk, mark) in enumerate(fresh):
+        vector, packed = read.get(i, (chunk.embedding, b""))
+        encoding = Encoding(tuple(borders[i]), weights[i], vector, packed)
+        run_id = context.report.run_id
+        records.append((chunk_record(chunk, context.namespace, run_id, encoding), mark))
+    return records
+
+
+def encoder_input(chunks: Sequence[GivenChunk]) -> tuple[list[str], list[list[Span]]]:
+    """Give what the encoders read of each chunk, and its sentences in its own text."""
+    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk in chunks]
+    return texts, [list(sentence_spans(chunk.text)) for chunk in chunks]
+
+
+def weights_of(
+    sparse: SparseEncoder | None, chunks: Sequence[GivenChunk], texts: Sequence[str]
+) -> dict[int, dict[str, float]]:
+    """Give every chunk its sparse weights: its own, else encoded ones, else none."""
+    weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
+    todo = [i for i, chunk in enumerate(chunks) if chunk.sparse is None]
+    if sparse is not None and todo:
+        maps = sparse.encode([texts[i] for i in todo], None)
+        weights.update(zip(todo, maps, strict=True))
+    return weights
+
+
+def vectors_of(
+    dense: Embedder | None,
+    chunks: Sequence[GivenChunk],
+    texts: Sequence[str],
+    borders: Sequence[Sequence[Span]],
+) -> dict[int, Parts]:
+    """Embed the chunks that came without a vector, and their sentences in the same reading."""
+    todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
+    if dense is None or not todo:
+        return {}
+    # The encoder's text begins with title and headings; sentences count in the chunk's own text.
+    before = {i: len(texts[i]) - len(chunks[i].text) for i in todo}
+    parts = [[(a + before[i], b + before[i]) for a, b in borders[i]] for i in todo]
+    made = dense.embed_parts([texts[i] for i in todo], parts)
+    return dict(zip(todo, made, strict=True))
+
+
+def _write_nodes(
+    context: Context, book: EntityBook, finder: MentionFinder, batch: Sequence[GivenChunk]
+) -> None:
+    nodes = [chunk_node(chunk, context.namespace) for chunk in batch]
+    mentions = {
+        node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
+        for node, chunk in zip(nodes, batch, strict=True)
+    }
+    book.write_named(row.entity for rows in mentions.values() for row in rows)
+    context.stores.graph_writer.put_chunks(nodes)
+    context.stores.graph_writer.put_mentions(context.namespace, mentions)
+    context.report.mentions += sum(len(rows) for rows in mentions.values())

@@ -1,0 +1,187 @@
+"""Relations and triples become edges of the graph and facts of the index, with their evidence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import batched, islice
+from typing import Any
+
+from docstokg.contracts.records import FactRecord, RelationRecord
+from docstokg.domain.identity import chunk_uuid
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.loading.context import READ_S, ROW_BATCH, Context
+from docstokg.loading.names.naming import Names
+from docstokg.loading.read.given import GivenRelation, GivenTriple
+from docstokg.loading.read.rejects import Rejected
+from docstokg.loading.resolve.entity_book import EntityBook
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A chunk that states something."""
+
+    uuid: str
+    doc_id: str
+    text: str
+    acl: tuple[str, ...]
+
+    def owner(self) -> dict[str, Any]:
+        """Give what a fact needs to know of its evidence."""
+        return {"doc_id": self.doc_id, "acl": list(self.acl)}
+
+
+Gone = frozenset[str]
+"""Stored documents that this load removes: nothing can be proved by them any more."""
+
+
+def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
+    """Turn names into ids and chunk ids into uuids; what has no evidence is rejected."""
+    total = context.staging.count("relation") + context.staging.count("triple")
+    with context.progress.stage("relations", total) as advance:
+        for file, line, edge in _edge_rows(context):
+            try:
+                if isinstance(edge, GivenRelation):
+                    _resolve_relation(context, names, edge, gone)
+                else:
+                    _resolve_triple(context, names, edge, gone)
+            except Rejected as rejected:
+                context.rejects.add(file, line, str(rejected))
+            advance(1)
+
+
+def write_edges(context: Context, book: EntityBook, after: str = "") -> Iterator[str]:
+    """Write relations to the graph and, as sentences, to the index.
+
+    Yields how many are written, after each batch; `after`: so many were written before.
+    """
+    done = int(after or 0)
+    with context.progress.stage("facts", context.staging.count("edge")) as advance:
+        advance(done)
+        for batch in batched(islice(context.staging.edges(), done, None), ROW_BATCH, strict=False):
+            ends = {end for row in batch for end in (row[0], row[2])}
+            book.write_named(ends)
+            names = book.display_names(ends)
+            relations, facts = [], []
+            for source, kind, target, evidence, payload, fact in batch:
+                relations.append(
+                    RelationRecord(
+                        namespace=context.namespace,
+                        source=source,
+                        type=kind,
+                        target=target,
+                        weight=payload["weight"],
+                        evidence_uuid=evidence,
+                        evidence_start=payload.get("start"),
+                        evidence_end=payload.get("end"),
+                        properties=payload["properties"],
+                    )
+                )
+                sentence = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
+                facts.append(
+                    FactRecord(
+                        id=fact_id(context.namespace, source, kind, target, evidence),
+                        namespace=context.namespace,
+                        text=fact or sentence,
+                        source=source,
+                        type=kind,
+                        target=target,
+                        evidence_uuid=evidence,
+                        doc_id=payload.get("doc_id"),
+                        acl=tuple(payload.get("acl", ())),
+                    )
+                )
+            context.stores.graph_writer.put_relations(relations)
+            context.stores.index_writer.put_facts(facts)
+            context.report.relations += len(relations)
+            done += len(batch)
+            advance(len(batch))
+            yield str(done)
+
+
+def fact_id(namespace: str, source: str, kind: str, target: str, evidence: str | None) -> str:
+    """Name a fact by what it states and where: UUIDv5 like a chunk's."""
+    return chunk_uuid(namespace, "\x1f".join(("fact", source, kind, target, evidence or "")))
+
+
+def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] | None:
+    """Find the first sentence that holds both ends of a triple, whatever their case."""
+    ends = (subject.casefold(), object_.casefold())
+    if not all(end in text.casefold() for end in ends):
+        return None
+    for span in sentence_spans(text):
+        sentence = text[span.start : span.end].casefold()
+        if all(end in sentence for end in ends):
+            return span.start, span.end
+    return None
+
+
+def _edge_rows(context: Context) -> Iterator[tuple[str, int, GivenRelation | GivenTriple]]:
+    yield from context.staging.relations()
+    yield from context.staging.triples()
+
+
+def _resolve_relation(context: Context, names: Names, relation: GivenRelation, gone: Gone) -> None:
+    evidence = None
+    payload: dict[str, Any] = {"properties": relation.properties, "weight": relation.weight}
+    if relation.evidence is not None:
+        place = _place(context, relation.evidence, gone)
+        if relation.end is not None and relation.end > len(place.text):
+            raise Rejected(
+                f"evidence: {relation.start}..{relation.end} is no stretch of the chunk's text"
+            )
+        evidence = place.uuid
+        payload |= {"start": relation.start, "end": relation.end, **place.owner()}
+    source, target = names.resolve(relation.source), names.resolve(relation.target)
+    context.staging.add_edge((source, relation.type, target, evidence), payload, "")
+
+
+def _resolve_triple(context: Context, names: Names, triple: GivenTriple, gone: Gone) -> None:
+    place = _stating_place(context, triple, gone)
+    start, end = triple.start, triple.end
+    if end is None and (span := stating_sentence(place.text, triple.subject, triple.object)):
+        start, end = span
+    payload = {
+        "properties": triple.properties,
+        "weight": 1.0,
+        "start": start,
+        "end": end,
+        **place.owner(),
+    }
+    key = (
+        names.id_of_name(triple.subject),
+        triple.relation,
+        names.id_of_name(triple.object),
+        place.uuid,
+    )
+    fact = f"{triple.subject} {triple.relation} {triple.object}"
+    context.staging.add_edge(key, payload, fact)
+
+
+def _stating_place(context: Context, triple: GivenTriple, gone: Gone) -> Place:
+    """Choose the chunk of the document that holds both ends, else one end, else the first."""
+    if triple.chunk_id is not None:
+        return _place(context, triple.chunk_id, gone)
+    doc_id = triple.doc_id or ""
+    candidates = context.staging.document_texts(doc_id)
+    if not candidates and doc_id not in gone:
+        uuids = context.stores.index_writer.doc_uuids(context.namespace, doc_id)
+        stored = context.stores.search_index.get(uuids, context.scope, READ_S).chunks
+        candidates = sorted((chunk.chunk_id, chunk.text) for chunk in stored.values())
+    if not candidates:
+        raise Rejected(f"document {doc_id!r} has no loaded chunk")
+    ends = [part.casefold() for part in (triple.subject, triple.object)]
+    chunk_id, _ = max(
+        candidates, key=lambda candidate: sum(end in candidate[1].casefold() for end in ends)
+    )
+    return _place(context, chunk_id, gone)
+
+
+def _place(context: Context, chunk_id: str, gone: Gone) -> Place:
+    """Find a chunk in this load, else in the store; `Rejected` when it is in neither."""
+    uuid = chunk_uuid(context.namespace, chunk_id)
+    staged = context.staging.chunk(chunk_id)
+    if staged is not None:
+        return Place(uuid, staged.doc_id, staged.text, staged.acl)
+    stored = context.stores.search_index.get([uuid], context.scope, READ_S).chunks.get(uuid)
+    if stored is None or stored.doc_id in gone:
+        raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
+    return Place(uuid, stored.doc_id, stored.text, stored.acl)

@@ -1,0 +1,208 @@
+"""One question from this machine: the envelope the HTTP server would make, the reply as a value."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+from ulid import ULID
+
+from docstokg.contracts.envelope import Envelope
+from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.routes import RouteName
+from docstokg.ports import Workflow
+from docstokg_local.cli.printing import say
+from docstokg_local.server.authentication import EVERYBODY
+
+if TYPE_CHECKING:
+    from docstokg.wiring import Wiring
+
+SYNTHESIS_TOKENS = 512
+Shown = Literal["all", "answer", "json"]
+NAMES_SHOWN = 5
+"""How many namespaces an empty one is told apart from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came back: a RAGResponse when `status` is 200, else a problem."""
+
+    status: int
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """What the options of `docstokg ask` say; None where they say nothing."""
+
+    question: str | None
+    namespace: str | None = None
+    synthesize: str | None = None
+    top_k: int | None = None
+    filters: tuple[str, ...] = ()
+    graph: bool = True
+
+
+def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer") -> Outcome:
+    """Run one request through the whole state machine; everything of this machine is visible."""
+    body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    reply = workflow.run(
+        Envelope(
+            route=route,
+            request_id=str(ULID()),
+            caller=EVERYBODY,
+            body_b64=base64.b64encode(body).decode(),
+        )
+    )
+    return Outcome(reply.statusCode, json.loads(reply.body))
+
+
+def request_of(options: AskOptions, fields: dict[str, Any]) -> dict[str, Any]:
+    """Give the RAGRequest: the file's fields, over them the options.
+
+    Wrong usage is `typer.BadParameter`.
+    """
+    made = dict(fields)
+    if options.question is not None:
+        made["query"] = options.question
+    if "query" not in made:
+        raise typer.BadParameter("give a QUESTION, or --request FILE with a query")
+    if options.namespace is not None:
+        made["namespace"] = options.namespace
+    if options.top_k is not None:
+        made["top_k"] = options.top_k
+    if options.filters:
+        made["filter"] = {**_mapping(made, "filter"), **filter_of(options.filters)}
+    if not options.graph:
+        made["kg_expansion"] = {**_mapping(made, "kg_expansion"), "enabled": False}
+    return made if options.synthesize is None else with_answer(made, options.synthesize)
+
+
+def with_answer(request: dict[str, Any], model: str) -> dict[str, Any]:
+    """Ask for an answer by this model, too."""
+    synthesis = {**_mapping(request, "synthesis"), "enabled": True, "model": model}
+    budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **_mapping(request, "budget")}
+    return {**request, "synthesis": synthesis, "budget": budget}
+
+
+def with_time(request: dict[str, Any], most_s: float) -> dict[str, Any]:
+    """Give a model that is not built in all the time this machine allows; one here may need it."""
+    if _mapping(request, "synthesis").get("model", EXTRACTIVE) == EXTRACTIVE:
+        return request
+    return {**request, "budget": {"timeout_s": most_s, **_mapping(request, "budget")}}
+
+
+def filter_of(pairs: tuple[str, ...]) -> dict[str, list[Any]]:
+    """Read `KEY=VALUE` options; a value that reads as a number or a truth fits as that too."""
+    filters: dict[str, list[Any]] = {}
+    for text in pairs:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            hint = "e.g. --filter doc_id=handbook.md"
+            raise typer.BadParameter(f"{text!r} is not KEY=VALUE, {hint}", param_hint="--filter")
+        filters.setdefault(key.strip(), []).extend(_readings(value))
+    return filters
+
+
+def _readings(value: str) -> list[Any]:
+    try:
+        read = json.loads(value, parse_constant=str)
+    except ValueError:
+        return [value]
+    return [value, read] if isinstance(read, bool | int | float) else [value]
+
+
+def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: int) -> bool:
+    """Ask and print what was wanted of the result, at most so many citations; True when answered.
+
+    Everything but the result itself is said on standard error, each fault with its cause and cure.
+    """
+    from docstokg_local.cli.display import print_json, show_answer, show_problem
+    from docstokg_local.engine.workflow import LocalWorkflow
+
+    if shown != "json" and (missing := _no_store(wiring)):
+        say(f"docstokg: {missing}", err=True)
+        return False
+    outcome = ask(LocalWorkflow(wiring), with_time(request, wiring.settings.max_timeout_s))
+    if shown == "json":
+        print_json(outcome.body)
+        return outcome.status == 200
+    if outcome.status != 200:
+        if outcome.status in (503, 504):
+            _show_causes(wiring, outcome.body)
+        else:
+            show_problem(outcome.body)
+        return False
+    if shown == "answer":
+        return _say_answer(outcome.body)
+    show_answer(outcome.body, most)
+    if not outcome.body["citations"]:
+        _say_what_is_loaded(wiring, request)
+    return True
+
+
+def _say_answer(body: dict[str, Any]) -> bool:
+    """Print the answer alone; without one, why, and False."""
+    from docstokg_local.cli.display import without_general
+
+    if body["answer"]:
+        say(body["answer"])
+        return True
+    for warning in without_general(body["warnings"]):
+        say(f"docstokg: {warning}", err=True)
+    say("docstokg: there is no answer; without --answer-only the passages are shown", err=True)
+    return False
+
+
+def _no_store(wiring: "Wiring") -> str | None:
+    """Say that the store's file is not there, and what makes one."""
+    from docstokg.wiring import sqlite_path
+
+    path = sqlite_path(wiring.settings.index_url)
+    if path is None or path.exists():
+        return None
+    return (
+        f"nothing is loaded: {path} is not there. Load something with `docstokg load FOLDER` or "
+        "`docstokg demo`, or name another store with --index"
+    )
+
+
+def _show_causes(wiring: "Wiring", problem: dict[str, Any]) -> None:
+    """Say which part is missing and how to get it, as `doctor` does, instead of a list of codes."""
+    from docstokg_local.cli.display import notes
+    from docstokg_local.cli.doctor import examine
+
+    err = notes()
+    late = problem.get("status") == 504
+    err.print("The time for this question ran out." if late else "No passage could be read.")
+    missing = [diagnosis for diagnosis in examine(wiring) if diagnosis.state == "missing"]
+    for diagnosis in missing:
+        err.print(f"  {diagnosis.part}: {diagnosis.message}", markup=False)
+        if diagnosis.remedy:
+            err.print(f"    -> {diagnosis.remedy}", markup=False)
+    if not missing:
+        cure = "give it more time: budget.timeout_s in --request FILE" if late else "try again"
+        err.print(f"  every part answers now: {cure}", markup=False)
+    err.print(f"  ({problem.get('code')}, request {problem.get('request_id')})", markup=False)
+
+
+def _say_what_is_loaded(wiring: "Wiring", request: dict[str, Any]) -> None:
+    """After an empty result: where there would have been something to find."""
+    namespace = request.get("namespace", "default")
+    info = wiring.search_index().info(5.0)
+    if namespace in info.namespaces:
+        if request.get("filter"):
+            say(
+                "nothing fits the filter; `docstokg list --documents` names what is there", err=True
+            )
+        return
+    others = sorted(info.namespaces)
+    names = ", ".join(others[:NAMES_SHOWN]) + (", ..." if len(others) > NAMES_SHOWN else "")
+    there = f"there is {names}: add --namespace NAME" if others else "load something first"
+    say(f"namespace {namespace} is empty; {there}", err=True)
+
+
+def _mapping(fields: dict[str, Any], key: str) -> dict[str, Any]:
+    value = fields.get(key)
+    return value if isinstance(value, dict) else {}

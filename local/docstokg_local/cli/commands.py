@@ -1,0 +1,636 @@
+"""`docstokg`: everything the product does, from a shell."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docstokg.errors import LoadError
+from docstokg_local.cli.ending import DONE, NOT_GOOD, leave, run
+from docstokg_local.cli.printing import counted, say
+from docstokg_local.cli.stores import settings_of
+
+if TYPE_CHECKING:
+    from docstokg.wiring import Wiring
+
+CITATIONS_SHOWN = 5
+
+app = typer.Typer(
+    name="docstokg",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    pretty_exceptions_enable=False,
+    help="Questions become cited evidence: hybrid search, a knowledge graph, proofs.\n\n"
+    "Start with: docstokg demo. Then: docstokg load FOLDER, docstokg ask 'QUESTION'.\n\n"
+    "Exit codes: 0 done and good; 1 what was asked about is not good (a rejected line, an "
+    "unproven citation, a problem); 2 wrong usage or an unreadable file.",
+)
+
+Index = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        metavar="URL",
+        help="Index: sqlite:///PATH, http(s):// OpenSearch. [env: DOCSTOKG_INDEX_URL]",
+        show_default=".docstokg/ of this folder, else the user's data folder",
+    ),
+]
+Graph = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="URL",
+        help="Graph: sqlite:///PATH, neo4j://, neo4j+s:// or bolt://. [env: DOCSTOKG_GRAPH_URL]",
+        show_default="the index, when that is sqlite",
+    ),
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NS", help="Tenant: small letters, digits, - _.")
+]
+
+
+def _version(is_set: bool) -> None:
+    if is_set:
+        from docstokg import __version__
+
+        say(f"docstokg {__version__}")
+        raise typer.Exit(DONE)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say which this is."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def load(
+    context: typer.Context,
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="SOURCE...", help="Files or folders, folders whole.")
+    ],
+    namespace: Namespace = "default",
+    no_embed: Annotated[
+        bool, typer.Option("--no-embed", help="Run no encoder: words and graph only.")
+    ] = False,
+    replace_docs: Annotated[
+        bool,
+        typer.Option(
+            "--replace-docs", help="Remove what the loaded documents held before and no longer do."
+        ),
+    ] = False,
+    sync: Annotated[
+        bool,
+        typer.Option("--sync", help="Also remove documents whose files are gone from the folder."),
+    ] = False,
+    extract: Annotated[
+        str | None,
+        typer.Option(
+            "--extract",
+            metavar="MODEL",
+            help="Let a language model read relations; asks first, with what it sends and costs.",
+        ),
+    ] = None,
+    include_restricted: Annotated[
+        bool,
+        typer.Option("--include-restricted", help="With --extract: also passages with an acl."),
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="Ask nothing: --sync removes however many are gone, --extract sends."
+        ),
+    ] = False,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix", metavar="NAME/", help="Put NAME/ before ids that are made from paths."
+        ),
+    ] = "",
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            "--rejects", metavar="FILE", help="Write what is not read there, as JSON lines."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Processes that read, encode and find names; default min(cores, 4) from 1 MB on.",
+        ),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Load files into the index and the graph.
+
+    Read by name: chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl,
+    triples*.jsonl, *.obo; documents: *.md, *.txt, *.html, *.rst, *.docx, *.pdf with a text layer,
+    *.csv, *.ipynb, *.json; alone, a file that `docstokg export` wrote. Loading again changes
+    nothing; a killed load is simply run again. Every file that is not read is named with its
+    reason, and the exit code is 1 (the good ones are loaded). --extract sends the passages to the
+    model of DOCSTOKG_LLM_BASE_URL and adds the relations it reads in each; what was paid for is
+    kept.
+    """
+    from docstokg.loading.context import LoadOptions
+    from docstokg.loading.pipeline import load as run_load
+    from docstokg.loading.read.rejects import RejectLog
+    from docstokg_local.cli.display import TerminalProgress, show_load
+    from docstokg_local.cli.documents import agree_to_remove
+    from docstokg_local.cli.extracting import extractor_of
+    from docstokg_local.cli.moving import is_export, read_export
+    from docstokg_local.loading.stores import stores_with_workers, workers_for
+
+    _check_namespace(namespace)
+    wiring = _wiring(index, graph)
+    if is_export(sources):
+        chosen = context.get_parameter_source("namespace")
+        name = None if chosen is None or chosen.name == "DEFAULT" else namespace
+        good = read_export(wiring, sources[0], name, replace_docs, rejects)
+        raise typer.Exit(DONE if good else NOT_GOOD)
+    options = LoadOptions(
+        namespace,
+        embed=not no_embed,
+        replace_docs=replace_docs,
+        prefix=prefix,
+        sync=sync,
+        agree=lambda gone: yes or agree_to_remove(gone),
+        extract=extractor_of(wiring, extract, include_restricted, yes) if extract else None,
+    )
+    try:
+        with (
+            RejectLog(rejects) as log,
+            stores_with_workers(wiring, not no_embed, workers or workers_for(sources)) as stores,
+        ):
+            report = run_load(sources, options, stores, log, TerminalProgress())
+    except OSError as broken:
+        raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
+    show_load(report, log)
+    raise typer.Exit(NOT_GOOD if log.count or report.kept_back else DONE)
+
+
+@app.command(hidden=True)
+def ingest(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", exists=True, file_okay=False)],
+    namespace: Namespace = "default",
+    sync: Annotated[bool, typer.Option("--sync")] = False,
+    max_removed: Annotated[int, typer.Option("--max-removed", metavar="N", min=0)] = 0,
+    run_id: Annotated[str, typer.Option("--run-id", metavar="ID")] = "",
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Load a folder as a deployment does: through a bucket and the loading machine."""
+    from docstokg_local.cli.ingesting import RunOrder, ingest_folder
+
+    _check_namespace(namespace)
+    order = RunOrder(namespace, sync, max_removed, run_id=run_id)
+    raise typer.Exit(DONE if ingest_folder(_wiring(index, graph), folder, order) else NOT_GOOD)
+
+
+@app.command()
+def export(
+    namespace: Annotated[str, typer.Argument(metavar="NS", help="The namespace.")],
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, best named .zip.")],
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Write a namespace to one file: texts, vectors, graph. `docstokg load FILE` reads it.
+
+    Loading it encodes nothing again, into whatever stores, and ends in the same content digest.
+    """
+    from docstokg_local.cli.moving import write_export
+
+    _check_namespace(namespace)
+    write_export(_wiring(index, graph), namespace, target)
+
+
+@app.command(name="list")
+def list_(
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", metavar="NS", help="Only this one.")
+    ] = None,
+    documents: Annotated[bool, typer.Option("--documents", help="Every document.")] = False,
+    entities: Annotated[
+        bool, typer.Option("--entities", help="The thirty most mentioned entities.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Say what is loaded.
+
+    Each namespace with its documents, chunks and last load.
+    """
+    from docstokg_local.cli.documents import list_loaded
+
+    if namespace is not None:
+        _check_namespace(namespace)
+    wiring = _wiring(index, graph, aloud=not as_json)
+    graph_writer = wiring.graph_writer() if entities else None
+    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, graph_writer)
+    raise typer.Exit(DONE if is_listed else NOT_GOOD)
+
+
+@app.command()
+def delete(
+    doc_id: Annotated[
+        str | None, typer.Option("--doc-id", metavar="ID", help="Remove one document.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", "-n", metavar="NS", help="Where; without --doc-id, all of it goes."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a namespace goes.")] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Remove a document, or a whole namespace, from both stores.
+
+    `--doc-id ID [--namespace NS]` removes one document; `--namespace NS` alone removes all of it.
+    """
+    from docstokg.loading.write.deletion import delete_document
+    from docstokg.loading.write.removal import delete_namespace
+    from docstokg_local.loading.stores import stores_of
+
+    if doc_id is None and namespace is None:
+        raise typer.BadParameter("say what to remove: --doc-id ID, or --namespace NS")
+    _check_namespace(namespace or "default")
+    stores = stores_of(_wiring(index, graph))
+    if doc_id is not None:
+        count = delete_document(stores, namespace or "default", doc_id)
+        what = f"document {doc_id}"
+    else:
+        if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+            typer.confirm(f"Remove everything of namespace {namespace}?", abort=True, err=True)
+        count = delete_namespace(stores, namespace or "default")
+        what = f"namespace {namespace}"
+    if count == 0:
+        say(f"{what}: nothing was there", err=True)
+        raise typer.Exit(NOT_GOOD)
+    say(f"{what}: {counted(count, 'chunk')} removed")
+
+
+@app.command()
+def ask(
+    words: Annotated[list[str] | None, typer.Argument(metavar="QUESTION")] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NS",
+            show_default=False,
+            help="Tenant; default, where nothing names one.",
+        ),
+    ] = None,
+    synthesize: Annotated[
+        str | None,
+        typer.Option(
+            "--synthesize",
+            metavar="MODEL",
+            show_default="extractive, but nothing with --json or --request",
+            help="Write the answer with this model; `extractive` needs no network.",
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option("--top-k", metavar="N", help="How many passages search selects, 1 to 100."),
+    ] = None,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="KEY=VALUE",
+            help="Only passages with this doc_id, document_name, section, topic or metadata key; "
+            "repeatable: one key may have several values, all keys must fit.",
+        ),
+    ] = None,
+    no_graph: Annotated[
+        bool, typer.Option("--no-graph", help="Search alone, without the knowledge graph.")
+    ] = False,
+    citations: Annotated[
+        int, typer.Option("--citations", metavar="N", min=0, help="How many to print.")
+    ] = CITATIONS_SHOWN,
+    answer_only: Annotated[
+        bool, typer.Option("--answer-only", help="Print the answer and nothing else.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the RAGResponse (or the problem) as JSON.")
+    ] = False,
+    request: Annotated[
+        Path | None,
+        typer.Option(
+            "--request",
+            metavar="FILE",
+            help="A RAGRequest as JSON; what is given beside it wins.",
+        ),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Ask a question: citations, and an answer made of them.
+
+    In what is printed `*` stands before the citations that the answer rests on.
+    """
+    from docstokg.contracts.language_models import EXTRACTIVE
+    from docstokg_local.cli.asking import AskOptions, Shown, ask_and_show, request_of, with_answer
+
+    if namespace is not None and not as_json:
+        _check_namespace(namespace)
+    fields = _json_file(request) if request is not None else {}
+    # Without quotes a shell makes words of a question; who reads it means the same.
+    question = " ".join(words) if words else None
+    options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
+    body = request_of(options, fields)
+    wiring = _wiring(index, graph, aloud=not as_json and not answer_only, log=False)
+    # Who reads the result wants the answer too; a program gets what it asks for.
+    read = not as_json and request is None and synthesize is None
+    if read and EXTRACTIVE in wiring.settings.models:
+        body = with_answer(body, EXTRACTIVE)
+    shown: Shown = "json" if as_json else "answer" if answer_only else "all"
+    good = ask_and_show(wiring, body, shown, citations)
+    raise typer.Exit(DONE if good else NOT_GOOD)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option("--host", metavar="H")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535)] = 8080,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="processes; default min(cores, 4)"),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Serve the page and the HTTP API.
+
+    The page is at /, the API reference at /docs, metrics at /metrics.
+    """
+    from docstokg_local.server.serving import serve as run_server
+
+    run_server(settings_of(index, graph, name_store=True), host, port, workers)
+
+
+@app.command()
+def mcp(index: Index = None, graph: Graph = None) -> None:
+    """Serve the tools to one agent, over standard input.
+
+    The same tools as POST /mcp, one JSON-RPC message a line.
+    """
+    from docstokg_local.server.mcp_stdio import run as run_pipe
+
+    run_pipe(_wiring(index, graph))
+
+
+@app.command(name="eval")
+def evaluate(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Holds questions*.jsonl or answers*.jsonl.")
+    ],
+    namespace: Namespace = "default",
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N questions.")
+    ] = None,
+    ablate: Annotated[
+        str | None,
+        typer.Option(
+            "--ablate",
+            metavar="NAME,...",
+            help="More runs: graph, bm25, splade, dense, mmr, rrf, down:index, down:graph, "
+            "down:embedder, down:sparse.",
+        ),
+    ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Judge answers by those in answers*.jsonl.")
+    ] = False,
+    model: Annotated[
+        str, typer.Option("--model", metavar="MODEL", help="Which model answers, for --answers.")
+    ] = "extractive",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the report there.")
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Measure retrieval against gold documents.
+
+    With --answers: answers against written ones.
+    """
+    from docstokg_local.evaluation import answers as answer_evaluation
+    from docstokg_local.evaluation import retrieval as evaluation
+
+    _check_namespace(namespace)
+    settings = settings_of(index, graph)
+    names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
+    if answers and names:
+        raise typer.BadParameter("goes without --ablate", param_hint="--answers")
+    if answers:
+        written = answer_evaluation.read_answers(folder, limit)
+        report = answer_evaluation.evaluate_answers(folder, written, namespace, model, settings)
+    else:
+        questions = evaluation.read_questions(folder, limit)
+        report = evaluation.evaluate(folder, questions, namespace, names, settings)
+    if json_file is not None:
+        try:
+            json_file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        except OSError as broken:
+            raise LoadError(f"{json_file}: {broken.strerror}") from broken
+    (answer_evaluation.show_answers if answers else evaluation.show_report)(report)
+    raise typer.Exit(NOT_GOOD if report["runs"][0]["errors"] else DONE)
+
+
+@app.command()
+def verify(
+    response: Annotated[
+        Path, typer.Argument(metavar="RESPONSE.json", help="A RAGResponse; `-` reads a pipe.")
+    ],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--source", metavar="FOLDER", help="Check against these files, not the store."
+        ),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Prove a response against its sources.
+
+    Every source is read again; spans, hashes and markers are compared.
+    """
+    from docstokg_local.cli.verify import show_findings, verify_response
+
+    body = _json_file(response)
+    findings, proven = verify_response(body, source, lambda: _wiring(index, graph))
+    show_findings(findings, proven)
+    raise typer.Exit(NOT_GOOD if findings else DONE)
+
+
+@app.command()
+def check(
+    draft: Annotated[Path, typer.Argument(metavar="DRAFT.txt", help="A text; `-` reads a pipe.")],
+    namespace: Namespace = "default",
+    citations: Annotated[
+        Path | None,
+        typer.Option(
+            "--citations", metavar="RESPONSE.json", help="What its markers mean: a RAGResponse."
+        ),
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="The CheckResponse.")] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Check a draft, sentence by sentence.
+
+    Each sentence against its sources, ids and relations against the graph.
+    """
+    from docstokg_local.cli.checking import check_file, show_check
+    from docstokg_local.cli.display import print_json
+
+    _check_namespace(namespace)
+    cited = _json_file(citations) if citations is not None else None
+    text, status, body = check_file(
+        draft, namespace, cited, _wiring(index, graph, aloud=not json_output)
+    )
+    if json_output:
+        print_json(body)
+    else:
+        show_check(text, status, body)
+    good = status == 200 and body["grounding"]["grounded"] and body["consistency"]["ok"]
+    raise typer.Exit(DONE if good else NOT_GOOD)
+
+
+@app.command()
+def doctor(
+    settings: Annotated[bool, typer.Option("--settings", help="All settings and values.")] = False,
+    digest: Annotated[
+        bool, typer.Option("--digest", help="A digest of what both stores hold.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Make one small real call to each language model.")
+    ] = False,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option("--namespace", "-n", metavar="NS", help="Digest only this; repeatable."),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Say what is there, what is missing, how to get it.
+
+    Exit code 1 when something configured is missing or not reachable.
+    """
+    from docstokg_local.cli import doctor as examination
+
+    if settings:
+        examination.show_settings(settings_of(index, graph))
+        return
+    wiring = _wiring(index, graph, aloud=not digest)
+    if digest:
+        examination.show_digest(wiring, namespace or [])
+        return
+    raise typer.Exit(DONE if examination.show(wiring, check=check) else NOT_GOOD)
+
+
+@app.command()
+def models(index: Index = None, graph: Graph = None) -> None:
+    """Fetch the encoders' two model files (18 MB).
+
+    Without dependencies; both are checked by hash.
+    """
+    from docstokg_local.cli import model_files
+
+    if (where := model_files.present()) is None:
+        model_files.fetch()
+        where = model_files.present()
+    say(f"both model files are {where}, and are the right ones")
+
+
+@app.command()
+def demo(
+    full: Annotated[
+        bool, typer.Option("--full", help="The whole ontology and all annotated diseases.")
+    ] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Build a small store and ask it a question.
+
+    Its documents are made of the Human Phenotype Ontology.
+    """
+    from docstokg_local.cli.demo import run_demo
+    from docstokg_local.cli.model_files import fetch_at_first_run
+
+    fetch_at_first_run(settings_of(index, graph).embed_provider)
+    urls = (("--index", index), ("--graph", graph))
+    options = [word for name, url in urls if url is not None for word in (name, url)]
+    raise typer.Exit(DONE if run_demo(_wiring(index, graph), full, options) else NOT_GOOD)
+
+
+def main() -> None:
+    """Run the command line; every error of the product becomes one sentence and an exit code."""
+    leave(run(app))
+
+
+def _wiring(
+    index: str | None, graph: str | None, *, aloud: bool = True, log: bool = True
+) -> "Wiring":
+    """Connect to the stores; `aloud` names them where nobody did.
+
+    Without `log` no line is written unless DOCSTOKG_LOG_LEVEL asks for it: the command itself
+    says what went wrong.
+    """
+    from docstokg.observability import Telemetry
+    from docstokg.wiring import Wiring
+
+    settings = settings_of(index, graph, name_store=aloud)
+    if aloud:
+        from docstokg_local.cli.model_files import tell_when_missing
+
+        tell_when_missing(settings.embed_provider)
+    # A request's log line belongs to a server; a command shows its own result instead.
+    is_explicit = "DOCSTOKG_LOG_LEVEL" in os.environ
+    level = settings.log_level if is_explicit else "ERROR"
+    telemetry = Telemetry(level=level, reveal=settings.rag_log_snippets)
+    if not log and not is_explicit:
+        telemetry = Telemetry(write=lambda line: None)
+    return Wiring(settings, telemetry)
+
+
+def _check_namespace(namespace: str) -> None:
+    from docstokg.contracts.request import NAMESPACE_PATTERN
+
+    if not re.match(NAMESPACE_PATTERN, namespace):
+        rule = "small letters, digits, - and _, at most 63, the first no sign"
+        raise typer.BadParameter(f"namespace {namespace!r}: {rule}", param_hint="--namespace")
+
+
+def _json_file(path: Path) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        value = json.loads(text)
+    except OSError as broken:
+        raise LoadError(f"{path}: {broken.strerror}") from broken
+    except ValueError as broken:
+        raise LoadError(f"{path} is not JSON: {broken}") from broken
+    if not isinstance(value, dict):
+        raise LoadError(f"{path} is not a JSON object")
+    return value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""`docstokg demo`: from nothing to a cited answer about seizures, on one machine."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from docstokg.loading.context import LoadOptions
+from docstokg.loading.pipeline import load
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.ports import Workflow
+from docstokg.wiring import Wiring
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.demo_corpus import write_corpus
+from docstokg_local.cli.display import (
+    TerminalProgress,
+    notes,
+    path_drawing,
+    screen,
+    show_answer,
+    show_load,
+    show_problem,
+    snippet_line,
+)
+from docstokg_local.cli.stores import short
+from docstokg_local.loading.stores import stores_of
+
+QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
+SECOND = "What is associated with loss of bladder control?"
+"""No page of the corpus calls it that: a name in the graph leads to the pages that say it."""
+
+THIRD = "Which abnormalities does Angelman syndrome show?"
+"""What a user is told to ask next."""
+
+SHOWN = 5
+MODEL_READS = 5
+
+
+def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
+    """Build the corpus, load it, ask the question; True when it was answered.
+
+    `options`: those that named the stores, for the command a user is shown to go on with.
+    """
+    from docstokg_local.engine.workflow import LocalWorkflow
+
+    out, err = screen(), notes()
+    err.print("reading the Human Phenotype Ontology", style="dim")
+    corpus = write_corpus(wiring.cache_folder(), full)
+    if full:
+        err.print(
+            "encoding all of it takes hours on a small machine; a run that is stopped goes on "
+            "where it was",
+            style="dim",
+        )
+    with RejectLog() as rejects:
+        report = load(
+            [corpus], LoadOptions("default"), stores_of(wiring), rejects, TerminalProgress()
+        )
+    show_load(report, rejects)
+    out.print()
+    request = {
+        "query": QUESTION,
+        "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {"max_tokens_gen": 512},
+    }
+    workflow = LocalWorkflow(wiring)
+    # The first question pays for opening models and files; the second shows what one costs.
+    ask(workflow, request)
+    outcome = ask(workflow, request)
+    if outcome.status != 200:
+        show_problem(outcome.body)
+        return False
+    show_answer(outcome.body, SHOWN)
+    _show_second(workflow, out)
+    store = wiring.settings.index_url
+    out.print(f"\nstore {store}, files {short(corpus)}", style="dim")
+    words = "".join(f" {word}" for word in map(shlex.quote, options))
+    out.print("next:", style="dim")
+    for line in (f'ask "{THIRD}"{words}', f"serve{words}", f"list{words}"):
+        out.print(f"  {program()} {line}", style="dim", markup=False)
+    out.print("`serve` has a page at http://127.0.0.1:8080/ to ask in", style="dim", markup=False)
+    return not rejects.count
+
+
+def _show_second(workflow: Workflow, out: Console) -> None:
+    """Ask what words alone find late, with the graph and without it, and draw what led there."""
+    citations = {}
+    for graph in (True, False):
+        request = {"query": SECOND, "kg_expansion": {"enabled": graph}}
+        outcome = ask(workflow, request)
+        if outcome.status != 200:
+            show_problem(outcome.body)
+            return
+        citations[graph] = outcome.body["citations"]
+    out.print(f"\nsecond question: {SECOND}", style="bold")
+    alone = {citation["uuid"]: citation["rank"] for citation in citations[False]}
+    for citation in citations[True][:MODEL_READS]:
+        evidence, place = citation["kg_evidence"], alone.get(citation["uuid"])
+        # A passage that is only related to what the question names shows nothing to a reader.
+        if not evidence or evidence["match_type"] != "direct_mention":
+            continue
+        if place is not None and place <= MODEL_READS:
+            continue
+        for line in path_drawing(citation):
+            out.print(line, highlight=False, markup=False)
+        was = f"has it at place {place}" if place else "does not find it"
+        out.print(f"search alone {was}; a model reads the first {MODEL_READS}", style="dim")
+        out.print(snippet_line(citation), highlight=False, markup=False)
+
+
+def program() -> str:
+    """Name this program as a shell finds it: by its name alone only where that leads here."""
+    place = Path(sys.argv[0])
+    program = shutil.which(place.name)
+    if program is not None and Path(program).resolve() == place.resolve():
+        return place.name
+    return shlex.quote(sys.argv[0])

@@ -1,0 +1,435 @@
+"""What people see in a terminal: colours and bars there, plain lines in a pipe."""
+
+import errno
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
+from docstokg.loading.context import LoadReport
+from docstokg.loading.read.rejects import RejectLog
+from docstokg_local.cli.causes import in_words
+from docstokg_local.cli.printing import counted, printable, printable_json, say
+
+STEPS = (
+    ("validation", "validate"),
+    ("hybrid_retrieval", "retrieve"),
+    ("kg_expansion", "expand"),
+    ("dedup_mmr", "diversity"),
+    ("citation_extraction", "ground"),
+    ("llm_synthesis", "synthesize"),
+    ("total", "total"),
+)
+CHANNELS = {
+    "bm25": "words",
+    "splade": "related words",
+    "dense": "meaning",
+    "facts": "stated facts",
+}
+"""Ways of searching, as a person says them; the page has the same words."""
+OPTIONS = {
+    "$.query": "the question",
+    "$.namespace": "--namespace",
+    "$.synthesis.model": "--synthesize",
+    "$.top_k": "--top-k",
+    "$.filter": "--filter",
+}
+"""What `ask` calls the fields of a request."""
+SHARED = "shares a name with a passage that was found"
+SNIPPET_SHOWN = 320
+PIPE_WIDTH = 140
+INDENT = 5
+NOTES = 20
+LINE_EVERY_S = 10.0
+"""Between two lines of progress where there is no terminal."""
+
+
+class SafeConsole(Console):
+    """A console whose own colours act, and whose texts do not."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command: a reader who has seen enough is no failure."""
+        raise BrokenPipeError(errno.EPIPE, "the reader is gone")
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as ever, then make every text printable."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
+def screen() -> Console:
+    """Give standard output: styled on a terminal only."""
+    return _console(sys.stdout)
+
+
+def notes() -> Console:
+    """Give standard error, for progress and remarks."""
+    return _console(sys.stderr)
+
+
+def _console(stream: Any) -> Console:
+    terminal = stream.isatty()
+    return SafeConsole(
+        file=stream,
+        highlight=False,
+        no_color=None if terminal else True,
+        width=None if terminal else PIPE_WIDTH,
+        soft_wrap=not terminal,
+        emoji=False,
+    )
+
+
+SHOWN_S = 0.5
+"""Stages of a load that took less are not told."""
+
+
+class TerminalProgress:
+    """Progress on standard error: bars on a terminal, else a line every ten seconds."""
+
+    def __init__(self) -> None:
+        self._console = notes()
+
+    @contextmanager
+    def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """Show one bar until the stage ends; without a total, a count."""
+        if total == 0:
+            yield lambda steps: None
+            return
+        if not self._console.is_terminal:
+            with _Lines(title, total).as_time_goes() as advance:
+                yield advance
+            return
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description:<18}"),
+            BarColumn(bar_width=32),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Bars(*columns, console=self._console, transient=True) as bars:
+            task = bars.add_task(title, total=total)
+            yield lambda steps: bars.advance(task, steps)
+
+
+class _Lines:
+    """Plain lines for logs: what is done, how fast, how long it still takes."""
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self._title, self._total = title, total
+        self._begun = time.monotonic()
+        self._done = 0
+
+    @contextmanager
+    def as_time_goes(self) -> Iterator[Callable[[int], None]]:
+        """Print a line now and then until the end, however long one step takes."""
+        end = threading.Event()
+
+        def tell() -> None:
+            with suppress(BrokenPipeError):  # nobody reads them any more; the load goes on
+                while not end.wait(LINE_EVERY_S):
+                    say(self.line(), err=True)
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield self._advance
+        finally:
+            end.set()
+            thread.join()
+
+    def _advance(self, steps: int) -> None:
+        self._done += steps
+
+    def line(self) -> str:
+        """Say how far it is; without a first step nobody knows how fast it goes."""
+        line = f"{self._title}: {self._done:,}"
+        if self._total is None:
+            return line
+        line += f" of {self._total:,}"
+        if not self._done:
+            return line
+        rate = self._done / (time.monotonic() - self._begun)
+        left = max(0, self._total - self._done) / rate
+        return f"{line}, {rate:,.1f}/s, {left:,.0f} s left"
+
+
+def show_load(report: LoadReport, rejects: RejectLog) -> None:
+    """Say what a load did, and what it did not take."""
+    out = screen()
+    rate = report.chunks / report.seconds if report.seconds > 0 else 0.0
+    out.print(
+        f"[bold]{counted(report.chunks, 'chunk')}[/] ({report.written:,} new or changed, "
+        f"{report.unchanged:,} unchanged, {report.removed:,} removed), "
+        f"[bold]{report.entities:,}[/] entities, [bold]{report.relations:,}[/] relations, "
+        f"[bold]{report.mentions:,}[/] mentions"
+    )
+    made = (report.embedding_model, report.sparse_model, report.names_by)
+    models = ", ".join(model for model in made if model)
+    out.print(
+        f"{counted(report.files, 'file')} in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
+        f"run {report.run_id}, models: {models or 'none'}",
+        style="dim",
+    )
+    if (read := report.extraction) is not None:
+        line = f"{read.triples:,} relations read in {read.chunks:,} chunks by {read.model}"
+        line += (
+            f" ({read.requests:,} asked now, {read.failed:,} without an answer that can be used)"
+        )
+        out.print(escape(line), style="dim")
+        refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
+        spent = f"{read.tokens_in:,} + {read.tokens_out:,} tokens, {read.cost_usd:.4f} USD listed"
+        out.print(f"  refused: {refused or 'none'}; {spent}", style="dim")
+    shares = [f"{title} {took:.1f} s" for title, took in report.stages.items() if took >= SHOWN_S]
+    if shares:
+        out.print(f"stages: {', '.join(shares)}", style="dim")
+    if report.gone:
+        out.print(f"{report.gone:,} documents are gone from the folder and removed", style="dim")
+    if report.relinked:
+        out.print(f"{report.relinked:,} earlier chunks mention what is new", style="dim")
+    if len(report.types) > 1 or any(count.rejected for count in report.types.values()):
+        for type_, count in sorted(report.types.items()):
+            line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
+            line += f" {count.rejected:>6,} with rejects" if count.rejected else ""
+            out.print(escape(line), style="dim", highlight=False)
+    err = notes()
+    for note in rejects.notes[:NOTES]:
+        err.print(escape(note), style="dim")
+    if len(rejects.notes) > NOTES:
+        err.print(f"... and {len(rejects.notes) - NOTES:,} more notes", style="dim")
+    for warning in report.warnings:
+        err.print(f"[yellow]warning:[/] {escape(warning)}")
+    if rejects.count:
+        err.print(f"[red]{rejects.count:,} rejected[/]")
+        for rejection in rejects.first:
+            err.print(f"  {escape(str(rejection))}", style="red")
+        if rejects.count > len(rejects.first):
+            err.print(f"  ... and {rejects.count - len(rejects.first):,} more", style="red")
+
+
+def show_answer(response: dict[str, Any], shown: int | None = None) -> None:
+    """Print a response for reading: citations with their places and paths, then the answer.
+
+    `shown`: how many citations; those the answer cites come first when not all are.
+    """
+    out = screen()
+    if out.is_terminal:
+        out.print(Panel(Text(response["query"], style="bold"), title="question", expand=False))
+    else:
+        out.print(f"question: {escape(response['query'])}", style="bold")
+    out.print()
+    citations: Sequence[dict[str, Any]] = response["citations"]
+    chosen = _chosen(citations, shown)
+    for citation in chosen:
+        _show_citation(out, citation)
+    if len(chosen) < len(citations):
+        more = counted(len(citations) - len(chosen), "more citation")
+        out.print(f"... and {more} (--citations N shows more, --json all)", style="dim")
+    if not citations:
+        out.print("no citations")
+    if response["answer"]:
+        _show_written(out, response)
+    for warning in without_general(response["warnings"]):
+        out.print(f"[yellow]warning:[/] {escape(warning)}")
+    if diagnostics := response.get("diagnostics"):
+        if citations:
+            _show_diagnostics(out, diagnostics, citations)
+        if diagnostics["degraded"]:
+            reasons = in_words(diagnostics["degraded_reasons"])
+            out.print(f"[yellow]degraded:[/] {escape(reasons)}")
+
+
+def without_general(warnings: Sequence[str]) -> list[str]:
+    """Leave out the general line on a failed model where its reason follows."""
+    return [
+        one
+        for place, one in enumerate(warnings, 1)
+        if one != SYNTHESIS_UNAVAILABLE or place == len(warnings)
+    ]
+
+
+def _chosen(citations: Sequence[dict[str, Any]], shown: int | None) -> list[dict[str, Any]]:
+    """Take the first by rank, but no uncited one before a cited one."""
+    if shown is None:
+        return list(citations)
+    first = sorted(citations, key=lambda citation: (not citation["cited"], citation["rank"]))
+    return sorted(first[:shown], key=lambda citation: citation["rank"])
+
+
+def _show_written(out: Console, response: dict[str, Any]) -> None:
+    out.print()
+    answer = Text(response["answer"])
+    answer.highlight_regex(r"\[\d+\]", "bold cyan")
+    out.print(answer)
+    grounding = response.get("grounding")
+    if grounding:
+        line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
+        line += f", coverage {grounding['coverage']:.2f}"
+        line += ", grounded" if grounding["grounded"] else ", not grounded"
+        out.print(line, style="dim")
+
+
+def _show_citation(out: Console, citation: dict[str, Any]) -> None:
+    place = citation["document_name"] or citation["doc_id"]
+    if citation["section"]:
+        place += f", {citation['section']}"
+    if citation["page"] is not None:
+        place += f", page {citation['page']}"
+    cited = "[green]*[/]" if citation["cited"] else " "
+    source = "graph" if citation["source"] == "kg_expansion" else "search"
+    out.print(
+        f"{cited}[bold cyan]\\[{citation['rank']}][/] [bold]{escape(place)}[/]  "
+        f"score {citation['score']:.2f}  {source}"
+    )
+    span = f"{citation['char_start']}..{citation['char_end']} of the {citation['offset_base']}"
+    place = f"{citation['chunk_id']}, characters {span}, sha256 {citation['text_sha256'][:12]}"
+    _indented(out, Text(place, style="dim"))
+    _indented(out, Text(snippet_line(citation)))
+    if path := path_line(citation):
+        _indented(out, Text.assemble(("graph: ", "magenta"), path))
+
+
+def _indented(out: Console, text: Text) -> None:
+    """Print below a heading: wrapped lines stay indented on a terminal, one line in a pipe."""
+    if out.is_terminal:
+        out.print(Padding(text, (0, 0, 0, INDENT)))
+    else:
+        out.print(" " * INDENT, text, sep="")
+
+
+def snippet_line(citation: dict[str, Any]) -> str:
+    """Give a citation's snippet on one line, its end left out where it is long."""
+    snippet = " ".join(citation["snippet"].split())
+    return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
+
+
+def path_line(citation: dict[str, Any]) -> str:
+    """Write how the graph leads to a citation, as `A -type-> B`."""
+    evidence = citation.get("kg_evidence")
+    if not evidence:
+        stations = [at for at in citation["kg_path"] if not _is_made_up(at)]
+        return " - ".join(stations) or (SHARED if citation["kg_path"] else "")
+    name = _with_id(evidence["matched_entity"], evidence["entity_id"])
+    if evidence["path"]:
+        ends = {citation["kg_path"][0]: evidence.get("related_to")}
+        ends[evidence["entity_id"]] = evidence["matched_entity"]
+        steps = [
+            f"{_shown(edge['src'], ends)} -{edge['type']}-> {_shown(edge['dst'], ends)}"
+            for edge in evidence["path"]
+        ]
+        return f"{name}: {'; '.join(steps)}"
+    how = "named here" if evidence["match_type"] == "direct_mention" else "related"
+    return f"{name} {how}"
+
+
+def _with_id(name: str, identifier: str) -> str:
+    """Give a name with its id, but for an id that was only made up from the name."""
+    return name if _is_made_up(identifier) else f"{name} ({identifier})"
+
+
+def _shown(identifier: str, names: dict[str, str | None]) -> str:
+    """Give an id, or the name that a made-up one stands for where the citation says it."""
+    return (_is_made_up(identifier) and names.get(identifier)) or identifier
+
+
+def _is_made_up(identifier: str) -> bool:
+    return identifier.startswith("ent:")
+
+
+def path_drawing(citation: dict[str, Any]) -> list[str]:
+    """Draw how the graph leads from the question to a citation, a line for each step."""
+    evidence = citation["kg_evidence"]
+    steps = ["the question"]
+    matched = _with_id(evidence["matched_entity"], evidence["entity_id"])
+    start = citation["kg_path"][0]
+    if start == evidence["entity_id"]:
+        steps.append(f"names {matched}")
+    else:
+        steps.append(f"names {_with_id(evidence['related_to'], start)}")
+        at = start
+        for edge in evidence["path"]:
+            forward = edge["src"] == at
+            at = edge["dst"] if forward else edge["src"]
+            name = matched if at == evidence["entity_id"] else at
+            steps.append(
+                f"{edge['type']} {'of it' if not forward else ''} {name}".replace("  ", " ")
+            )
+    place = citation["document_name"] or citation["doc_id"]
+    steps.append(f"in [{citation['rank']}] {place}, {citation['chunk_id']}")
+    return [
+        "   " * (depth - 1) + ("\u2514\u2500 " if depth else "") + step
+        for depth, step in enumerate(steps)
+    ]
+
+
+def _show_diagnostics(
+    out: Console, diagnostics: dict[str, Any], citations: Sequence[dict[str, Any]]
+) -> None:
+    """Say how long each step took, and which way of searching found how many citations."""
+    timings = diagnostics["timings_ms"]
+    out.print()
+    if out.is_terminal:
+        table = Table(title="milliseconds per step", title_justify="left", show_edge=False)
+        for _, name in STEPS:
+            table.add_column(name, justify="right")
+        table.add_row(*(f"{timings[key]:.1f}" for key, _ in STEPS))
+        out.print(table)
+    else:
+        steps = ", ".join(f"{name} {timings[key]:.1f}" for key, name in STEPS)
+        out.print(f"times in ms: {steps}")
+    counts = [
+        f"{CHANNELS.get(name, name)} ({use['selected']})"
+        for name, use in diagnostics["channels"].items()
+        if use["selected"]
+    ]
+    graph = sum(citation["source"] == "kg_expansion" for citation in citations)
+    counts += [f"the graph ({graph})"] if graph else []
+    out.print(f"{counted(len(citations), 'citation')}, found by {', '.join(counts)}", style="dim")
+
+
+def show_problem(problem: dict[str, Any]) -> None:
+    """Print a problem+json body on standard error; wrong input is named as its option is."""
+    err = notes()
+    if problem.get("status") == 400 and problem.get("errors"):
+        for error in problem["errors"]:
+            path = str(error["path"])
+            head = next((p for p in OPTIONS if path == p or path.startswith(f"{p}.")), None)
+            name = OPTIONS[head] + path[len(head) :] if head else path
+            err.print(f"docstokg: {name}: {error['message']}", markup=False)
+        return
+    err.print(
+        f"[red]{problem.get('status')} {escape(str(problem.get('title')))}[/] "
+        f"({escape(str(problem.get('code')))}): {escape(str(problem.get('detail')))}"
+    )
+    for error in problem.get("errors", ()):
+        err.print(f"  {escape(error['path'])}: {escape(error['message'])}")
+
+
+def print_json(value: object) -> None:
+    """Write JSON to standard output, readable, nothing else with it."""
+    sys.stdout.write(printable_json(value) + "\n")

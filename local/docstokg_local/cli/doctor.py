@@ -1,0 +1,276 @@
+"""`docstokg doctor`: what is configured, reachable and loaded, and how to get what is missing."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from docstokg import __version__
+from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.errors import DocsToKGError
+from docstokg.loading.transfer.contents import digests
+from docstokg.settings import PARTS, SECRETS, Settings, variable
+from docstokg.wiring import Wiring, sqlite_path
+from docstokg_local.cli.printing import say
+
+REACH_S = 5.0
+LEAST_MODEL_S = 20.0
+"""For one small answer of one model, which may have to be loaded first."""
+
+SMALL_ANSWER_TOKENS = 256
+"""Room for models that think before they say one word."""
+
+SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
+LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One part: `state` good, missing (a fault) or off (not configured, and that is fine)."""
+
+    part: str
+    state: str
+    message: str
+    remedy: str = ""
+
+
+def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
+    """Look at every part; nothing is changed, nothing is downloaded.
+
+    `check`: ask every language model that has a key, an address or a role for one word.
+    """
+    settings = wiring.settings
+    parts: list[tuple[str, Callable[[], Diagnosis]]] = [
+        ("index", lambda: _index(wiring)),
+        ("graph", lambda: _graph(wiring)),
+        ("embedder", lambda: _embedder(wiring)),
+        ("sparse encoder", lambda: _sparse(wiring)),
+        ("reranker", lambda: _reranker(wiring)),
+        ("language models", lambda: _models(wiring)),
+        ("cache", lambda: _cache(wiring.cache_folder())),
+    ]
+    diagnoses = []
+    for part, look in parts:
+        try:
+            diagnoses.append(look())
+        except DocsToKGError as wrong:
+            diagnoses.append(Diagnosis(part, "missing", str(wrong), _remedy(part, settings)))
+    if check:
+        diagnoses += [_answer_of(wiring, model) for model in _models_in_use(wiring)]
+    return diagnoses
+
+
+def _index(wiring: Wiring) -> Diagnosis:
+    settings = wiring.settings
+    if (path := sqlite_path(settings.index_url)) is not None and not path.exists():
+        return Diagnosis("index", "missing", f"{path} is not there", LOAD_HINT)
+    info = wiring.search_index().info(REACH_S)
+    model = info.embedding_model or "none"
+    message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
+    if info.unfinished_load:
+        return Diagnosis("index", "missing", f"{message}; a load did not finish", "run it again")
+    if info.chunks == 0:
+        return Diagnosis("index", "missing", message, LOAD_HINT)
+    return Diagnosis("index", "good", message)
+
+
+def _graph(wiring: Wiring) -> Diagnosis:
+    settings = wiring.settings
+    if not settings.kg_enabled:
+        return Diagnosis("graph", "off", "KG_ENABLED is false")
+    if (path := sqlite_path(settings.graph_url)) is not None and not path.exists():
+        return Diagnosis("graph", "missing", f"{path} is not there", LOAD_HINT)
+    graph = wiring.knowledge_graph()
+    info = graph.info(REACH_S)
+    message = (
+        f"{settings.graph_url}: {info.entities:,} entities, {info.relations:,} relations, "
+        f"{info.mentions:,} mentions in {info.chunks:,} chunks"
+    )
+    warm = getattr(graph, "warm", None)  # where plans are made by a server, they are judged first
+    verdicts = (warm() if callable(warm) else None) or ()
+    refused = [
+        f"{verdict.template}: {verdict.reasons[0]}" for verdict in verdicts if verdict.reasons
+    ]
+    if refused:
+        remedy = "load into it with this version, which brings its schema up to date"
+        return Diagnosis(
+            "graph", "missing", f"{message}; plans refused: {'; '.join(refused)}", remedy
+        )
+    plans = f", {len(verdicts)} query plans admitted" if verdicts else ""
+    return Diagnosis("graph", "good", message + plans)
+
+
+def _embedder(wiring: Wiring) -> Diagnosis:
+    chosen = wiring.settings.embed_provider
+    if chosen == "none":
+        return Diagnosis("embedder", "off", "DOCSTOKG_EMBED_PROVIDER is none: words only")
+    embedder = wiring.embedder()
+    if embedder is None:
+        remedy = _remedy("embedder", wiring.settings)
+        if chosen == "local" and (files := _files_missing()):
+            remedy = "docstokg models"
+            return Diagnosis("embedder", "missing", f"local: {files} are not there", remedy)
+        return Diagnosis("embedder", "missing", f"{chosen} is not installed", remedy)
+    message = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
+    try:
+        stored = wiring.search_index().info(REACH_S).embedding_model
+    except DocsToKGError:
+        stored = None
+    if stored is not None and stored != embedder.model:
+        remedy = "configure that model again, or load into another store"
+        return Diagnosis("embedder", "missing", f"{message}, but the index holds {stored}", remedy)
+    if chosen != "local":
+        embedder.embed(["reachable?"], REACH_S)
+    return Diagnosis("embedder", "good", message)
+
+
+def _files_missing() -> str:
+    """Name the model files that are not there; "" where a package is missing, or nothing is."""
+    from docstokg.adapters.onnx.minilm import PACKAGES
+    from docstokg.adapters.onnx.wordpieces import OWN_FILES, has_vocabulary, have
+
+    if not have(*PACKAGES) or has_vocabulary():
+        return ""
+    return f"the model files in {OWN_FILES}"
+
+
+def _sparse(wiring: Wiring) -> Diagnosis:
+    if wiring.settings.sparse == "none":
+        return Diagnosis("sparse encoder", "off", "DOCSTOKG_SPARSE is none")
+    encoder = wiring.sparse_encoder()
+    if encoder is None:
+        remedy = _remedy("sparse encoder", wiring.settings)
+        return Diagnosis("sparse encoder", "missing", "its weights are not installed", remedy)
+    return Diagnosis("sparse encoder", "good", encoder.model)
+
+
+def _reranker(wiring: Wiring) -> Diagnosis:
+    if wiring.settings.rerank_provider == "none":
+        return Diagnosis("reranker", "off", "none configured (DOCSTOKG_RERANK_PROVIDER)")
+    reranker = wiring.reranker()
+    return Diagnosis("reranker", "good", reranker.model if reranker else "none")
+
+
+def _models_in_use(wiring: Wiring) -> tuple[str, ...]:
+    """List the models on the list, and the one that stands in, that a request may reach."""
+    chosen = wiring.settings
+    fallback = (chosen.llm_fallback_model,) if chosen.llm_fallback_model else ()
+    return wiring.model_access().remote(tuple(dict.fromkeys((*chosen.models, *fallback))))
+
+
+def _models(wiring: Wiring) -> Diagnosis:
+    """Say which models can be asked, where, and what the others lack."""
+    settings, access = wiring.settings, wiring.model_access()
+    names = _models_in_use(wiring)
+    at = [f"{model} ({access.route(model).provider})" for model in names]
+    if EXTRACTIVE in settings.models:
+        at.append(f"{EXTRACTIVE} (here)")
+    lacking = [model for model in settings.models if model not in (*names, EXTRACTIVE)]
+    needs = sorted({access.route(model).missing or "" for model in lacking})
+    message = ", ".join(at) or "none can be asked"
+    if lacking:
+        message += f"; not configured: {', '.join(lacking)} ({', '.join(needs)})"
+    if names and find_spec("litellm") is None:
+        why = f"{message}; litellm-core is not installed"
+        return Diagnosis("language models", "missing", why, "pip install 'docstokg[llm]'")
+    if not at:
+        return Diagnosis("language models", "missing", message, f"set {' or '.join(needs)}")
+    return Diagnosis("language models", "good", message)
+
+
+def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
+    """Make one small real call; what it costs is a few hundredths of a cent at most."""
+    part, port = f"model {model}", wiring.language_model()
+    try:
+        # Loading the client takes seconds, and is not the model's.
+        if callable(warm := getattr(port, "warm", None)):
+            warm()
+        begun = time.perf_counter()
+        answer = port.complete(
+            [
+                {"role": "system", "content": "You answer in one word."},
+                {"role": "user", "content": "Reply with the word ready."},
+            ],
+            model=model,
+            temperature=0.0,
+            max_tokens=SMALL_ANSWER_TOKENS,
+            timeout_s=max(LEAST_MODEL_S, wiring.settings.max_timeout_s),
+        )
+    except DocsToKGError as wrong:
+        return Diagnosis(part, "missing", str(wrong), "docs/models.md says what each cause means")
+    took_s = time.perf_counter() - begun
+    message = " ".join(answer.text.split())[:40]
+    price = f", {answer.cost_usd:.6f} USD" if answer.cost_usd else ""
+    return Diagnosis(part, "good", f"answered {message!r} in {took_s:.1f} s{price}")
+
+
+def _cache(folder: Path) -> Diagnosis:
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        return Diagnosis("cache", "missing", f"{folder} cannot be written", "DOCSTOKG_CACHE_DIR")
+    return Diagnosis("cache", "good", str(folder))
+
+
+def _remedy(part: str, settings: Settings) -> str:
+    if part in ("embedder", "sparse encoder"):
+        if settings.embed_provider == "local" or part == "sparse encoder":
+            return "docstokg models, and pip install 'docstokg[local]' (make demo does both)"
+        return "check DOCSTOKG_EMBED_BASE_URL, DOCSTOKG_EMBED_MODEL and DOCSTOKG_EMBED_API_KEY"
+    if part == "index":
+        return "check DOCSTOKG_INDEX_URL, DOCSTOKG_INDEX_USER and DOCSTOKG_INDEX_PASSWORD"
+    if part == "graph":
+        return "check DOCSTOKG_GRAPH_URL, DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD"
+    return "check the setting: docstokg doctor --settings"
+
+
+def show(wiring: Wiring, *, check: bool = False) -> bool:
+    """Print the examination; True when nothing configured is missing."""
+    from rich.markup import escape
+
+    from docstokg_local.cli.display import screen
+
+    out = screen()
+    diagnoses = examine(wiring, check=check)
+    marks = {"good": "[green]ok     [/]", "missing": "[red]missing[/]", "off": "[dim]off    [/]"}
+    out.print(f"docstokg {__version__}, Python {sys.version.split()[0]}", style="bold")
+    for diagnosis in diagnoses:
+        out.print(f"{marks[diagnosis.state]} {diagnosis.part:<16} {escape(diagnosis.message)}")
+        if diagnosis.remedy:
+            out.print(f"        {'':<16} -> {escape(diagnosis.remedy)}", style="yellow")
+    return all(diagnosis.state != "missing" for diagnosis in diagnoses)
+
+
+def show_settings(settings: Settings) -> None:
+    """Print every setting as the variable that sets it; secrets only as set or not."""
+    for part in PARTS:
+        say(f"# {part.__doc__}")
+        for field, about in part.model_fields.items():
+            value = getattr(settings, field)
+            if field in SECRETS:
+                value = SECRET_SHOWN if value else None
+            elif isinstance(value, tuple):
+                value = ",".join(map(str, value))
+            say(f"{variable(field)}={'' if value is None else value}  # {about.description}")
+
+
+def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
+    """Print one digest per store over all namespaces, then one of both."""
+    chosen = sorted(set(namespaces)) or _namespaces(wiring)
+    index, graph, both = digests(
+        wiring.index_writer(), wiring.graph_writer(), wiring.register(), chosen
+    )
+    say(f"index {index}\ngraph {graph}\ndigest {both}")
+
+
+def _namespaces(wiring: Wiring) -> list[str]:
+    """List what the stores hold; a store that cannot tell has the default one."""
+    names = {
+        *wiring.search_index().info(REACH_S).namespaces,
+        *wiring.knowledge_graph().info(REACH_S).namespaces,
+    }
+    return sorted(names) or ["default"]

@@ -1,0 +1,102 @@
+"""What is loaded, as lists; and whether documents may go, as a question."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from docstokg.contracts.records import DocumentRecord
+from docstokg.loading.read.origins import every_document
+from docstokg.ports import DocumentRegister, GraphWriter
+from docstokg_local.cli.printing import counted, say
+
+SHOWN = 20
+"""Documents that are named before a question; all of them where nobody can be asked."""
+
+MOST_MENTIONED = 30
+"""Entities that are listed of a namespace."""
+
+FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at")
+
+
+def list_loaded(
+    register: DocumentRegister,
+    namespace: str | None,
+    documents: bool,
+    as_json: bool,
+    entities: GraphWriter | None = None,
+) -> bool:
+    """Print the namespaces, or the documents of all or one; False when there is nothing.
+
+    `entities`: the graph whose most mentioned entities are listed too.
+    """
+    names = register.namespaces() if namespace is None else (namespace,)
+    every = {name: list(every_document(register, name)) for name in names}
+    summaries = [_summary(name, records) for name, records in every.items() if records]
+    if documents:
+        for summary in summaries:
+            summary["documents"] = [
+                record.model_dump(include=set(FIELDS)) for record in every[summary["namespace"]]
+            ]
+    if entities is not None:
+        for summary in summaries:
+            summary["entities"] = [
+                {"id": item.id, "name": item.name, "type": item.type, "mentions": item.mentions}
+                for item in entities.most_mentioned(summary["namespace"], MOST_MENTIONED)
+            ]
+    if as_json:
+        from docstokg_local.cli.display import print_json
+
+        print_json({"namespaces": summaries})
+    elif not summaries:
+        say("nothing is loaded" + (f" in {namespace}" if namespace else ""), err=True)
+    else:
+        _show(summaries, documents)
+    return bool(summaries)
+
+
+def _summary(name: str, records: Sequence[DocumentRecord]) -> dict[str, Any]:
+    last = max(records, key=lambda record: record.loaded_at)
+    return {
+        "namespace": name,
+        "count": len(records),
+        "chunks": sum(record.chunks for record in records),
+        "last_load": {"run_id": last.run_id, "at": last.loaded_at},
+    }
+
+
+def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
+    from docstokg_local.cli.display import screen
+
+    out = screen()
+    for summary in summaries:
+        out.print(
+            f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
+            f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}",
+            highlight=False,
+            markup=False,
+        )
+        for row in summary.get("entities", ()):
+            out.print(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})",
+                      highlight=False, markup=False, soft_wrap=True)  # fmt: skip
+        for row in summary["documents"] if documents else ():
+            line = f"  {row['doc_id']}  {counted(row['chunks'], 'chunk')}  {row['loaded_at']}"
+            out.print(line + (f"  {row['title']}" if row["title"] else ""), highlight=False,
+                      markup=False, soft_wrap=True)  # fmt: skip
+
+
+def agree_to_remove(gone: Sequence[str]) -> bool:
+    """Ask whether documents that are gone from a folder may go; no, where nobody can answer."""
+    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    for doc_id in gone[:SHOWN] if terminal else gone:
+        say(f"gone: {doc_id}", err=True)
+    if not terminal:
+        say(
+            f"gone from the folder and still loaded: {counted(len(gone), 'document')}; "
+            "--yes removes so many",
+            err=True,
+        )
+        return False
+    if len(gone) > SHOWN:
+        say(f"... and {len(gone) - SHOWN:,} more", err=True)
+    say(f"Remove {counted(len(gone), 'document')}? [y/N] ", err=True, end="")
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")

@@ -1,0 +1,59 @@
+"""How a command ends: every error of the product is one sentence, every end an exit code."""
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from docstokg.errors import DocsToKGError, LoadError, Misconfigured
+from docstokg_local.cli.printing import say
+
+DONE, NOT_GOOD, WRONG_USAGE = 0, 1, 2
+
+
+def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
+    """Run a command and give its exit code."""
+    try:
+        command(args=arguments, standalone_mode=True)
+        code = DONE
+    except SystemExit as done:
+        code = int(done.code) if isinstance(done.code, int) else WRONG_USAGE
+    except (LoadError, Misconfigured) as wrong:
+        say(f"docstokg: {wrong}", err=True)
+        code = WRONG_USAGE
+    except DocsToKGError as failed:
+        say(f"docstokg: {failed}", err=True)
+        code = NOT_GOOD
+    except KeyboardInterrupt:
+        say("docstokg: interrupted", err=True)
+        code = 130
+    except BrokenPipeError:
+        return _reader_gone()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    # The command library answers a closed pipe itself: with this wrapper and exit code 1.
+    return DONE if type(sys.stdout).__name__ == "PacifyFlushWrapper" else code
+
+
+def _reader_gone() -> int:
+    """The reader has seen enough; Python must not complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return DONE
+
+
+def leave(code: int) -> NoReturn:
+    """End this process with an exit code, also while a call that was given up still runs.
+
+    Such a call's thread is a daemon. One that is inside native code when the interpreter takes
+    itself apart aborts the process: the exit code would be the abort's and not ours.
+    """
+    if not any(thread.daemon for thread in threading.enumerate()):
+        raise SystemExit(code)
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

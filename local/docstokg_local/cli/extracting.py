@@ -1,0 +1,62 @@
+"""`load --extract`: who is asked, what would be sent at which price, and whether it may."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.errors import Misconfigured
+from docstokg.loading.context import Context, ExtractionReport
+from docstokg.loading.names.extraction import Estimate, Extraction, extract
+from docstokg.wiring import Wiring
+from docstokg_local.cli.printing import say
+
+
+def extractor_of(
+    wiring: Wiring, model: str, restricted: bool, yes: bool
+) -> Callable[[Context], ExtractionReport]:
+    """Give what reads the triples of a load's chunks; `Misconfigured` when nobody can."""
+    chosen = wiring.settings
+    if model == EXTRACTIVE:
+        raise Misconfigured(f"{EXTRACTIVE!r} copies sentences and reads no relations: name a model")
+    route = wiring.model_access().route(model)
+    if (setting := route.missing) is not None:
+        raise Misconfigured(f"no language model is configured for {model!r}: set {setting}")
+    where = route.base_url or f"{route.provider}'s own address"
+    extraction = Extraction(
+        model=model,
+        language_model=wiring.language_model(),
+        replies=wiring.reply_store(),
+        agree=partial(agree_to_send, where=where, yes=yes),
+        restricted=restricted,
+        parallel=chosen.extract_parallel,
+        timeout_s=chosen.extract_timeout_s,
+    )
+    return partial(extract, chosen=extraction)
+
+
+def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
+    """Say what would be sent and what it may cost, and ask; no, where nobody can answer."""
+    say(f"{estimate.model} at {where} would be sent", err=True)
+    say(
+        f"  {estimate.chunks:,} passages, {estimate.characters:,} characters: about "
+        f"{estimate.tokens_in:,} tokens with the instructions, up to {estimate.tokens_out:,} back",
+        err=True,
+    )
+    if estimate.cached:
+        say(f"  {estimate.cached:,} more were read before: nothing is sent of them", err=True)
+    if estimate.restricted:
+        say(
+            f"  {estimate.restricted:,} passages with an acl stay here "
+            "(--include-restricted sends them too)",
+            err=True,
+        )
+    cost = "not known" if estimate.cost_usd is None else f"about {estimate.cost_usd:,.4f} USD"
+    say(f"  cost by the model's list price: {cost}", err=True)
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        say("nobody can be asked here: --yes sends them", err=True)
+        return False
+    say("Send them? [y/N] ", err=True, end="")
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")

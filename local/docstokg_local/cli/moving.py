@@ -1,0 +1,41 @@
+"""A namespace leaves as a file, or comes from one."""
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from docstokg.errors import LoadError
+from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.exporting import export
+from docstokg.loading.transfer.importing import load_export, manifest_of
+from docstokg.wiring import Wiring
+from docstokg_local.cli.display import TerminalProgress, show_load
+from docstokg_local.cli.printing import say
+from docstokg_local.loading.stores import stores_of
+
+
+def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
+    """Write a namespace to a file and say what is in it."""
+    try:
+        counts = export(stores_of(wiring, embed=False), namespace, target)
+    except OSError as broken:
+        raise LoadError(f"{target} cannot be written: {broken.strerror}") from broken
+    parts = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    say(f"{target}: {parts}; {target.stat().st_size / 1e6:,.1f} MB")
+
+
+def is_export(sources: Sequence[Path]) -> bool:
+    """Tell whether this is one file that `write_export` wrote, by what it is, not by its name."""
+    return len(sources) == 1 and sources[0].suffix == ".zip" and zipfile.is_zipfile(sources[0])
+
+
+def read_export(
+    wiring: Wiring, source: Path, namespace: str | None, only: bool, rejects: Path | None
+) -> bool:
+    """Load such a file into its own namespace, or another; True when no line was rejected."""
+    name = namespace or manifest_of(source).namespace
+    stores = stores_of(wiring, embed=False)
+    with RejectLog(rejects) as log:
+        report = load_export(source, name, stores, log, only, TerminalProgress())
+    show_load(report, log)
+    return not log.count

@@ -1,0 +1,91 @@
+"""Which stores a command uses: options, then the environment, then the folder, then the user's."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from docstokg_local.cli.printing import say
+
+if TYPE_CHECKING:
+    from docstokg.settings import Settings
+
+INDEX, GRAPH = "DOCSTOKG_INDEX_URL", "DOCSTOKG_GRAPH_URL"
+FOLDER = ".docstokg"
+FILE = "store.sqlite"
+
+
+def settings_of(index: str | None, graph: str | None, *, name_store: bool = False) -> "Settings":
+    """Read the environment, then the options; a lone sqlite option names the store of both.
+
+    Where neither names a store it is `default_store`; `name_store` says which on standard error.
+    """
+    from docstokg.settings import Settings
+
+    environment = dict(os.environ)
+    urls = {INDEX: index, GRAPH: graph}
+    environment.update({name: url for name, url in urls.items() if url is not None})
+    environment.update(_running_services(environment))
+    for name, other in ((INDEX, GRAPH), (GRAPH, INDEX)):
+        url = environment.get(name, "")
+        if url.startswith("sqlite:///") and not environment.get(other):
+            environment[other] = url
+    missing = [name for name in (INDEX, GRAPH) if not environment.get(name)]
+    if missing:
+        store, whose = default_store(environment)
+        environment.update(dict.fromkeys(missing, f"sqlite:///{store}"))
+        if name_store:
+            say(f"store {short(store)} ({whose})", err=True)
+    return Settings.from_environment(environment)
+
+
+def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
+    """Give the store that nobody named, and whose it is.
+
+    `.docstokg/` in the current folder wins, so that a project can have its own; else it is in
+    the user's data folder, so that the same command finds the same store everywhere.
+    """
+    here = Path(FOLDER)
+    if here.is_dir():
+        return here / FILE, "this folder's"
+    return data_folder(environment) / "docstokg" / FILE, "yours"
+
+
+def data_folder(environment: Mapping[str, str]) -> Path:
+    """Give the folder where this system keeps a user's data."""
+    if chosen := environment.get("XDG_DATA_HOME"):
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    return Path.home() / ".local" / "share"
+
+
+def short(path: Path) -> str:
+    """Write a path as a user types it."""
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)
+
+
+def _running_services(environment: Mapping[str, str]) -> dict[str, str]:
+    """Read `real` as the servers `make services` started; the message says how to start them."""
+    if "real" not in (environment.get(INDEX), environment.get(GRAPH)):
+        return {}
+    from docstokg_local.services.servers import Which, default_home, status
+
+    urls: dict[str, str] = {}
+    cache = Path(environment.get("DOCSTOKG_CACHE_DIR", "~/.cache/docstokg")).expanduser()
+    for name, which in (("INDEX", Which.OPENSEARCH), ("GRAPH", Which.NEO4J)):
+        if environment.get(f"DOCSTOKG_{name}_URL") != "real":
+            continue
+        endpoint = status(which, default_home(which, cache)).endpoint
+        if endpoint is None:
+            raise typer.BadParameter(f"no {which} runs here: start it with `make services`")
+        urls[f"DOCSTOKG_{name}_URL"] = endpoint.url
+        urls[f"DOCSTOKG_{name}_USER"] = endpoint.user
+        urls[f"DOCSTOKG_{name}_PASSWORD"] = endpoint.password
+    return urls

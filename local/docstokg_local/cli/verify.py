@@ -1,0 +1,380 @@
+"""Proof of a response: every span, hash and marker is compared with the source it names."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from docstokg.contracts.records import Scope, StoredChunk
+from docstokg.contracts.response import Citation, Grounding, RAGResponse, Span
+from docstokg.contracts.state import Block
+from docstokg.domain.answer.citations import find_markers
+from docstokg.domain.answer.grounding import statements
+from docstokg.domain.identity import chunk_uuid
+from docstokg.domain.text.sentences import Span as Place
+from docstokg.errors import DocsToKGError, LoadError
+from docstokg.loading.context import Readers
+from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.reading import rows_of, stage
+from docstokg.loading.read.records import text_sha256
+from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable
+from docstokg.loading.read.sources import find_files
+from docstokg.loading.read.staging import Staging
+from docstokg.loading.readers.documents import Document, read_documents
+from docstokg.loading.stores import readers_of
+from docstokg.ports import DocumentRegister, SearchIndex
+from docstokg.usecases.check_answer import ground_text
+from docstokg.wiring import Wiring
+from docstokg_local.cli.printing import counted, say
+
+READ_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a response says that its source does not: `where` is a JSON path."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        """Give `where: what`."""
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChunk:
+    """A chunk as its source has it; `document` is the whole decoded document, when at hand."""
+
+    chunk_id: str
+    doc_id: str
+    text: str
+    document_name: str | None
+    page: int | str | None
+    section: str | None
+    uri: str | None
+    anchor: str | None
+    char_start: int | None
+    document: str | None = None
+
+
+class Sources(Protocol):
+    """Where chunks are read again."""
+
+    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
+        """Give the chunks that are there, by uuid."""
+        ...
+
+
+def _source_chunk(
+    chunk: StoredChunk | GivenChunk, chunk_id: str, document: str | None
+) -> SourceChunk:
+    return SourceChunk(
+        chunk_id=chunk_id,
+        doc_id=chunk.doc_id,
+        text=chunk.text,
+        document_name=chunk.document_name or chunk.title or None,
+        page=chunk.page,
+        section=chunk.section,
+        uri=chunk.uri,
+        anchor=chunk.anchor,
+        char_start=chunk.char_start,
+        document=document,
+    )
+
+
+class StoreSources:
+    """The index the response came from."""
+
+    def __init__(self, index: SearchIndex, register: DocumentRegister, namespace: str) -> None:
+        self._index = index
+        self._register = register
+        self._scope = Scope(namespace=namespace)
+
+    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
+        """Read by uuid; every acl is visible on this machine."""
+        batch = self._index.get(uuids, self._scope, READ_S)
+        doc_ids = {chunk.doc_id for chunk in batch.chunks.values()}
+        texts = {i: self._register.text(self._scope.namespace, i) for i in sorted(doc_ids)}
+        return {
+            uuid: _source_chunk(chunk, chunk.chunk_id, texts[chunk.doc_id])
+            for uuid, chunk in batch.chunks.items()
+        }
+
+
+class FileSources:
+    """The files that were loaded, read once more by the loader's own readers.
+
+    Where another version of a converter makes another text of a file today, what counts is the
+    text that was kept when it was loaded, and `notes` say so.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        namespace: str,
+        readers: Readers,
+        store: tuple[SearchIndex, DocumentRegister] | None = None,
+    ) -> None:
+        """`store`: where the files were loaded, for the texts that it keeps."""
+        self.notes: list[str] = []
+        self._stored = None if store is None else StoreSources(*store, namespace)
+        self._differing: set[str] = set()
+        self._chunks: dict[str, SourceChunk] = {}
+        documents: dict[str, str] = {}
+        files = [
+            file
+            for file in find_files([folder], RejectLog())
+            if file.kind in ("chunks", "document")
+        ]
+        staging = Staging()
+        try:
+            for file in files:
+                stage(file, rows_of(file, readers), staging, RejectLog(), None)
+                if file.kind == "document":
+                    try:
+                        read = read_documents(file.path, file.doc_id, readers.converter)
+                    except (Rejected, Unreadable):
+                        continue
+                    documents |= {document.doc_id: document.text for document in read}
+                    if store is not None:
+                        self._compare(read, namespace, store[1])
+            for chunk in staging.chunks():
+                document = documents.get(chunk.doc_id)
+                uuid = chunk_uuid(namespace, chunk.id)
+                self._chunks[uuid] = _source_chunk(chunk, chunk.id, document)
+        finally:
+            staging.close()
+
+    def _compare(
+        self, read: Sequence[Document], namespace: str, register: DocumentRegister
+    ) -> None:
+        made = {document.doc_id: document for document in read if document.converter}
+        for record in register.find(namespace, list(made)) if made else ():
+            today = made[record.doc_id]
+            same = record.sha256 == text_sha256(today.text)
+            # The same converter makes another text only of another file: that is a finding.
+            if not same and record.converter not in ("", today.converter):
+                self._differing.add(record.doc_id)
+                self.notes.append(
+                    f"{record.doc_id}: {today.converter} makes another text of it than "
+                    f"{record.converter} did; its citations are held against the text kept then"
+                )
+
+    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
+        """Give the chunks that are in the files, or in the texts kept of them."""
+        chunks = {
+            uuid: self._chunks[uuid]
+            for uuid in uuids
+            if uuid in self._chunks and self._chunks[uuid].doc_id not in self._differing
+        }
+        if self._stored is not None and self._differing:
+            stored = self._stored.read([uuid for uuid in uuids if uuid not in chunks])
+            chunks |= {u: chunk for u, chunk in stored.items() if chunk.doc_id in self._differing}
+        return chunks
+
+
+def verify_response(
+    body: dict[str, object],
+    source: Path | None,
+    wiring: Callable[[], Wiring],
+    tell: Callable[[str], None] = say,
+) -> tuple[list[Finding], int]:
+    """Compare a RAGResponse with the store, or with the files under `source`.
+
+    Gives what is wrong and the number of citations proven; `LoadError` when it is no response.
+    `tell` is given what a reader should know besides.
+    """
+    try:
+        response = RAGResponse.model_validate_json(json.dumps(body))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise LoadError(f"not a RAGResponse: {place}: {first['msg']}") from error
+    namespace = response.metadata.namespace
+    sources: Sources
+    if source is not None:
+        ports = wiring()
+        store = _stored(ports)
+        files = FileSources(source, namespace, readers_of(ports), store)
+        for note in files.notes:
+            tell(note)
+        sources = files
+    else:
+        ports = wiring()
+        sources = StoreSources(ports.search_index(), ports.register(), namespace)
+    return check_response(response, sources)
+
+
+def _stored(ports: Wiring) -> tuple[SearchIndex, DocumentRegister] | None:
+    """Give the configured store, where one is: files can be compared without any."""
+    try:
+        ports.search_index().info(READ_S)
+        return ports.search_index(), ports.register()
+    except DocsToKGError:
+        return None
+
+
+def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Finding], int]:
+    """Give what is wrong with a response and the number of citations proven."""
+    chunks = sources.read(sorted(_uuids(response)))
+    findings: list[Finding] = []
+    proven = 0
+    for place, citation in enumerate(response.citations):
+        where = f"$.citations[{place}]"
+        wrong = list(_check_citation(citation, place, chunks, response.metadata.namespace))
+        findings += [Finding(where + at, what) for at, what in wrong]
+        proven += not wrong
+    findings += _check_counts(response)
+    findings += _check_markers(response)
+    findings += _check_grounding(response, chunks)
+    return findings, proven
+
+
+def _uuids(response: RAGResponse) -> set[str]:
+    uuids = {citation.uuid for citation in response.citations}
+    for citation in response.citations:
+        for edge in citation.kg_evidence.path if citation.kg_evidence else ():
+            if edge.evidence is not None:
+                uuids.add(edge.evidence.uuid)
+    return uuids
+
+
+def _check_citation(
+    citation: Citation, place: int, chunks: dict[str, SourceChunk], namespace: str
+) -> Iterable[tuple[str, str]]:
+    if citation.rank != place + 1:
+        yield ".rank", f"is {citation.rank} in place {place + 1}"
+    if citation.uuid != chunk_uuid(namespace, citation.chunk_id):
+        yield ".uuid", f"is not that of chunk {citation.chunk_id!r} in {namespace!r}"
+    chunk = chunks.get(citation.uuid)
+    if chunk is None:
+        yield ".uuid", f"names no chunk of the source ({citation.chunk_id})"
+        return
+    for key in ("chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor"):
+        claimed, stored = getattr(citation, key), getattr(chunk, key)
+        if claimed != stored:
+            yield f".{key}", f"says {claimed!r}, the source {stored!r}"
+    if citation.text_sha256 != text_sha256(chunk.text):
+        yield ".text_sha256", "is not the hash of the source's text"
+    base = "document" if chunk.char_start is not None else "chunk"
+    if citation.offset_base != base:
+        yield ".offset_base", f"says {citation.offset_base}, the source counts in the {base}"
+    start = citation.char_start - (chunk.char_start or 0)
+    end = citation.char_end - (chunk.char_start or 0)
+    if not 0 <= start <= end <= len(chunk.text) or chunk.text[start:end] != citation.snippet:
+        yield ".snippet", f"is not the text at {citation.char_start}..{citation.char_end}"
+    elif (
+        chunk.document is not None
+        and chunk.document[citation.char_start : citation.char_end] != citation.snippet
+    ):
+        # Exactly what a reader misses who opens the file and counts.
+        yield ".snippet", "is not in the file at its offsets"
+    if citation.full_text is not None and not chunk.text.startswith(citation.full_text):
+        yield ".full_text", "is not the beginning of the source's text"
+    for number, edge in enumerate(citation.kg_evidence.path if citation.kg_evidence else ()):
+        if edge.evidence is None:
+            continue
+        at = f".kg_evidence.path[{number}].evidence"
+        stated = chunks.get(edge.evidence.uuid)
+        if stated is None or stated.chunk_id != edge.evidence.chunk_id:
+            yield at, "names no chunk of the source"
+        elif (edge.evidence.end or 0) > len(stated.text):
+            yield at, "is no stretch of its chunk's text"
+
+
+def _check_counts(response: RAGResponse) -> Iterable[Finding]:
+    if response.results_count != len(response.citations):
+        count = response.results_count
+        yield Finding("$.results_count", f"says {count}, there are {len(response.citations)}")
+    uuids = [citation.uuid for citation in response.citations]
+    if len(set(uuids)) != len(uuids):
+        yield Finding("$.citations", "a chunk is cited twice")
+
+
+def _check_markers(response: RAGResponse) -> Iterable[Finding]:
+    ranks = {citation.rank for citation in response.citations}
+    marked: set[int] = set()
+    for marker in find_markers(response.answer):
+        text = response.answer[marker.start : marker.end]
+        where = f"$.answer[{marker.start}:{marker.end}]"
+        if marker.kind == "malformed":
+            yield Finding(where, f"{text} is no marker")
+        if marker.kind == "citation":
+            marked |= set(marker.ranks)
+            for rank in sorted(set(marker.ranks) - ranks):
+                yield Finding(where, f"{text} names citation {rank}, which is not there")
+    for place, citation in enumerate(response.citations):
+        if citation.cited != (citation.rank in marked):
+            mark = "cited" if citation.cited else "not cited"
+            yield Finding(f"$.citations[{place}].cited", f"says {mark}, the answer disagrees")
+
+
+def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Iterable[Finding]:
+    grounding = response.grounding
+    if grounding is None:
+        return
+    factual = {s.span: s for s in statements(response.answer) if s.factual}
+    reported = {(sentence.start, sentence.end) for sentence in grounding.sentences}
+    if reported != set(factual):
+        yield Finding("$.grounding.sentences", "are not the sentences of the answer")
+        return
+    by_rank = {citation.rank: citation for citation in response.citations}
+    again = {(s.start, s.end): s for s in _judged_again(response, chunks).sentences}
+    for place, sentence in enumerate(grounding.sentences):
+        where = f"$.grounding.sentences[{place}]"
+        span = Place(sentence.start, sentence.end)
+        if set(factual[span].ranks) != set(sentence.citations):
+            yield Finding(f"{where}.citations", "are not the markers in the sentence")
+        if sentence.verdict == "supported" and again[span].verdict == "unsupported":
+            reasons = ", ".join(again[span].reasons)
+            yield Finding(f"{where}.verdict", f"says supported, the sources do not: {reasons}")
+        if sentence.span is not None:
+            allowed = {by_rank[rank].uuid for rank in sentence.citations if rank in by_rank}
+            if sentence.span.uuid not in allowed:
+                yield Finding(f"{where}.span", "is in no chunk that the sentence cites")
+            elif not _inside(sentence.span, chunks):
+                yield Finding(f"{where}.span", "is no stretch of its source")
+
+
+def _judged_again(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Grounding:
+    """Judge every sentence against the whole chunks it cites, by words alone."""
+    blocks = [
+        Block(
+            rank=citation.rank,
+            uuid=citation.uuid,
+            text=chunk.text,
+            char_start=chunk.char_start or 0,
+            document_name=chunk.document_name or chunk.doc_id,
+            relevance=0,
+        )
+        for citation in response.citations
+        if (chunk := chunks.get(citation.uuid)) is not None
+    ]
+    return ground_text(response.answer, blocks)
+
+
+def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:
+    chunk = chunks.get(span.uuid)
+    if chunk is None:
+        return False
+    begin = chunk.char_start or 0
+    return begin <= span.char_start < span.char_end <= begin + len(chunk.text)
+
+
+def show_findings(findings: Sequence[Finding], proven: int) -> None:
+    """Print what was proven, and everything that was not."""
+    from rich.markup import escape
+
+    from docstokg_local.cli.display import screen
+
+    out = screen()
+    for finding in findings:
+        out.print(f"[red]not proven[/] {escape(str(finding))}")
+    colour = "red" if findings else "green"
+    out.print(
+        f"[{colour}]{counted(proven, 'citation')} proven[/], {counted(len(findings), 'finding')}"
+    )

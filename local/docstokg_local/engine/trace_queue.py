@@ -1,0 +1,103 @@
+"""The trace queue on a laptop: one thread that feeds the consumer Lambda runs."""
+
+import atexit
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from docstokg.contracts.state import TraceMessage
+from docstokg.errors import DocsToKGError, QuotaExceeded
+from docstokg.observability import Telemetry
+from docstokg.wiring import Handler
+from docstokg_functions.record.handler import CLEAN_UP
+
+MOST_WAITING = 1000
+BATCH = 10
+DELIVERIES = 3
+PAUSE_S = 1.0
+CLEAN_UP_EVERY_S = 86_400.0
+CLOSE_TIME_S = 2.0
+
+
+class LocalTraceQueue:
+    """The TraceSink port in memory: sending never waits, whatever state the store is in.
+
+    What cannot be written is delivered again, DELIVERIES times in all, then lost; expired traces
+    are removed once a day, the first time before the first trace is written.
+    """
+
+    def __init__(
+        self,
+        consumer: Handler,
+        telemetry: Telemetry,
+        pause_s: float = PAUSE_S,
+        is_the_one: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`consumer`: the handler of `record`; `pause_s`: before it is called again.
+
+        `is_the_one`: whether this process removes what has expired.
+        """
+        self._is_the_one = is_the_one
+        self._consumer, self._telemetry, self._pause_s = consumer, telemetry, pause_s
+        self._waiting: queue.Queue[TraceMessage] = queue.Queue(MOST_WAITING)
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    def send(self, message: TraceMessage, timeout_s: float) -> None:
+        """Hand one message over; `QuotaExceeded` when too many wait already."""
+        try:
+            self._waiting.put_nowait(message)
+        except queue.Full as exc:
+            raise QuotaExceeded("too many traces wait to be written") from exc
+        with self._lock:
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._work, name="traces", daemon=True)
+                self._thread.start()
+                atexit.register(self.close)
+
+    def close(self) -> None:
+        """Write what waits, for two seconds at most, and stop."""
+        self._closing.set()
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            atexit.unregister(self.close)
+            thread.join(CLOSE_TIME_S)
+
+    def _work(self) -> None:
+        clean_at = time.monotonic()
+        while True:
+            try:
+                batch = [self._waiting.get(timeout=0.2)]
+            except queue.Empty:
+                if self._closing.is_set():
+                    return
+                continue
+            if time.monotonic() >= clean_at and self._is_the_one():
+                clean_at = time.monotonic() + CLEAN_UP_EVERY_S
+                self._clean_up()
+            while len(batch) < BATCH and not self._waiting.empty():
+                batch.append(self._waiting.get_nowait())
+            self._deliver({message.request_id: message for message in batch})
+
+    def _deliver(self, messages: Mapping[str, TraceMessage]) -> None:
+        for delivery in range(DELIVERIES):
+            if delivery and self._closing.wait(self._pause_s):
+                break
+            records = [
+                {"messageId": name, "body": message.model_dump_json()}
+                for name, message in messages.items()
+            ]
+            failed = self._consumer({"Records": records}, None)["batchItemFailures"]
+            messages = {item["itemIdentifier"]: messages[item["itemIdentifier"]] for item in failed}
+            if not messages:
+                return
+        self._telemetry.log("WARNING", "traces_lost", count=len(messages))
+
+    def _clean_up(self) -> None:
+        try:
+            self._consumer({"job": CLEAN_UP}, None)
+        except DocsToKGError as exc:
+            self._telemetry.log("WARNING", "traces_not_removed", error=str(exc))

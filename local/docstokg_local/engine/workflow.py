@@ -1,0 +1,115 @@
+"""The Workflow port on a laptop: one state machine over the handlers Lambda loads."""
+
+import math
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.errors import DocsToKGError
+from docstokg.observability import Telemetry
+from docstokg.usecases.problems import problem_reply
+from docstokg.wiring import Handler, Wiring
+from docstokg_functions.expand import handler as expand
+from docstokg_functions.ground import handler as ground
+from docstokg_functions.record import handler as record
+from docstokg_functions.respond import handler as respond
+from docstokg_functions.retrieve import handler as retrieve
+from docstokg_functions.synthesize import handler as synthesize
+from docstokg_functions.traverse import handler as traverse
+from docstokg_functions.validate import handler as validate
+from docstokg_local.engine.engine import Execution, StateMachine, never
+from docstokg_local.engine.trace_queue import LocalTraceQueue
+from docstokg_local.server.lease import Lease
+
+FRAMES_TOLD = 3
+INSTALLED = Path(__file__).with_name("statemachine")
+"""In a wheel; a checkout keeps it where AWS's templates take it from."""
+
+DEFINITION = (
+    INSTALLED if INSTALLED.is_dir() else Path(__file__).resolve().parents[3] / "statemachine"
+) / "answer.asl.json"
+STEPS: Mapping[str, ModuleType] = {
+    "ValidateFunction": validate,
+    "RetrieveFunction": retrieve,
+    "ExpandFunction": expand,
+    "GroundFunction": ground,
+    "TraverseFunction": traverse,
+    "SynthesizeFunction": synthesize,
+    "RespondFunction": respond,
+}
+
+
+def _always() -> bool:
+    return True
+
+
+def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handler:
+    """Log a crash as the Lambda runtime would: the machine's Catch leaves no line of its own.
+
+    Where it happened is told, never the message, which may quote what was asked.
+    """
+
+    def call(event: dict[str, Any], context: object) -> dict[str, Any]:
+        try:
+            return handler(event, context)
+        except DocsToKGError:
+            raise
+        except Exception as crash:
+            frames = traceback.extract_tb(crash.__traceback__)[-FRAMES_TOLD:]
+            where = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+            telemetry.log("ERROR", "crash", function=name, error=type(crash).__name__, where=where)
+            raise
+
+    return call
+
+
+class LocalWorkflow:
+    """Runs questions through `statemachine/answer.asl.json`, in process."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        if wiring.settings.traces == "local" and wiring.trace_sink() is None:
+            shared = wiring.settings.process_dir
+            alone = Lease(Path(shared) / "background.lock").held if shared else _always
+            queue = LocalTraceQueue(record.build(wiring), wiring.telemetry, is_the_one=alone)
+            wiring.override("trace_sink", queue)
+        handlers: dict[str, Handler] = {
+            name: logging_crashes(name, module.build(wiring), wiring.telemetry)
+            for name, module in STEPS.items()
+        }
+        timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
+        wiring.warm()
+        self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
+
+    def run(
+        self,
+        envelope: Envelope,
+        *,
+        arrived: float | None = None,
+        gone: Callable[[], bool] = never,
+    ) -> Reply:
+        """Run one execution to its reply; a failed or late one is problem+json, as in AWS.
+
+        `arrived`: epoch seconds at which its deadline began, now by default. When `gone` says
+        that nobody waits any more, no further step is begun.
+        """
+        execution = self.execute(envelope, arrived=arrived, gone=gone)
+        if execution.status == "SUCCEEDED":
+            return Reply.model_validate(execution.output)
+        if execution.status == "TIMED_OUT":
+            return problem_reply(
+                504, "workflow_timeout", "The workflow ran out of time.", envelope.request_id
+            )
+        return problem_reply(500, "workflow_failed", "The workflow failed.", envelope.request_id)
+
+    def execute(
+        self,
+        envelope: Envelope,
+        *,
+        arrived: float | None = None,
+        gone: Callable[[], bool] = never,
+    ) -> Execution:
+        """Run one execution and tell how it went, state by state."""
+        return self._machine.execute(envelope.model_dump(mode="json"), arrived, gone)

@@ -1,0 +1,1 @@
+"""What retrieval and answers are worth, against gold."""

@@ -1,0 +1,275 @@
+"""`docstokg eval --answers`: what the answers are worth, against answers that people wrote."""
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from docstokg.contracts.model import Many
+from docstokg.domain.answer import notices
+from docstokg.domain.text.words import fold
+from docstokg.errors import LoadError
+from docstokg.loading.readers.lines import Line
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.cli.asking import ask
+from docstokg_local.evaluation.retrieval import commit, percentile, read_lines, shown_settings
+
+Report = dict[str, Any]
+MAX_TOKENS_GEN = 512
+SNIPPETS = 5
+HELD = 0.6
+"""A cited passage is right when it holds this share of the content words of one statement."""
+
+SHORT = 4
+"""Written answers of so many content words are names or numbers, and must be said as they stand."""
+
+LEVELS = ("low", "medium", "high")
+_STOP_TEXT = (
+    "a an and are as at be by for from has have had he in is it its of on that the to was were "
+    "will with which who or not this these those also but"
+)
+_STOP = frozenset(_STOP_TEXT.split())
+_MARKERS = re.compile(r"\[\d+(?:\s*[,-]\s*\d+)*\]")
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+class WrittenAnswer(Line):
+    """A question with the answer a person gave it, and the statements that it rests on."""
+
+    id: Annotated[str, Field(min_length=1)]
+    question: Annotated[str, Field(min_length=3, max_length=4096)]
+    answer: Annotated[str, Field(min_length=1)]
+    type: str | None = None
+    evidence: Many[str] = ()
+
+
+def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
+    """Read `answers*.jsonl` of a folder, else what in `questions*.jsonl` has an `answer`.
+
+    `LoadError` names a line that is wrong.
+    """
+    files = sorted(folder.glob("answers*.jsonl")) if folder.is_dir() else []
+    short = not files
+    files = files or (sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else [])
+
+    def read(value: dict[str, Any]) -> WrittenAnswer | None:
+        if short and not isinstance(value.get("answer"), str):
+            return None
+        # Evidence of questions is written in each set's own way.
+        taken = {k: value.get(k) for k in ("id", "question", "answer")} if short else value
+        return WrittenAnswer.model_validate(taken)
+
+    answers = list(islice(read_lines(files, read), limit))
+    if not answers:
+        raise LoadError(f"{folder} holds no question with a written answer (answers*.jsonl)")
+    return answers
+
+
+def without_markers(answer: str) -> str:
+    """Give an answer's own words."""
+    return _MARKERS.sub("", answer)
+
+
+def words(text: str) -> list[str]:
+    """Give the content words of a text in small letters: no markers, no stop words."""
+    return [word for word in _WORD.findall(without_markers(text).lower()) if word not in _STOP]
+
+
+def f1(answer: str, gold: str) -> float:
+    """Harmonic mean of precision and recall of content words, counted with repetition."""
+    answer_words, gold_words = words(answer), words(gold)
+    common = (Counter(answer_words) & Counter(gold_words)).total()
+    return 2 * common / (len(answer_words) + len(gold_words)) if common else 0.0
+
+
+def rouge_l(answer: str, gold: str) -> float:
+    """The same of the longest common subsequence of content words (Lin 2004)."""
+    answer_words, gold_words = words(answer), words(gold)
+    row = [0] * (len(gold_words) + 1)
+    for one in answer_words:
+        before = 0
+        for place, other in enumerate(gold_words, 1):
+            above = row[place]
+            row[place] = before + 1 if one == other else max(row[place], row[place - 1])
+            before = above
+    return 2 * row[-1] / (len(answer_words) + len(gold_words)) if row[-1] else 0.0
+
+
+def held(texts: Sequence[str], statement: str) -> float:
+    """Give the share of a statement's content words that are somewhere in `texts`."""
+    statement_words, there = words(statement), set(words(" ".join(texts)))
+    return (
+        sum(word in there for word in statement_words) / len(statement_words)
+        if statement_words
+        else 0.0
+    )
+
+
+def is_right(answer: str, gold: str) -> bool:
+    """Tell whether an answer says the written one: a short one as it stands, else half of it."""
+    gold_words = words(gold)
+    if len(gold_words) <= SHORT:
+        return f" {fold(gold)} " in f" {fold(without_markers(answer))} "
+    return held([answer], gold) >= 0.5
+
+
+def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
+    """Measure one response against the written answer; an abstention counts 0."""
+    answer = body["answer"]
+    silent = not answer or notices.is_abstention(answer)
+    spoken = "" if silent else answer
+    citations = body["citations"]
+    cited = [c.get("full_text") or c["snippet"] for c in citations if c["cited"]]
+    snippets = [c["snippet"] for c in citations[:SNIPPETS]]
+    grounding = body["grounding"] or {}
+    scores = [c["score"] for c in citations[: grounding.get("total_citations", 0)]]
+    sentences = grounding.get("sentences", ())
+    report: Report = {
+        "id": written.id,
+        "type": written.type,
+        "question": written.question,
+        "gold": written.answer,
+        "answer": answer,
+        "f1": round(f1(spoken, written.answer), 4),
+        "rouge_l": round(rouge_l(spoken, written.answer), 4),
+        "words": len(words(spoken)),
+        "abstained": silent,
+        "right": is_right(spoken, written.answer),
+        "confidence": body["confidence"],
+        "confidence_level": body["confidence_level"],
+        "cited": [c["rank"] for c in citations if c["cited"]],
+        "verdicts": dict(Counter(sentence["verdict"] for sentence in sentences)),
+        "mean_score": round(statistics.fmean(scores), 4) if scores else None,
+        "answer_words@5": round(held(snippets, written.answer), 4),
+    }
+    if written.evidence and cited:
+        right = [any(held([text], one) >= HELD for one in written.evidence) for text in cited]
+        matches = [any(held([text], one) >= HELD for text in cited) for one in written.evidence]
+        report["citation_precision"] = round(statistics.fmean(right), 4)
+        report["citation_recall"] = round(statistics.fmean(matches), 4)
+    return report
+
+
+def evaluate_answers(
+    folder: Path,
+    questions: Sequence[WrittenAnswer],
+    namespace: str,
+    model: str,
+    settings: Settings,
+) -> Report:
+    """Put every question with a written answer to the whole state machine, and judge what comes."""
+    from docstokg_local.cli.display import TerminalProgress
+    from docstokg_local.engine.workflow import LocalWorkflow
+
+    workflow = LocalWorkflow(Wiring(settings, Telemetry(level="ERROR")))
+    rows: list[Report] = []
+    times: dict[str, list[float]] = {}
+    errors = degraded = 0
+    with TerminalProgress().stage(model, len(questions)) as advance:
+        for written in questions:
+            request = {
+                "query": written.question,
+                "namespace": namespace,
+                "verbosity": "full",
+                "synthesis": {"enabled": True, "model": model},
+                "budget": {
+                    "max_tokens_gen": MAX_TOKENS_GEN,
+                    "timeout_s": settings.max_timeout_s,
+                },
+            }
+            outcome = ask(workflow, request)
+            advance(1)
+            if outcome.status != 200:
+                errors += 1
+                continue
+            diagnostics = outcome.body["diagnostics"]
+            degraded += bool(diagnostics["degraded"])
+            for step, took in diagnostics["timings_ms"].items():
+                times.setdefault(step, []).append(took)
+            rows.append(judged(written, outcome.body))
+    kinds = sorted({row["type"] for row in rows if row["type"]})
+    run = {
+        "name": "full",
+        "metrics": summary(rows, len(questions)),
+        "types": {kind: summary([row for row in rows if row["type"] == kind]) for kind in kinds},
+        "verdicts": dict(sum((Counter(row["verdicts"]) for row in rows), Counter[str]())),
+        "confidence": by_level(rows),
+        "latency_ms": {
+            step: {"p50": round(percentile(took, 50), 2), "p95": round(percentile(took, 95), 2)}
+            for step, took in times.items()
+        },
+        "errors": errors,
+        "degraded": degraded,
+        "questions": rows,
+    }
+    return {
+        "set": folder.resolve().name,
+        "namespace": namespace,
+        "n": len(questions),
+        "model": model,
+        "commit": commit(),
+        "settings": shown_settings(settings),
+        "runs": [run],
+    }
+
+
+def summary(rows: Collection[Report], count: int | None = None) -> Report:
+    """Average over questions (`count` of them: those that failed count 0)."""
+    total = count or len(rows) or 1
+    report: Report = {"n": total}
+    for name in ("f1", "rouge_l", "words", "abstained", "right", "answer_words@5"):
+        report[name] = round(sum(float(row[name]) for row in rows) / total, 4)
+    for name in ("citation_precision", "citation_recall"):
+        values = [row[name] for row in rows if name in row]
+        report[name] = round(statistics.fmean(values), 4) if values else None
+    return report
+
+
+def by_level(rows: Collection[Report]) -> Report:
+    """Say how many of the answers at each level of confidence are right."""
+    report: Report = {}
+    for level in LEVELS:
+        own = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]
+        if own:
+            right = sum(row["right"] for row in own)
+            report[level] = {"n": len(own), "right": round(right / len(own), 4)}
+    return report
+
+
+def show_answers(report: Report) -> None:
+    """Print a table of all questions and of each type, and how far confidence can be trusted."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from docstokg_local.cli.display import screen
+
+    out, run = screen(), report["runs"][0]
+    table = Table(
+        title=f"{report['set']}: {report['n']} questions, namespace {report['namespace']}, "
+        f"model {report['model']}",
+        title_justify="left",
+        box=SIMPLE_HEAD if out.is_terminal else None,
+    )
+    table.add_column("type", no_wrap=True)
+    names = list(run["metrics"])
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    for kind, values in {"all": run["metrics"], **run["types"]}.items():
+        cells = (values[name] for name in names)
+        table.add_row(kind, *("-" if c is None else f"{c:.4g}" for c in cells))
+    out.print(table)
+    levels = ", ".join(
+        f"{level} {row['right']:.2f} of {row['n']}" for level, row in run["confidence"].items()
+    )
+    verdicts = ", ".join(f"{count} {kind}" for kind, count in sorted(run["verdicts"].items()))
+    total = run["latency_ms"].get("total", {"p50": 0.0, "p95": 0.0})
+    out.print(f"right by confidence: {levels or 'no answers'}")
+    out.print(f"sentences: {verdicts or 'none'}; errors {run['errors']}")
+    out.print(f"total p50 {total['p50']:.1f} ms, p95 {total['p95']:.1f} ms")

@@ -1,0 +1,288 @@
+"""`docstokg eval`: what retrieval is worth, measured through the same door a client uses."""
+
+import math
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from docstokg.contracts.model import Many
+from docstokg.contracts.response import Channel
+from docstokg.errors import LoadError, Misconfigured, Unavailable
+from docstokg.loading.read.rejects import Rejected
+from docstokg.loading.readers.lines import Line, json_lines, reasons
+from docstokg.observability import Telemetry
+from docstokg.settings import SECRETS, Settings
+from docstokg.wiring import Wiring
+from docstokg_local.cli.asking import Outcome, ask
+
+TOP_K = 20
+METRICS = ("ndcg@10", "recall@5", "recall@10", "all@5", "all@10", "mrr")
+CHANNELS: tuple[Channel, ...] = ("bm25", "splade", "dense")
+PARTS = ("index", "graph", "embedder", "sparse")
+ABLATIONS = ("graph", *CHANNELS, "mmr", "rrf", *(f"down:{part}" for part in PARTS))
+WARM_UP = 1
+Report = dict[str, Any]
+
+
+class Question(Line):
+    """A question with the documents that answer it."""
+
+    id: Annotated[str, Field(min_length=1)]
+    question: Annotated[str, Field(min_length=3, max_length=4096)]
+    gold: Annotated[Many[str], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A way of asking: changed settings, changed request fields, a part that is down."""
+
+    name: str
+    settings: dict[str, Any]
+    request: dict[str, Any]
+    down: str | None = None
+
+
+class Down:
+    """A dependency that refuses every call, as one that is not there."""
+
+    def __init__(self, name: str, model: str = "", dimension: int = 0) -> None:
+        self._name = name
+        self.model = model
+        self.dimension = dimension
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Give a call that raises `Unavailable`."""
+
+        def refuse(*values: object, **options: object) -> Any:
+            raise Unavailable(f"the {self._name} is down for this run")
+
+        return refuse
+
+
+def read_questions(folder: Path, limit: int | None) -> list[Question]:
+    """Read `questions*.jsonl` of a folder; `LoadError` names a line that is wrong."""
+    files = sorted(folder.glob("questions*.jsonl")) if folder.is_dir() else []
+    if not files:
+        raise LoadError(f"{folder} holds no questions*.jsonl")
+    questions = list(islice(read_lines(files, Question.model_validate), limit))
+    if not questions:
+        raise LoadError(f"{folder} holds no question")
+    return questions
+
+
+def read_lines[Row](
+    files: Sequence[Path], read: Callable[[dict[str, Any]], Row | None]
+) -> Iterator[Row]:
+    """Read the lines of files, but for those read as None; `LoadError` names a wrong one."""
+    for file in files:
+        for line, value in json_lines(file):
+            try:
+                if isinstance(value, Rejected):
+                    raise value
+                row = read(value)
+            except ValidationError as error:
+                raise LoadError(f"{file}:{line}: {reasons(error)}") from error
+            except Rejected as rejected:
+                raise LoadError(f"{file}:{line}: {rejected}") from rejected
+            if row is not None:
+                yield row
+
+
+def runs_of(ablations: Sequence[str]) -> list[Run]:
+    """List what to run: `full` first, then what each name adds; `Misconfigured` for others."""
+    graph_off = {"kg_expansion": {"enabled": False}}
+    runs = [Run("full", {}, {})]
+    for name in dict.fromkeys(ablations):
+        if name == "graph":
+            runs.append(Run("no-graph", {}, graph_off))
+        elif name in CHANNELS:
+            others = tuple(channel for channel in CHANNELS if channel != name)
+            runs.append(Run(f"no-{name}", {"channels": others}, graph_off))
+            runs.append(Run(f"only-{name}", {"channels": (name,)}, graph_off))
+        elif name == "mmr":
+            runs.append(Run("no-mmr", {"mmr": False}, {}))
+        elif name == "rrf":
+            runs.append(Run("rrf", {"fusion": "rrf"}, {}))
+        elif name in ABLATIONS:
+            runs.append(Run(name, {}, {}, down=name.removeprefix("down:")))
+        else:
+            raise Misconfigured(f"--ablate {name!r} is none of {', '.join(ABLATIONS)}")
+    return runs
+
+
+def evaluate(
+    folder: Path,
+    questions: Sequence[Question],
+    namespace: str,
+    ablations: Sequence[str],
+    settings: Settings,
+) -> Report:
+    """Ask every question in every run and give the report."""
+    runs = runs_of(ablations)
+    shared = Wiring(settings, Telemetry(level="ERROR"))
+    return {
+        "set": folder.resolve().name,
+        "namespace": namespace,
+        "n": len(questions),
+        "commit": commit(),
+        "settings": shown_settings(settings),
+        "runs": [measure(run, questions, namespace, shared) for run in runs],
+    }
+
+
+def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
+    """Ask every question one way; a failed question counts 0 in every metric."""
+    from docstokg_local.cli.display import TerminalProgress
+    from docstokg_local.engine.workflow import LocalWorkflow
+
+    workflow = LocalWorkflow(_wiring(run, shared))
+
+    def outcome_of(question: Question) -> Outcome:
+        request = {
+            "query": question.question,
+            "namespace": namespace,
+            "top_k": TOP_K,
+            **run.request,
+        }
+        return ask(workflow, request)
+
+    for question in questions[:WARM_UP]:
+        outcome_of(question)
+    totals = dict.fromkeys(METRICS, 0.0)
+    times: dict[str, list[float]] = {}
+    citations = errors = degraded = 0
+    with TerminalProgress().stage(run.name, len(questions)) as advance:
+        for question in questions:
+            outcome = outcome_of(question)
+            advance(1)
+            if outcome.status != 200:
+                errors += 1
+                continue
+            ranking = documents(outcome.body)
+            for name, value in metrics(ranking, set(question.gold)).items():
+                totals[name] += value
+            citations += len(outcome.body["citations"])
+            diagnostics = outcome.body["diagnostics"]
+            degraded += bool(diagnostics["degraded"])
+            for step, took in diagnostics["timings_ms"].items():
+                times.setdefault(step, []).append(took)
+    return {
+        "name": run.name,
+        "metrics": {name: round(total / len(questions), 4) for name, total in totals.items()},
+        "citations": citations,
+        "latency_ms": {
+            step: {"p50": round(percentile(took, 50), 2), "p95": round(percentile(took, 95), 2)}
+            for step, took in times.items()
+        },
+        "errors": errors,
+        "degraded": degraded,
+    }
+
+
+def documents(response: dict[str, Any]) -> list[str]:
+    """List the cited documents in the order of their first citation."""
+    return list(dict.fromkeys(citation["doc_id"] for citation in response["citations"]))
+
+
+def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
+    """Score one ranking of documents: binary nDCG@10, recall@k, all-support@k, reciprocal rank.
+
+    nDCG = sum over hits of 1 / log2(rank + 1), over the same for an ideal order (Jarvelin and
+    Kekalainen 2002, gains 0 and 1).
+    """
+    hits = [document in gold for document in ranking]
+    gain = sum(1 / math.log2(rank + 1) for rank, hit in enumerate(hits[:10], 1) if hit)
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(gold), 10) + 1))
+    first = next((rank for rank, hit in enumerate(hits, 1) if hit), None)
+    return {
+        "ndcg@10": gain / ideal,
+        "recall@5": sum(hits[:5]) / len(gold),
+        "recall@10": sum(hits[:10]) / len(gold),
+        "all@5": float(sum(hits[:5]) == len(gold)),
+        "all@10": float(sum(hits[:10]) == len(gold)),
+        "mrr": 1 / first if first else 0.0,
+    }
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Give the nearest-rank percentile of some values, 0 of none."""
+    if not values:
+        return 0.0
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * share / 100) - 1)]
+
+
+def _wiring(run: Run, shared: Wiring) -> Wiring:
+    """Make a run's own wiring; models are shared, they are the same and slow to load."""
+    embedder = shared.embedder()
+    made: dict[str, object] = {"embedder": embedder, "sparse_encoder": shared.sparse_encoder()}
+    if run.down == "index":
+        made["search_index"] = Down("index")
+    elif run.down == "graph":
+        made["knowledge_graph"] = Down("graph")
+    elif run.down == "embedder" and embedder is not None:
+        made["embedder"] = Down("embedder", embedder.model, embedder.dimension)
+    elif run.down == "sparse":
+        made["sparse_encoder"] = Down("sparse encoder", "down")
+    return Wiring(shared.settings.model_copy(update=run.settings), shared.telemetry, made)
+
+
+def shown_settings(settings: Settings) -> dict[str, Any]:
+    """Give what explains a number, without secrets and without addresses."""
+    hidden = {*SECRETS, "cache_dir", "keys_file", "index_ca_file", "rerank_model_path", "hosts"}
+    values = settings.model_dump(mode="json")
+    return {
+        name: value for name, value in values.items() if name not in hidden and "url" not in name
+    }
+
+
+def commit() -> str | None:
+    """Give the revision of the code that runs, or None outside a checkout."""
+    folder = Path(__file__).resolve().parent
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def show_report(report: Report) -> None:
+    """Print a table of all runs."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from docstokg_local.cli.display import screen
+
+    out = screen()
+    table = Table(
+        title=f"{report['set']}: {report['n']} questions, namespace {report['namespace']}",
+        title_justify="left",
+        box=SIMPLE_HEAD if out.is_terminal else None,
+    )
+    table.add_column("run", no_wrap=True)
+    columns = (*METRICS, "citations", "errors", "degraded", "p50 ms", "p95 ms")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for run in report["runs"]:
+        total = run["latency_ms"].get("total", {"p50": 0.0, "p95": 0.0})
+        table.add_row(
+            run["name"],
+            *(f"{run['metrics'][name]:.4f}" for name in METRICS),
+            str(run["citations"]),
+            str(run["errors"]),
+            str(run["degraded"]),
+            f"{total['p50']:.1f}",
+            f"{total['p95']:.1f}",
+        )
+    out.print(table)

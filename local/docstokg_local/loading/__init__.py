@@ -1,0 +1,1 @@
+"""Processes of a load on this machine."""

@@ -1,0 +1,83 @@
+"""A load's ports, taken from the one place that makes them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from docstokg.adapters.onnx.minilm import OnnxMiniLm
+from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
+from docstokg.loading.context import Stores
+from docstokg.loading.stores import stores_of as ports_of
+from docstokg.ports import Embedder
+from docstokg.wiring import Wiring
+
+THREADS = 2
+"""Of the local encoder in a load that has the machine to itself: batches are worth sharing."""
+SMALL_LOAD_BYTES = 1_000_000
+"""Of files: below, a second process's start takes as long as it saves."""
+MOST_WORKERS = 4
+WORKER_BYTES = 1_000_000_000
+"""Of memory a process is given: it takes some 600 MB, and the one that writes as much."""
+CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
+
+
+def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
+    """Give a load's ports, as the stages have them; the encoder shares this machine's threads."""
+    stores = ports_of(wiring, embed)
+    return replace(stores, embedder=_sharing(stores.embedder, wiring))
+
+
+def _sharing(embedder: Embedder | None, wiring: Wiring) -> Embedder | None:
+    """Give the embedder of requests, with more threads where it computes in this process."""
+    if isinstance(embedder, CachedEmbedder) and isinstance(embedder.inner, OnnxMiniLm):
+        return CachedEmbedder(embedder.inner.with_threads(THREADS), wiring.cache_folder())
+    return embedder
+
+
+def workers_for(sources: Sequence[Path]) -> int:
+    """Say how many processes a load of these files is worth: one a core, where there is memory."""
+    if not _has_bytes(sources, SMALL_LOAD_BYTES):
+        return 1
+    return max(1, min(os.cpu_count() or 1, MOST_WORKERS, _memory_bytes() // WORKER_BYTES))
+
+
+def _has_bytes(sources: Sequence[Path], enough: int) -> bool:
+    """Tell whether the files are at least so large together; looks no further than needed."""
+    size = sum(path.stat().st_size for path in sources if path.is_file())
+    for source in sources:
+        for folder, _, names in os.walk(source):
+            for name in names:
+                if size >= enough:
+                    return True
+                path = Path(folder, name)
+                size += path.stat().st_size if path.is_file() else 0
+    return size >= enough
+
+
+def _memory_bytes() -> int:
+    """Give this machine's memory, or its container's limit where that is less."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = CONTAINER_MEMORY.read_text("ascii").strip()
+    except OSError:  # no such limit on this system
+        return machine
+    return min(machine, int(limit)) if limit.isdigit() else machine
+
+
+@contextmanager
+def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[Stores]:
+    """Give a load's ports, of which `workers` processes read, encode and find names."""
+    if workers <= 1:
+        yield stores_of(wiring, embed)
+        return
+    from docstokg_local.loading.workers import Workers
+
+    crew = Workers(wiring.settings, workers)
+    try:
+        crew.give_to(wiring)
+        stores = stores_of(wiring, embed)
+        yield replace(stores, readers=replace(stores.readers, several=crew.read))
+    finally:
+        crew.close()

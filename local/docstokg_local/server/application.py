@@ -1,0 +1,83 @@
+"""The HTTP API on a laptop: what API Gateway does in AWS, in front of the same state machine."""
+
+from starlette.applications import Starlette
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from docstokg.adapters.sqlite.jobs import SqliteJobs
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.server import openapi
+from docstokg_local.server.authentication import Authentication
+from docstokg_local.server.endpoints import Endpoints
+from docstokg_local.server.exchange import EXCEPTION_HANDLERS, RequestIds
+from docstokg_local.server.jobs import Keeper
+from docstokg_local.server.pages import page_routes
+from docstokg_local.server.prometheus import PrometheusSink
+from docstokg_local.server.routes import starlette_routes
+
+COMPRESSED_FROM = 1024
+"""Bytes; a shorter body gains nothing."""
+
+
+def application(
+    settings: Settings,
+    wiring: Wiring | None = None,
+    sink: PrometheusSink | None = None,
+    host: str = "127.0.0.1",
+) -> Starlette:
+    """Make the ASGI application; models and connections are made now, not in a request.
+
+    A given `wiring` reports to the given `sink`, which `GET /metrics` shows. `host`: what the
+    server is bound to. Its routes are of three groups: the contract's (`contracts/routes.py`,
+    answered by `endpoints.py`), what describes this server, and the page's files.
+    """
+    sink = sink or PrometheusSink()
+    wiring = wiring or Wiring(
+        settings, Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
+    )
+    authentication = Authentication(settings, wiring.telemetry)
+    workflow = LocalWorkflow(wiring)
+    endpoints = Endpoints(
+        settings, wiring, workflow, authentication, _keeper(settings, wiring), host
+    )
+    app = Starlette(
+        routes=[*starlette_routes(endpoints.of), *_own_routes(sink), *page_routes()],
+        exception_handlers=EXCEPTION_HANDLERS,
+    )
+    # The contract has no second spelling of a path; API Gateway has none either.
+    app.router.redirect_slashes = False
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
+    app.add_middleware(RequestIds)
+    app.state.refuse = endpoints.refusal
+    return app
+
+
+def _keeper(settings: Settings, wiring: Wiring) -> Keeper:
+    """Begin with the jobs that an earlier server left; the keeper is closed with the stores."""
+    queue = wiring.job_queue()
+    assert isinstance(queue, SqliteJobs)
+    keeper = Keeper(settings, queue, wiring.telemetry)
+    wiring.override("job_keeper", keeper)
+    keeper.wake()
+    return keeper
+
+
+def _own_routes(sink: PrometheusSink) -> list[Route]:
+    """Describe this server: its contract and its figures; both need no key."""
+    document = openapi.document()
+
+    async def get_openapi(request: Request) -> Response:
+        return JSONResponse(document)
+
+    async def get_metrics(request: Request) -> Response:
+        return Response(sink.text(), media_type="text/plain; version=0.0.4")
+
+    return [
+        Route("/openapi.json", get_openapi, methods=["GET"]),
+        Route("/metrics", get_metrics, methods=["GET"]),
+    ]

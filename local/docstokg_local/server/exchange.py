@@ -1,0 +1,239 @@
+"""One HTTP exchange: what is read of a request before it is checked, and how a reply is sent."""
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from random import getrandbits
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from ulid import ULID
+
+from docstokg.contracts.chat import CHAT_ROUTES
+from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.request import MAX_BODY_BYTES, Budget
+from docstokg.contracts.routes import RouteName, route_of
+from docstokg.usecases.chat import error_reply
+from docstokg.usecases.problems import problem_reply
+from docstokg_local.server.authentication import Authentication
+from docstokg_local.server.guards import host_of, is_own
+
+BODY_S = 10.0
+DEFAULT_TIMEOUT_S = Budget().timeout_s
+CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
+LARGE = "The body is over 64 KiB."
+OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
+ANY_ID = "0" * 26
+"""Stands for a request's id in a reply that is made once."""
+
+
+def quick_id() -> str:
+    """Make an id without a call to the system, which gives the interpreter away; it is no secret.
+
+    As a ULID: milliseconds, then 80 bits by chance.
+    """
+    moment = int(time.time() * 1000).to_bytes(6)
+    return str(ULID(moment + getrandbits(80).to_bytes(10)))
+
+
+class Refused(Exception):
+    """A request that never reaches the workflow."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.detail, self.headers = status, code, detail, headers
+
+
+class RequestIds:
+    """Gives every request the time it arrived, and an id its answer and log lines carry."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass on with `request.state.request_id` set."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = str(ULID())
+        scope.setdefault("state", {}).update(request_id=request_id, arrived=time.time())
+
+        async def with_id(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message.setdefault("headers", []).append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        await self._app(scope, receive, with_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the server has to know of a request before it is checked."""
+
+    timeout_s: float
+    model: str = ""
+    remote: bool = False
+
+
+def wishes(body: bytes, most_s: float) -> Wishes:
+    """Read deadline and model of a body that may be anything; validate refuses what is wrong."""
+    try:
+        request = json.loads(body)
+        budget, synthesis = request.get("budget") or {}, request.get("synthesis") or {}
+        timeout_s = budget.get("timeout_s", DEFAULT_TIMEOUT_S)
+        model = synthesis.get("model", "") if synthesis.get("enabled") is True else ""
+    except (ValueError, AttributeError, RecursionError):
+        return Wishes(min(DEFAULT_TIMEOUT_S, most_s))
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
+        timeout_s = DEFAULT_TIMEOUT_S
+    remote = bool(model) and model != EXTRACTIVE
+    return Wishes(min(max(1.0, timeout_s), most_s), str(model), remote)
+
+
+def chat_wishes(body: bytes, most_s: float) -> Wishes:
+    """The same of a chat request, whose deadline is the default's."""
+    timeout_s = min(DEFAULT_TIMEOUT_S, most_s)
+    try:
+        model = str(json.loads(body)["model"]).rpartition("@")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return Wishes(timeout_s)
+    name = model[0] or model[2]
+    return Wishes(timeout_s, name, name != EXTRACTIVE)
+
+
+async def hang_up(request: Request) -> None:
+    """Wait until the client closes the connection; the body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def known_caller(headers: Mapping[str, str], authentication: Authentication) -> Caller | None:
+    """Give who asks; None where a key is needed and none that is known came."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else None
+    return authentication.caller(headers.get("x-api-key", bearer))
+
+
+def caller_of(request: Request, authentication: Authentication) -> Caller:
+    """Give who asks; `Refused` (401) where a key is needed and none that is known came."""
+    caller = known_caller(request.headers, authentication)
+    if caller is None:
+        raise Refused(
+            401,
+            "unauthorized",
+            "Send a known key as X-Api-Key: KEY or as Authorization: Bearer KEY.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+    return caller
+
+
+def refuse_foreign_page(request: Request, listed: Collection[str]) -> None:
+    """Refuse a page of another site; where keys are needed it has none."""
+    origin = request.headers.get("origin")
+    if origin is not None and not is_own(host_of(origin), listed):
+        raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
+
+
+def envelope_of(request: Request, route: RouteName, caller: Caller, body: bytes) -> Envelope:
+    """Give what enters the state machine, or a function."""
+    return Envelope(
+        route=route,
+        request_id=request.state.request_id,
+        caller=caller,
+        body_b64=base64.b64encode(body).decode(),
+    )
+
+
+def is_json(headers: Mapping[str, str]) -> bool:
+    """Tell whether a body says that it is JSON."""
+    return headers.get("content-type", "").split(";")[0].strip().lower() == "application/json"
+
+
+async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str = LARGE) -> bytes:
+    """Read a body of at most `most` bytes within BODY_S; `Refused` (415, 413, 400)."""
+    if not is_json(request.headers):
+        raise Refused(
+            415, "unsupported_media_type", "Send the body with Content-Type: application/json."
+        )
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise Refused(413, "body_too_large", too_large, {"Connection": "close"})
+    except TimeoutError as exc:
+        detail = f"The body did not arrive within {BODY_S:g} s."
+        raise Refused(400, "body_too_slow", detail, {"Connection": "close"}) from exc
+    except ClientDisconnect as exc:
+        raise Refused(400, "client_disconnected", "The body never arrived.") from exc
+    return bytes(body)
+
+
+def response(reply: Reply) -> Response:
+    """Send a reply as it is."""
+    headers = {"Content-Type": "application/json", **reply.headers}
+    return Response(reply.body.encode("utf-8"), reply.statusCode, headers)
+
+
+def _problem(
+    request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
+) -> Response:
+    return response(problem_of(request, status, code, detail, headers))
+
+
+def problem_of(
+    request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
+) -> Reply:
+    """Give a problem as the route's callers read it: OpenAI's clients in their own shape."""
+    reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
+    return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
+
+
+@cache
+def _overloaded(chat: bool) -> Reply:
+    """Make what a full server says, once: it says it a thousand times a second."""
+    reply = problem_reply(503, "overloaded", OVERLOADED, ANY_ID)
+    return error_reply(reply) if chat else reply
+
+
+def overloaded_reply(path: str, request_id: str, retry_after_s: int) -> Reply:
+    """Give the refusal of a full server, as the callers of `path` read it."""
+    made = _overloaded(path in CHAT_PATHS)
+    headers = {**made.headers, "Retry-After": str(retry_after_s)}
+    return Reply(
+        statusCode=made.statusCode, body=made.body.replace(ANY_ID, request_id), headers=headers
+    )
+
+
+async def _refused(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, Refused)
+    return _problem(request, exc.status, exc.code, exc.detail, exc.headers)
+
+
+async def _http_error(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, HTTPException)
+    code, detail = {
+        404: ("not_found", "There is no such route; see /openapi.json."),
+        405: ("method_not_allowed", "This route does not take that method."),
+    }.get(exc.status_code, ("http_error", str(exc.detail)))
+    headers = dict(exc.headers or {})
+    if allowed := headers.get("Allow"):
+        detail = f"{detail[:-1]}; it takes {allowed}."
+    return _problem(request, exc.status_code, code, detail, headers)
+
+
+async def _crashed(request: Request, exc: Exception) -> Response:
+    return _problem(request, 500, "internal_error", "The request could not be completed.")
+
+
+EXCEPTION_HANDLERS = {Refused: _refused, HTTPException: _http_error, Exception: _crashed}

@@ -1,0 +1,105 @@
+"""Who starts the background process that loads what was sent; see `job_worker`."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from docstokg.adapters.sqlite.jobs import SqliteJobs
+from docstokg.errors import DocsToKGError
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+
+LOOK_S = 1.0
+LONGEST_LOG = 1 << 20
+MODULE = "docstokg_local.server.job_worker"
+
+
+class Keeper:
+    """Sees to it that somebody works while jobs wait; one in each process of a server."""
+
+    def __init__(self, settings: Settings, queue: SqliteJobs, telemetry: Telemetry) -> None:
+        self._settings, self._queue, self._telemetry = settings, queue, telemetry
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+
+    def wake(self) -> None:
+        """Look now, and go on looking until no job is left."""
+        if not self._queue.path.exists():
+            return
+        with self._lock:
+            if self._thread is None and not self._ended.is_set():
+                self._thread = threading.Thread(target=self._keep, name="jobs", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Look no more; the process that works on jobs goes on."""
+        self._ended.set()
+        worker = self._worker
+        if worker is not None and worker.poll() is None:
+            # It is let go on purpose; its handle would complain that nobody waited for it.
+            worker.returncode = 0
+
+    def _keep(self) -> None:
+        while not self._ended.is_set():
+            try:
+                with self._lock:
+                    if not self._queue.unfinished():
+                        self._thread = None
+                        return
+                self._see()
+            except (DocsToKGError, OSError) as error:
+                self._telemetry.log("WARNING", "jobs_wait", kind=type(error).__name__)
+            self._ended.wait(LOOK_S)
+
+    def _see(self) -> None:
+        if self._worker is not None and self._worker.poll() is None:
+            return
+        if not is_taken(lock_of(self._queue.path)):
+            self._worker = start(self._settings, self._queue.path)
+
+
+def start(settings: Settings, queue: Path) -> subprocess.Popen[bytes]:
+    """Start the process; its settings go through a pipe, for they hold secrets.
+
+    It has a session of its own, so that what ends the server's terminal does not end a load.
+    """
+    log = queue.with_name(f"{queue.name}.log")
+    fresh = not log.exists() or log.stat().st_size > LONGEST_LOG
+    with log.open("wb" if fresh else "ab") as output:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=output,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    assert worker.stdin is not None
+    with worker.stdin as pipe:
+        pipe.write(settings.model_dump_json().encode())
+    return worker
+
+
+def lock_of(queue: Path) -> Path:
+    """Name the file that whoever works on a queue has locked."""
+    return queue.with_name(f"{queue.name}.lock")
+
+
+def is_taken(lock: Path) -> bool:
+    """Tell whether a process works; the look itself keeps nobody out for long."""
+    try:
+        file = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -1,0 +1,108 @@
+"""MCP on a laptop: the deployed handler over this process's own routes, by HTTP or by pipe."""
+
+import base64
+import json
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO
+
+from docstokg_functions.mcp import handler as mcp
+from ulid import ULID
+
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.ports import Workflow
+from docstokg.usecases.problems import PROBLEM_TYPE
+from docstokg.wiring import Handler, Wiring
+from docstokg_local.cli.printing import say
+from docstokg_local.server.authentication import EVERYBODY
+
+CALLS_AT_ONCE = 4
+
+
+class LocalRouteFunction:
+    """The RouteFunction port on a handler of this process."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def run(self, envelope: Envelope) -> Reply:
+        """Call it as Lambda would."""
+        return Reply.model_validate(self._handler(envelope.model_dump(mode="json"), None))
+
+
+def local_mcp(
+    wiring: Wiring, workflow: Workflow, check: Handler, traverse: Handler, documents: Handler
+) -> Handler:
+    """Make the MCP handler over the routes of this process."""
+    wiring.override("workflow", workflow)
+    wiring.override("check_function", LocalRouteFunction(check))
+    wiring.override("traverse_function", LocalRouteFunction(traverse))
+    wiring.override("documents_function", LocalRouteFunction(documents))
+    return mcp.build(wiring)
+
+
+def serve_stdio(handler: Handler, source: IO[bytes], sink: IO[bytes]) -> None:
+    """Answer one JSON-RPC message a line until `source` ends; calls run side by side.
+
+    The caller is whoever started the process: everything of this machine is visible.
+    """
+    writing = threading.Lock()
+
+    def answer(line: bytes) -> None:
+        event = {
+            "route": "mcp",
+            "request_id": str(ULID()),
+            "caller": EVERYBODY.model_dump(mode="json"),
+            "body_b64": base64.b64encode(line).decode(),
+        }
+        try:
+            text = _message(Reply.model_validate(handler(event, None)))
+        except Exception as crash:  # noqa: BLE001 - unanswered, the agent would wait for ever
+            say(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
+            text = _error(json.loads(line).get("id"), -32603, "Internal error")
+        if text:
+            with writing:
+                sink.write(text.encode("utf-8") + b"\n")
+                sink.flush()
+
+    with ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="mcp") as workers:
+        for line in source:
+            if line.strip():
+                workers.submit(answer, line.strip())
+
+
+def _message(reply: Reply) -> str:
+    """Give what a pipe carries: a problem that has no JSON-RPC form there becomes an error."""
+    if reply.headers.get("Content-Type") != PROBLEM_TYPE:
+        return reply.body
+    return _error(None, -32600, json.loads(reply.body)["detail"])
+
+
+def _error(message_id: object, code: int, message: str) -> str:
+    error = {"code": code, "message": message}
+    return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": error})
+
+
+def run(wiring: Wiring) -> None:
+    """Serve the agent that started this process, until it closes the pipe."""
+    from docstokg_functions.check import handler as check
+    from docstokg_functions.documents import handler as documents
+    from docstokg_functions.traverse import handler as traverse
+
+    from docstokg_local.engine.workflow import LocalWorkflow
+
+    handler = local_mcp(
+        wiring,
+        LocalWorkflow(wiring),
+        check.build(wiring),
+        traverse.build(wiring),
+        documents.build(wiring),
+    )
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    # The pipe carries messages only: whatever prints by accident must not break them.
+    sys.stdout = sys.stderr
+    try:
+        serve_stdio(handler, source, sink)
+    finally:
+        wiring.close()

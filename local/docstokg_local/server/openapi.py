@@ -1,0 +1,202 @@
+"""The HTTP contract as OpenAPI 3.1, generated from the models that enforce it."""
+
+import json
+from collections import defaultdict
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from docstokg import __version__
+from docstokg.contracts.chat import ChatCompletion, ChatRequest, ErrorReply, ModelList
+from docstokg.contracts.response import Health, Problem
+from docstokg.contracts.routes import ROUTES, Route
+from docstokg_local.server.openapi_documents import MODELS, document_operations
+
+_PROBLEMS = {
+    400: "The request is invalid; `errors` lists everything that is wrong with it.",
+    401: "No valid credentials.",
+    403: "The namespace is not granted to this caller.",
+    409: "The `cache_key` was used for another request.",
+    413: "The body is over 64 KiB.",
+    415: "The body is not application/json.",
+    429: "Too many requests; see Retry-After.",
+    500: "A crash; nothing about it is told but the request id.",
+    503: "No passage could be read; or `overloaded`: the deadline cannot be met at the present "
+    "queue, see Retry-After.",
+    504: "The deadline passed before any passage could be read.",
+}
+_JSON_RPC: dict[str, Any] = {
+    "JsonRpcRequest": {
+        "title": "JsonRpcRequest",
+        "description": "One message of the Model Context Protocol; without `id` a notification.",
+        "type": "object",
+        "required": ["jsonrpc", "method"],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer"]},
+            "method": {"type": "string", "examples": ["tools/list", "tools/call"]},
+            "params": {"type": "object"},
+        },
+    },
+    "JsonRpcResponse": {
+        "title": "JsonRpcResponse",
+        "description": "The result of a request, or the error it met in the protocol itself.",
+        "type": "object",
+        "required": ["jsonrpc", "id"],
+        "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer", "null"]},
+            "result": {"type": "object"},
+            "error": {
+                "type": "object",
+                "required": ["code", "message"],
+                "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+def document() -> dict[str, Any]:
+    """Build the document of the routes this version serves."""
+    models: dict[type[BaseModel], JsonSchemaMode] = {
+        Problem: "serialization",
+        Health: "serialization",
+        ChatRequest: "validation",
+        ChatCompletion: "serialization",
+        ModelList: "serialization",
+        ErrorReply: "serialization",
+    }
+    for route in ROUTES:
+        models |= {_model(name): "validation" for name in (route.request,) if name}
+        models |= {_model(name): "serialization" for name in (route.reply,) if name}
+    models |= MODELS
+    _, schemas = models_json_schema(
+        [(model, mode) for model, mode in models.items()],
+        ref_template="#/components/schemas/{model}",
+    )
+    own = {"chat": _chat, "models": _models, "mcp": _mcp, "health": _health}
+    own |= document_operations(_problem, _PROBLEMS)
+    paths: dict[str, Any] = defaultdict(dict)
+    for route in ROUTES:
+        described = {"description": route.description} if route.description else {}
+        paths[route.path][route.method.lower()] = {
+            "operationId": route.operation,
+            "summary": route.summary,
+            **described,
+            **own.get(route.name, partial(_post, route))(),
+        }
+    paths["/openapi.json"] = {
+        "get": {
+            "operationId": "openapi",
+            "summary": "This document",
+            "security": [],
+            "responses": {
+                "200": {
+                    "description": "OpenAPI 3.1",
+                    "content": {"application/json": {"schema": {"type": "object"}}},
+                }
+            },
+        }
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "DocsToKG RAG",
+            "version": __version__,
+            "description": "Evidence-first retrieval: every claim is a source span.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"key": []}, {"bearer": []}, {}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas["$defs"] | _JSON_RPC,
+            "securitySchemes": {
+                "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }
+
+
+def _model(name: str) -> type[BaseModel]:
+    module, _, model = name.partition(".")
+    kind: type[BaseModel] = getattr(import_module(f"docstokg.contracts.{module}"), model)
+    return kind
+
+
+def _post(route: Route) -> dict[str, Any]:
+    responses = {"200": _json(route.reply.partition(".")[2], "Also when degraded; see diagnostics")}
+    responses |= {str(status): _problem(text) for status, text in _PROBLEMS.items()}
+    return {"requestBody": _body(route.request.partition(".")[2]), "responses": responses}
+
+
+def _chat() -> dict[str, Any]:
+    """Describe the route for clients of OpenAI's format, whose errors are of that format too."""
+    statuses = (400, 401, 403, 413, 415, 429, 500, 503, 504)
+    answered = _json("ChatCompletion", "The answer; also when degraded, see `docstokg`")
+    events = "One event with the whole, checked answer, then `data: [DONE]`"
+    answered["content"]["text/event-stream"] = {"schema": {"type": "string", "description": events}}
+    errors = {str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses}
+    return {"requestBody": _body("ChatRequest"), "responses": {"200": answered, **errors}}
+
+
+def _models() -> dict[str, Any]:
+    statuses = (401, 429, 500, 503, 504)
+    errors = {str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses}
+    return {"responses": {"200": _json("ModelList", "The models"), **errors}}
+
+
+def _health() -> dict[str, Any]:
+    responses = {"200": _json("Health", "ok or degraded"), "503": _json("Health", "down")}
+    return {"security": [], "responses": responses}
+
+
+def _mcp() -> dict[str, Any]:
+    """Describe the one route whose errors are JSON-RPC's, because its clients expect them there."""
+    own = {
+        "200": "A result, or an error of the protocol; a tool's problem is a result with isError",
+        "400": "No request of the protocol, or one it refuses",
+        "404": "No such method",
+    }
+    problems = {status: _PROBLEMS[status] for status in (401, 413, 415, 500, 504)}
+    problems[403] = "A page of another site asked, without a key."
+    return {
+        "requestBody": _body("JsonRpcRequest"),
+        "responses": {
+            **{status: _json("JsonRpcResponse", text) for status, text in own.items()},
+            "202": {"description": "A notification was accepted"},
+            **{str(status): _problem(text) for status, text in sorted(problems.items())},
+        },
+    }
+
+
+def _body(model: str) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{model}"}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def _problem(text: str) -> dict[str, Any]:
+    return {
+        "description": text,
+        "content": {
+            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+        },
+    }
+
+
+def _json(model: str, text: str) -> dict[str, Any]:
+    return {
+        "description": text,
+        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model}"}}},
+    }
+
+
+def document_text() -> str:
+    """Give the OpenAPI document as a file holds it."""
+    return json.dumps(document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"

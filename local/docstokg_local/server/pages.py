@@ -1,0 +1,22 @@
+"""The page and the interactive reference on a laptop."""
+
+from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, static_file
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+
+def page_routes() -> list[Route]:
+    """Give the routes of the page; no key is needed, everything they call asks for it."""
+    return [Route(path, _file, methods=["GET"]) for path in (*FILES, *VIEWER, SIGN_IN)]
+
+
+async def _file(request: Request) -> Response:
+    """Send a file; 404 for the viewer's where its package is not installed."""
+    try:
+        file = await run_in_threadpool(static_file, request.url.path)
+    except KeyError:
+        raise HTTPException(404) from None
+    return Response(file.body, headers=file.headers)

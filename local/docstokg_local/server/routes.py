@@ -1,0 +1,67 @@
+"""The table of routes on a laptop: who serves each, and its parameters as the body they read."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from urllib.parse import unquote_to_bytes
+
+from docstokg_functions import __name__ as package
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from docstokg.contracts import routes
+from docstokg.wiring import Handler, Wiring
+from docstokg_local.engine.workflow import LocalWorkflow
+from docstokg_local.server.mcp_stdio import local_mcp
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_IN_PATH = re.compile(r"\{(\w+)\}")
+
+
+def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handler]:
+    """Make the handler of each function that a route names."""
+    own = {route.function for route in routes.ROUTES} - {"", "mcp"}
+    made: dict[str, Handler] = {
+        name: import_module(f"{package}.{name}.handler").build(wiring) for name in sorted(own)
+    }
+    tools = local_mcp(wiring, workflow, made["check"], made["traverse"], made["documents"])
+    return made | {"mcp": tools}
+
+
+def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Route]:
+    """Give the server's routes, one a path, so that a wrong method is told all that are right."""
+    paths: dict[str, dict[str, Endpoint]] = defaultdict(dict)
+    for route in routes.ROUTES:
+        paths[_IN_PATH.sub(r"{\1:path}", route.path)][route.method] = endpoint_of(route)
+    return [Route(path, _by_method(own), methods=list(own)) for path, own in paths.items()]
+
+
+def parameters_of(route: routes.Route, request: Request) -> bytes:
+    """Give the parameters of a request as the function's JSON body."""
+    in_path = _IN_PATH.findall(route.path)
+    fields: dict[str, str] = {}
+    if set(route.parameters) - set(in_path):
+        fields |= {name: value for name, value in request.query_params.items() if value}
+    if in_path:
+        fields[in_path[0]] = _last_segment(request, route.path)
+    return json.dumps(fields).encode()
+
+
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await endpoints[method](request)
+
+    return endpoint
+
+
+def _last_segment(request: Request, path: str) -> str:
+    """Read an id, which is the last segment of the path: what was `%2F` there is `/` here."""
+    segments = request.scope["raw_path"].partition(b"?")[0].split(b"/")
+    if len(segments) != len(path.split("/")) or not segments[-1]:
+        raise HTTPException(404)
+    return unquote_to_bytes(segments[-1]).decode("utf-8", "surrogateescape")

@@ -1,0 +1,1 @@
+"""A real OpenSearch and Neo4j on loopback."""

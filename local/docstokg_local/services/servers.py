@@ -1,0 +1,356 @@
+"""A real OpenSearch and a real Neo4j on this machine, because only the real ones break really."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from docstokg.errors import DocsToKGError, Unavailable
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg_local.cli.printing import say
+from docstokg_local.services.launches import Launch, Setup, neo4j_launch, opensearch_launch
+from docstokg_local.services.processes import (
+    alive,
+    born,
+    enterable,
+    free_port,
+    gone,
+    port_closes,
+    ready,
+)
+from docstokg_local.services.programs import (
+    Report,
+    ServiceError,
+    Which,
+    fetch,
+    fetched,
+    find_java,
+    locked,
+)
+
+__all__ = ["Endpoint", "ServiceError", "Which", "free_port", "start", "status", "stop"]
+
+DEFAULT_CACHE: Final = Path.home() / ".cache" / "docstokg"
+ROOT_CACHE: Final = Path("/var/cache/docstokg")  # the server's own account may not enter /root
+START_SECONDS: Final = 180.0
+STOP_SECONDS: Final = 30.0
+WARM_SECONDS: Final = 90.0
+PORT_SECONDS: Final = 5.0  # a killed server's last threads still hold its port for a moment
+
+DEFAULT_PORTS: Final[Mapping[Which, int]] = {Which.OPENSEARCH: 19200, Which.NEO4J: 17687}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A running server: where it listens, how to log in, which process it is."""
+
+    url: str
+    user: str
+    password: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """What a home folder holds now: `up`, `silent` (alive, not answering) or `down`."""
+
+    which: Which
+    state: str
+    home: Path
+    endpoint: Endpoint | None
+
+
+def start(
+    which: Which,
+    home: Path,
+    *,
+    cache: Path = DEFAULT_CACHE,
+    port: int | None = None,
+    heap_mb: int = 512,
+    java_home: Path | None = None,
+    extra: Mapping[str, str] | None = None,
+    report: Report = lambda _line: None,
+) -> Endpoint:
+    """Start the server kept in `home`, or return it when it already answers.
+
+    `cache` is DocsToKG's cache folder; the programs are downloaded once into its `services`
+    folder and shared by every home. `port` defaults to the one used last in this home, then to
+    `DEFAULT_PORTS`. `extra` adds lines to the server's own settings file. Raises `ServiceError`.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    home = home.resolve()
+    with locked(home / ".lock"):
+        record = _read_record(home)
+        if record is not None and alive(record):
+            _wait_until_ready(which, home, record, report)
+            return _endpoint(which, record)
+        chosen = port or (record["port"] if record else DEFAULT_PORTS[which])
+        if not port_closes(chosen, PORT_SECONDS):
+            raise ServiceError(
+                f"port {chosen} on 127.0.0.1 is taken by another process; "
+                f"choose another with --port or stop that process"
+            )
+        java = find_java(java_home)
+        programs = fetch(which, services_folder(cache), report)
+        setup = Setup(programs, home, java, chosen, heap_mb, dict(extra or {}))
+        launch = opensearch_launch(setup) if which is Which.OPENSEARCH else neo4j_launch(setup)
+        report(f"{which}: starting on 127.0.0.1:{chosen}")
+        pid = _spawn(launch, home)
+        record = {
+            "pid": pid,
+            "born": born(pid),
+            "port": chosen,
+            "user": launch.user,
+            "password": launch.password,
+        }
+        _write_record(home, record)
+        _wait_until_ready(which, home, record, report)
+        return _endpoint(which, record)
+
+
+def stop(which: Which, home: Path, *, kill: bool = False, report: Report = lambda _: None) -> bool:
+    """End exactly the process recorded in `home`; False when none runs.
+
+    `kill` skips the graceful end (Neo4j takes 12 s for it). Raises `ServiceError` when the
+    process outlives even SIGKILL.
+    """
+    record = _read_record(home)
+    if record is None or not alive(record):
+        return False
+    pid = int(record["pid"])
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)  # a stopped process cannot end gracefully
+        os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
+    if not gone(record, STOP_SECONDS):
+        report(f"{which}: process {pid} did not end in {STOP_SECONDS:.0f} s, killing it")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        if not gone(record, STOP_SECONDS):
+            raise ServiceError(f"{which}: process {pid} does not end")
+    return True
+
+
+def status(which: Which, home: Path) -> ServiceState:
+    """Say what runs in `home` now; never start anything."""
+    record = _read_record(home)
+    if record is None or not alive(record):
+        return ServiceState(which, "down", home, None)
+    state = "up" if ready(which, int(record["port"])) else "silent"
+    return ServiceState(which, state, home, _endpoint(which, record))
+
+
+def services_folder(cache: Path) -> Path:
+    """Name the folder of programs and default homes: `cache`/services where servers can read it.
+
+    As root the OpenSearch server runs as another account, which cannot enter /root: then the
+    folder is `ROOT_CACHE`/services.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0 and not enterable(cache):
+        return ROOT_CACHE / "services"
+    return cache.resolve() / "services"
+
+
+def default_home(which: Which, cache: Path = DEFAULT_CACHE) -> Path:
+    """Name the home folder that `make services` uses."""
+    return services_folder(cache) / "homes" / which
+
+
+def missing(which: Which, cache: Path = DEFAULT_CACHE) -> str | None:
+    """Say in one sentence why the server cannot run here, or None; download nothing."""
+    try:
+        find_java(None)
+    except ServiceError as error:
+        return str(error)
+    if not fetched(which, services_folder(cache)) and shutil.which("mvn") is None:
+        return f"{which} is not downloaded yet and Maven (mvn) is not on the PATH"
+    return None
+
+
+def _spawn(launch: Launch, home: Path) -> int:
+    """Start detached from this process, so that it neither dies with it nor waits for it."""
+    launch.log.unlink(missing_ok=True)
+    account = pwd.getpwnam(launch.account) if launch.account else None
+    begun = subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            '(exec "$@") >"$0" 2>&1 </dev/null & echo $!',
+            str(launch.log),
+            *launch.command,
+        ],
+        cwd=home,
+        env=dict(launch.env),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        start_new_session=True,
+        user=account.pw_uid if account else None,
+        group=account.pw_gid if account else None,
+        extra_groups=[] if account else None,
+    )
+    return int(begun.stdout)
+
+
+def _wait_until_ready(which: Which, home: Path, record: Mapping[str, Any], report: Report) -> None:
+    begun = reported_at = time.monotonic()
+    while not ready(which, int(record["port"])):
+        now = time.monotonic()
+        if not alive(record):
+            raise ServiceError(f"{which} ended while starting:\n{_tail(home)}")
+        if now - begun > START_SECONDS:
+            raise ServiceError(f"{which} is not up after {now - begun:.0f} s:\n{_tail(home)}")
+        if now - reported_at > 3:
+            reported_at = now
+            report(f"{which}: waiting for it to answer, {now - begun:.0f} s")
+        time.sleep(0.1)
+    waited = time.monotonic() - begun
+    report(f"{which}: up on 127.0.0.1:{record['port']}, process {record['pid']}, {waited:.1f} s")
+
+
+def _tail(home: Path) -> str:
+    log = home / "logs" / "console.log"
+    lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else ["(no log)"]
+    return "\n".join(lines[-25:])
+
+
+def _record_path(home: Path) -> Path:
+    return home / "server.json"
+
+
+def _read_record(home: Path) -> dict[str, Any] | None:
+    path = _record_path(home)
+    if not path.exists():
+        return None
+    loaded: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return loaded
+
+
+def _write_record(home: Path, record: Mapping[str, Any]) -> None:
+    path = _record_path(home)
+    fresh = path.with_suffix(".new")
+    fresh.touch(0o600)
+    fresh.write_text(json.dumps(record), "utf-8")
+    fresh.replace(path)
+
+
+def _endpoint(which: Which, record: Mapping[str, Any]) -> Endpoint:
+    scheme = "http" if which is Which.OPENSEARCH else "bolt"
+    return Endpoint(
+        url=f"{scheme}://127.0.0.1:{record['port']}",
+        user=str(record["user"]),
+        password=str(record["password"]),
+        pid=int(record["pid"]),
+    )
+
+
+def warm_up(which: Which, endpoint: Endpoint, report: Report) -> None:
+    """Run the product's own queries: the first of a fresh server take longer than a request may."""
+    from docstokg.adapters.neo4j.graph import Neo4jGraph
+    from docstokg.adapters.opensearch.index import OpenSearchIndex
+
+    port: OpenSearchIndex | Neo4jGraph
+    if which is Which.OPENSEARCH:
+        name = Settings.from_environment(os.environ).index_name
+        port = OpenSearchIndex(url=endpoint.url, name=name, telemetry=Telemetry(level="ERROR"))
+    else:
+        port = Neo4jGraph(
+            url=endpoint.url,
+            user=endpoint.user,
+            password=endpoint.password,
+            telemetry=Telemetry(level="ERROR"),
+        )
+    begun = time.monotonic()
+    try:
+        while (left := WARM_SECONDS - (time.monotonic() - begun)) > 0:
+            try:
+                port.warm(left)
+            except Unavailable:  # it accepts connections before its database is open
+                time.sleep(0.5)
+                continue
+            report(f"{which}: warm after {time.monotonic() - begun:.1f} s")
+            return
+        report(f"{which}: not warm after {WARM_SECONDS:.0f} s; its first answers may come late")
+    except DocsToKGError as error:
+        report(f"{which}: not warm, its first answers may come late: {error}")
+    finally:
+        port.close()
+
+
+def settings_lines(which: Which, home: Path, endpoint: Endpoint) -> Sequence[str]:
+    """Write shell lines that point DocsToKG at the server; the password stays in its file."""
+    if which is Which.OPENSEARCH:
+        return [f"export DOCSTOKG_INDEX_URL={endpoint.url}"]
+    return [
+        f"export DOCSTOKG_GRAPH_URL={endpoint.url}",
+        f"export DOCSTOKG_GRAPH_USER={endpoint.user}",
+        f'export DOCSTOKG_GRAPH_PASSWORD="$(cat {home / "password"})"',
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do `start`, `stop` or `status`; settings go to stdout, progress to stderr."""
+    parser = argparse.ArgumentParser(
+        prog="python -m docstokg_local.services.servers", description=__doc__
+    )
+    parser.add_argument("action", choices=["start", "stop", "status"])
+    parser.add_argument("which", nargs="*", type=Which, help="opensearch, neo4j; default: both")
+    configured = Path(Settings.from_environment(os.environ).cache_dir).expanduser()
+    parser.add_argument("--cache-dir", type=Path, default=configured)
+    parser.add_argument("--home", type=Path, help="folder for data and settings of one server")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--heap-mb", type=int, default=512)
+    parser.add_argument("--java-home", type=Path)
+    options = parser.parse_intermixed_args(arguments)
+    chosen = options.which or list(Which)
+    if len(chosen) > 1 and (options.home or options.port):
+        parser.error("--home and --port go with one server")
+
+    def report(line: str) -> None:
+        say(line, err=True)
+
+    bad = False
+    for which in chosen:
+        home = options.home or default_home(which, options.cache_dir)
+        try:
+            if options.action == "start":
+                endpoint = start(
+                    which,
+                    home,
+                    cache=options.cache_dir,
+                    port=options.port,
+                    heap_mb=options.heap_mb,
+                    java_home=options.java_home,
+                    report=report,
+                )
+                warm_up(which, endpoint, report)
+                say("\n".join(settings_lines(which, home, endpoint)))
+            elif options.action == "stop":
+                report(f"{which}: {'stopped' if stop(which, home, report=report) else 'was down'}")
+            else:
+                seen = status(which, home)
+                bad |= seen.state != "up"
+                report(f"{which}: {seen.state} ({home})")
+                if seen.endpoint:
+                    say("\n".join(settings_lines(which, home, seen.endpoint)))
+        except ServiceError as error:
+            report(f"{which}: {error}")
+            bad = True
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
