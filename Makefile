@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate bench-load-kills bench-ingest bench-cells bench-scale
+.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate bench-load-kills bench-ingest
 # The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
 # or a remote model.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
@@ -72,12 +72,6 @@ soak: ## half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
 
 bench-load-kills: ## loads killed at random while somebody reads (KILLS=20, REAL=--real, WORKERS=2)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load_kills --kills $(or $(KILLS),20) --workers $(or $(WORKERS),1) $(REAL)
-
-bench-cells: ## what is answered when something is broken (STORE=, NAMESPACE=, MORE="--load FOLDER" for real stores)
-	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.cells $(STORE) --namespace $(or $(NAMESPACE),default) $(MORE) --out docs/cells.md
-
-bench-scale: ## real servers grow step by step to COPIES= noisy copies of SETS= and are asked
-	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.scale $(SETS) $(if $(COPIES),--copies $(COPIES))
 
 bench-ingest: ## 2,000 documents through the loading machine, killed at random (DOCUMENTS=, KILLS=)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.ingest --documents $(or $(DOCUMENTS),2000) --kills $(or $(KILLS),10)

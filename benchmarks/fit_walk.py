@@ -17,10 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-from docstokg_functions.expand.expand import explore, order_of, ranked
-from docstokg_functions.retrieve import handler as retrieve_step
-from docstokg_functions.validate import handler as validate_step
-
 from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Plan, Retrieval
@@ -28,6 +24,9 @@ from docstokg.domain.graph.slice_graph import WEIGHTS, Weights
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.expand.expand import explore, order_of, ranked
+from docstokg_functions.retrieve import handler as retrieve_step
+from docstokg_functions.validate import handler as validate_step
 from docstokg_local.cli.display import TerminalProgress
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.evaluation.retrieval import Question, metrics, read_questions

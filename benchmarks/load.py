@@ -10,7 +10,7 @@ started in a folder of their own and loaded from --load FOLDER. The server and t
 stores' servers, is in the report. `--faults` breaks each store under 8 clients and mends it again:
 deleted, overwritten (a file); stopped, killed, slow, lying (a server).
 
-Written to --out: NAME.csv (every second), NAME.md (tables), NAME.svg (plot).
+Written to --out: NAME.csv (every second), NAME.md (tables).
 """
 
 import argparse
@@ -39,7 +39,6 @@ from pathlib import Path
 from benchmarks import load_client
 from benchmarks.load_client import WHOLE
 from benchmarks.load_stores import Real, real_stores
-from benchmarks.plot import svg
 
 TICK_S = 1.0
 LATE_S = 0.3
@@ -334,7 +333,7 @@ HEAD = (
 
 
 def report(bench: Bench, options: argparse.Namespace, title: str, more: str = "") -> None:
-    """Write CSV, Markdown and plot."""
+    """Write CSV and Markdown."""
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
     name = options.name or title.split(",", maxsplit=1)[0].replace(" ", "-")
@@ -356,8 +355,7 @@ def report(bench: Bench, options: argparse.Namespace, title: str, more: str = ""
         more,
     ]
     (out / f"{name}.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
-    (out / f"{name}.svg").write_text(plotted(bench.stages, title), encoding="utf-8")
-    print(f"{out / name}.md, .csv, .svg")
+    print(f"{out / name}.md, .csv")
 
 
 def seconds_of(stages: Sequence[Stage]) -> Iterator[tuple[object, ...]]:
@@ -384,22 +382,6 @@ def seconds_of(stages: Sequence[Stage]) -> Iterator[tuple[object, ...]]:
                 threads,
                 descriptors,
             )
-
-
-def plotted(stages: Sequence[Stage], title: str) -> str:
-    """Draw answers, times and memory over the run."""
-    rows = list(seconds_of(stages))
-
-    def line(place: int) -> list[tuple[float, float]]:
-        return [(float(str(row[0])), float(str(row[place]))) for row in rows]
-
-    panels = {
-        "a second": {"answers": line(2), "whole": line(3), "refused": line(4)},
-        "ms": {"p50": line(5), "p95": line(6)},
-        "MB resident": {"": line(7)},
-        "count": {"threads": line(8), "descriptors": line(9)},
-    }
-    return svg(title, panels, {stage.began_s: stage.name for stage in stages})
 
 
 def broken(

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from docstokg_functions.ground import handler, passages
 
 from benchmarks.fit_abstention import DATA
 from benchmarks.train_verdicts import logistic
@@ -34,6 +33,7 @@ from docstokg.domain.answer import extractive, notices
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_functions.ground import handler, passages
 from docstokg_local.cli.asking import ask
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.answers import HELD, held

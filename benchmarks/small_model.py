@@ -24,9 +24,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docstokg_functions.synthesize import handler as synthesize_step
-from docstokg_functions.synthesize.synthesize import synthesize
-
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Block, Plan
 from docstokg.domain.answer import extractive, notices
@@ -37,6 +34,8 @@ from docstokg.usecases.check_answer import CheckedAnswer, Repair, check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.run import Call, Run
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.synthesize import handler as synthesize_step
+from docstokg_functions.synthesize.synthesize import synthesize
 from docstokg_local.cli.asking import ask
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.answers import (

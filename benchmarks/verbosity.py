@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 from rich.console import Console
 from rich.progress import Progress
 
@@ -35,6 +34,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Wiring
+from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 from docstokg_local.cli.display import TerminalProgress
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.retrieval import Question, percentile, read_questions

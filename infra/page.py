@@ -10,8 +10,8 @@ from pathlib import Path
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_kms as kms
 from constructs import Construct
-from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER
 
+from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER
 from infra.functions import Function
 from infra.settings import Environment
 from infra.specs import PAGE, ROOT

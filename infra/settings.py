@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from docstokg_functions.page.page import SignIn
-
 from docstokg.contracts.request import EmbedderName
 from docstokg.settings import MODELS
+from docstokg_functions.page.page import SignIn
 from infra.specs import SPECS
 
 type Auth = Literal["jwt", "iam"]

@@ -254,7 +254,7 @@ def client_for(
 
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
-    from docstokg_local.server import application
+    from docstokg_local.server.application import application
     from docstokg_local.server.prometheus import PrometheusSink
 
     opened = []

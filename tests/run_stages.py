@@ -8,15 +8,14 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from docstokg.ports import ObjectStore
+from docstokg.wiring import Handler, Wiring
 from docstokg_functions.ingest.book.handler import build as build_book
 from docstokg_functions.ingest.close.handler import build as build_close
 from docstokg_functions.ingest.encode.handler import build as build_encode
 from docstokg_functions.ingest.names.handler import build as build_names
 from docstokg_functions.ingest.read.handler import build as build_read
 from docstokg_functions.ingest.write.handler import build as build_write
-
-from docstokg.ports import ObjectStore
-from docstokg.wiring import Handler, Wiring
 
 BUILDS: dict[str, Callable[[Wiring], Handler]] = {
     "read": build_read,

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from docstokg_functions.authorize.authorize import authorize
-
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.authorize.authorize import authorize
 
 
 def build(wiring: Wiring) -> Handler:

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from docstokg_functions.check.check import AgainstGraph, check
-
 from docstokg.contracts.envelope import Envelope
 from docstokg.domain import time_budget
 from docstokg.entry import entry_point
@@ -13,6 +11,7 @@ from docstokg.usecases.ontology_facts import facts_of
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.check.check import AgainstGraph, check
 
 
 def build(wiring: Wiring) -> Handler:

@@ -4,8 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from docstokg_functions.documents.listing import not_granted
-
 from docstokg.contracts.documents import (
     MAX_DOCUMENTS,
     MAX_DOCUMENTS_BYTES,
@@ -21,6 +19,7 @@ from docstokg.contracts.response import FieldProblem
 from docstokg.ports import DocumentRegister, JobQueue
 from docstokg.usecases.intake import decode_body, invalid, parse, parse_body
 from docstokg.usecases.problems import problem_reply
+from docstokg_functions.documents.listing import not_granted
 
 MORE = "more goes by `docstokg load`, or through the bucket of a deployment"
 RETRY_S = 5

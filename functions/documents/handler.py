@@ -4,11 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from docstokg_functions.documents.bucket_jobs import BucketJobs
-from docstokg_functions.documents.changing import job_of, load_documents, remove_document
-from docstokg_functions.documents.listing import list_documents, list_namespaces
-from docstokg_functions.documents.reading import read_passage
-
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.routes import RouteName
 from docstokg.domain import time_budget
@@ -18,6 +13,10 @@ from docstokg.ports import JobQueue
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.documents.bucket_jobs import BucketJobs
+from docstokg_functions.documents.changing import job_of, load_documents, remove_document
+from docstokg_functions.documents.listing import list_documents, list_namespaces
+from docstokg_functions.documents.reading import read_passage
 
 
 def job_queue(wiring: Wiring) -> JobQueue:

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from docstokg_functions.documents.listing import not_granted
-
 from docstokg.contracts.documents import Passage, PassageRequest
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import StoredChunk
@@ -15,6 +13,7 @@ from docstokg.ports import SearchIndex
 from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Begin, Call
+from docstokg_functions.documents.listing import not_granted
 
 NEIGHBOURS = 8
 """Chunks looked at on either side at most."""

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from docstokg_functions.expand.evidence import Bounds, EvidenceTable
-from docstokg_functions.expand.seeds import seeds_of
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.response import GraphGain, KgStats
@@ -33,6 +31,8 @@ from docstokg.domain.text.folding import question_keys
 from docstokg.domain.text.words import fold
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.run import Run, graph_reason
+from docstokg_functions.expand.evidence import Bounds, EvidenceTable
+from docstokg_functions.expand.seeds import seeds_of
 
 FIRST_HOP_NODES = 300
 ALL_NODES = 400

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from docstokg_functions.expand.domain_seeds import widen_seeds
-from docstokg_functions.expand.expand import expand
-from docstokg_functions.expand.restrict import restrict
-
 from docstokg.contracts.state import Expansion, Restriction, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.expand.domain_seeds import widen_seeds
+from docstokg_functions.expand.expand import expand
+from docstokg_functions.expand.restrict import restrict
 
 
 def build(wiring: Wiring) -> Handler:

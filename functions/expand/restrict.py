@@ -1,7 +1,5 @@
 """Restrict retrieval to the documents around given graph nodes (kg_expansion.route)."""
 
-from docstokg_functions.expand.seeds import seeds_of
-
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.state import Restriction
 from docstokg.domain import time_budget
@@ -9,6 +7,7 @@ from docstokg.domain.graph.slice_graph import merge
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.domains import SubjectDomain
 from docstokg.usecases.run import Run, graph_reason
+from docstokg_functions.expand.seeds import seeds_of
 
 CHUNKS_PER_SEED = 200
 NODES = 600

@@ -7,9 +7,6 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 import numpy as np
-from docstokg_functions.ground import knowledge, passages
-from docstokg_functions.ground.fit import fitted, room
-from docstokg_functions.ground.sentences import compared, is_quoted
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import (
@@ -39,6 +36,9 @@ from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
+from docstokg_functions.ground import knowledge, passages
+from docstokg_functions.ground.fit import fitted, room
+from docstokg_functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
 MAX_CONCEPTS = 20

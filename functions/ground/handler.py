@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from docstokg_functions.ground.ground import ground
-
 from docstokg.contracts.state import Expansion, Retrieval
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.ground.ground import ground
 
 
 def build(wiring: Wiring) -> Handler:

@@ -4,11 +4,10 @@ import math
 import time
 from typing import Any
 
-from docstokg_functions.health.health import Check, health
-
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
 from docstokg.workers import Workers
+from docstokg_functions.health.health import Check, health
 
 
 def build(wiring: Wiring) -> Handler:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from docstokg_functions.mcp.paging import Position, dump, leaves
-
 from docstokg.contracts.envelope import Caller
 from docstokg.domain import opaque
 from docstokg.errors import InvalidCursor
+from docstokg_functions.mcp.paging import Position, dump, leaves
 
 _PACKED = struct.Struct(">B8s16sII")
 # 48 bytes in all: as 64 letters of base64 they leave no bit that could be changed unseen.

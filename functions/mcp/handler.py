@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from docstokg_functions.mcp.protocol import answer
-from docstokg_functions.mcp.tools import offered_tools
-
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.mcp.protocol import answer
+from docstokg_functions.mcp.tools import offered_tools
 
 
 def writer(wiring: Wiring) -> str | None:

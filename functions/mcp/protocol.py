@@ -9,8 +9,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from docstokg_functions.mcp.paging import dump
-from docstokg_functions.mcp.tools import Tool, call_tool
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     INVALID_PARAMS,
@@ -50,6 +48,8 @@ from docstokg import __version__
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import decode_body
+from docstokg_functions.mcp.paging import dump
+from docstokg_functions.mcp.tools import Tool, call_tool
 
 SERVER = Implementation(name="docstokg", title="DocsToKG RAG", version=__version__)
 CAPABILITIES = ServerCapabilities(tools=ToolsCapability(list_changed=False))

@@ -6,22 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from docstokg_functions.mcp.compact import (
-    compact_answer,
-    compact_check,
-    compact_documents,
-    compact_passage,
-    compact_search,
-    compact_walk,
-)
-from docstokg_functions.mcp.cursor import (
-    Cursor,
-    cursor_from,
-    facts_digest,
-    request_digest,
-    run_name,
-)
-from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, Position, page_of
 from pydantic import BaseModel
 
 from docstokg.contracts.check import CheckRequest
@@ -49,6 +33,22 @@ from docstokg.observability import Telemetry
 from docstokg.ports import RouteFunction, Workflow
 from docstokg.usecases.intake import invalid, parse
 from docstokg.usecases.problems import problem_reply
+from docstokg_functions.mcp.compact import (
+    compact_answer,
+    compact_check,
+    compact_documents,
+    compact_passage,
+    compact_search,
+    compact_walk,
+)
+from docstokg_functions.mcp.cursor import (
+    Cursor,
+    cursor_from,
+    facts_digest,
+    request_digest,
+    run_name,
+)
+from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, Position, page_of
 
 BYTES_PER_TOKEN = 4
 SYNTHESIS_TOKENS = 512

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from docstokg_functions.record.record import record, remove_expired
-
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.record.record import record, remove_expired
 
 CLEAN_UP = "remove_expired_traces"
 

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-from docstokg_functions.respond.consistency import held_to_domain
-from docstokg_functions.respond.respond import Checks, respond
-
 from docstokg.contracts.state import RespondInput
 from docstokg.entry import entry_point
 from docstokg.usecases.chat import chat_reply
@@ -12,6 +9,8 @@ from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.respond.consistency import held_to_domain
+from docstokg_functions.respond.respond import Checks, respond
 
 
 def build(wiring: Wiring) -> Handler:

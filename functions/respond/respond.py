@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from docstokg_functions.respond.trim import reply_within
-
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import (
@@ -29,6 +27,7 @@ from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Run
+from docstokg_functions.respond.trim import reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000

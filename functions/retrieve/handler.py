@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from docstokg_functions.retrieve.recall import recall
-from docstokg_functions.retrieve.retrieve import retrieve
-
 from docstokg.contracts.state import Restriction
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
 from docstokg.workers import Workers
+from docstokg_functions.retrieve.recall import recall
+from docstokg_functions.retrieve.retrieve import retrieve
 
 
 def build(wiring: Wiring) -> Handler:

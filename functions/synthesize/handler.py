@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from docstokg_functions.synthesize.synthesize import synthesize
-
 from docstokg.contracts.state import Block
 from docstokg.entry import entry_point
 from docstokg.errors import Unavailable, cause
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.synthesize.synthesize import synthesize
 
 
 def build(wiring: Wiring) -> Handler:

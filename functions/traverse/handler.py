@@ -3,10 +3,6 @@
 from functools import partial
 from typing import Any
 
-from docstokg_functions.traverse.call_budget import CallBudget
-from docstokg_functions.traverse.traverse import traverse, view_of_citations
-from docstokg_functions.traverse.walk import walk_graph
-
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.state import Grounded
 from docstokg.domain import time_budget
@@ -14,6 +10,9 @@ from docstokg.entry import entry_point
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.usecases.run import Run, beginning
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.traverse.call_budget import CallBudget
+from docstokg_functions.traverse.traverse import traverse, view_of_citations
+from docstokg_functions.traverse.walk import walk_graph
 
 
 def build(wiring: Wiring) -> Handler:

@@ -5,10 +5,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from docstokg_functions.traverse.call_budget import CallBudget
-from docstokg_functions.traverse.view_cursor import PREFIX, VIEW_FRONTIER, read_cursor, write_cursor
-from docstokg_functions.traverse.walk import LABELS, WalkRequest, WalkResult
-
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.records import Filters
 from docstokg.contracts.request import GraphLimits
@@ -40,6 +36,9 @@ from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
+from docstokg_functions.traverse.call_budget import CallBudget
+from docstokg_functions.traverse.view_cursor import PREFIX, VIEW_FRONTIER, read_cursor, write_cursor
+from docstokg_functions.traverse.walk import LABELS, WalkRequest, WalkResult
 
 MAX_DEPTH = 5
 MAX_NODES = 200

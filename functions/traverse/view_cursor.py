@@ -6,7 +6,6 @@ secret.
 
 from typing import Annotated
 
-from docstokg_functions.traverse.walk import WalkRequest
 from pydantic import Field
 
 from docstokg.contracts.model import Many, StrictContract
@@ -14,6 +13,7 @@ from docstokg.contracts.records import Filters, Scope
 from docstokg.contracts.request import Filter, Name, NodeId, Query
 from docstokg.contracts.traverse import Frontier
 from docstokg.domain import opaque
+from docstokg_functions.traverse.walk import WalkRequest
 
 PREFIX = "view."
 VIEW_FRONTIER = Frontier(top_k=10)

@@ -3,8 +3,6 @@
 import time
 from typing import Any
 
-from docstokg_functions.validate.validate import Rules, validate
-
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.state import Validated
@@ -12,6 +10,7 @@ from docstokg.entry import entry_point
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.refusals import tell_refusal
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.validate.validate import Rules, validate
 
 
 def build(wiring: Wiring) -> Handler:

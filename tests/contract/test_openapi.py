@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import schemathesis
-from docstokg_functions.check import handler as check_step
-from docstokg_functions.validate import handler as validate_step
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import validate as validate_openapi
@@ -28,7 +26,10 @@ from docstokg.contracts.response import Problem
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
-from docstokg_local.server import application, openapi
+from docstokg_functions.check import handler as check_step
+from docstokg_functions.validate import handler as validate_step
+from docstokg_local.server import openapi
+from docstokg_local.server.application import application
 from docstokg_local.server.jobs import lock_of
 from docstokg_local.server.lease import Lease
 from docstokg_local.server.openapi import document_text

@@ -11,7 +11,7 @@ import uvicorn
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.server import application
+from docstokg_local.server.application import application
 from docstokg_local.server.prometheus import PrometheusSink
 
 

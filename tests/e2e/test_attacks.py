@@ -133,7 +133,7 @@ def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
     from docstokg.observability import Telemetry
     from docstokg.settings import Settings
     from docstokg.wiring import Wiring
-    from docstokg_local.server import application
+    from docstokg_local.server.application import application
     from docstokg_local.server.prometheus import PrometheusSink
 
     keys = tmp_path_factory.mktemp("keys") / "keys.json"

@@ -5,9 +5,9 @@ import json
 import re
 
 import pytest
-from docstokg_functions.validate.validate import NO_SYNTHESIS
 from openapi_spec_validator import validate as validate_openapi
 
+from docstokg_functions.validate.validate import NO_SYNTHESIS
 from tests.conftest import CORPUS
 
 TEXTS = {row["id"]: row["text"] for row in CORPUS["chunks.jsonl"]}

@@ -4,10 +4,10 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from docstokg_functions.page.page import FILES, POLICY
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from docstokg_functions.page.page import FILES, POLICY
 from docstokg_local.server.pages import VIEWER, page_routes
 
 

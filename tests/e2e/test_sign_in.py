@@ -14,11 +14,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from docstokg_functions.authorize.authorize import authorize
-from docstokg_functions.page.page import SignIn
 from playwright.sync_api import Page
 
 from docstokg.adapters.jwt_tokens import JwksTokens
+from docstokg_functions.authorize.authorize import authorize
+from docstokg_functions.page.page import SignIn
 from tests.e2e.browser import PATIENCE_MS, ask, launched
 from tests.e2e.stage import Quiet, behind_keys, gateway, listening
 

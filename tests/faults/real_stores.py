@@ -17,7 +17,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
-from docstokg_local.server import application
+from docstokg_local.server.application import application
 from docstokg_local.server.prometheus import PrometheusSink
 
 TIMEOUT_S = 4.0

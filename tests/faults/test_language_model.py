@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from docstokg_functions.synthesize.synthesize import synthesize
 
 from docstokg.adapters.litellm import LiteLlm
 from docstokg.contracts.language_models import ModelAccess
@@ -24,6 +23,7 @@ from docstokg.errors import (
 )
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
+from docstokg_functions.synthesize.synthesize import synthesize
 from tests.model_server import ModelServer, serving
 
 SAID = [{"role": "user", "content": "PRIVATE question"}]

@@ -8,7 +8,6 @@ import threading
 import time
 
 import pytest
-from docstokg_functions.record import handler as record
 
 from docstokg.adapters.sqlite.traces import SqliteTraces
 from docstokg.contracts.state import TraceMessage
@@ -16,6 +15,7 @@ from docstokg.errors import QuotaExceeded, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_functions.record import handler as record
 from docstokg_local.engine.trace_queue import MOST_WAITING, LocalTraceQueue
 
 QUESTION = "What are seizures in children?"

@@ -94,10 +94,9 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
     """The question is one the functions answer: as they read it, not as it is written."""
     import base64
 
-    from docstokg_functions.validate.validate import Rules, validate
-
     from docstokg.contracts.envelope import Envelope
     from docstokg.settings import Settings
+    from docstokg_functions.validate.validate import Rules, validate
 
     asking = [
         schedule["Target"]

@@ -11,8 +11,6 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from docstokg_functions.authorize.authorize import authorize
-from docstokg_functions.record.record import record, remove_expired
 
 from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
 from docstokg.adapters.aws.clients import AwsService
@@ -37,6 +35,8 @@ from docstokg.errors import (
 )
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring, with_secrets
+from docstokg_functions.authorize.authorize import authorize
+from docstokg_functions.record.record import record, remove_expired
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import boto3
 import pytest
-from docstokg_functions.documents.handler import build
 from moto import mock_aws
 
 from docstokg.adapters.aws.s3_objects import S3Objects
@@ -21,6 +20,7 @@ from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_functions.documents.handler import build
 
 REGION = "eu-central-1"
 BUCKET = "documents-of-dev"

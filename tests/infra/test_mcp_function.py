@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from docstokg_functions.mcp import handler as mcp
 
 from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
 from docstokg.adapters.aws.clients import AwsService
@@ -20,6 +19,7 @@ from docstokg.errors import Misconfigured, QuotaExceeded, Timeout, Unavailable, 
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.mcp import handler as mcp
 from tests.infra.test_aws_adapters import Agent, agent  # noqa: F401 - a fixture
 
 REGION = "eu-central-1"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docstokg_functions.authorize.authorize import encode_caller
 
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.response import RAGResponse
+from docstokg_functions.authorize.authorize import encode_caller
 from docstokg_local.engine.engine import Execution, StateMachine
 from infra import templates
 from infra.specs import FUNCTIONS

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from docstokg_functions.synthesize.handler import build
 
 from docstokg.entry import Entry
 from docstokg.errors import DocsToKGError, Refused
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.synthesize.handler import build
 from tests.faults.test_language_model import BLOCKS, plan_for
 from tests.model_server import ModelServer, serving
 

@@ -8,12 +8,12 @@ import sys
 from typing import Any
 
 import pytest
-from docstokg_functions.validate.validate import Rules
 
 from benchmarks.cloud_costs import counted
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import Settings, variable
 from docstokg.wiring import Wiring
+from docstokg_functions.validate.validate import Rules
 from infra import variables
 from infra.settings import ENVIRONMENTS
 from infra.specs import FUNCTIONS, FunctionSpec

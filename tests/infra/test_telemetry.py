@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from docstokg_functions.validate.handler import build
 
 from docstokg.adapters.aws.emf_metrics import EmfSink
 from docstokg.adapters.aws.xray import DAEMON, TRACE, XRay
@@ -16,6 +15,7 @@ from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_functions.validate.handler import build
 
 
 def published(printed: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[float]]:

@@ -5,7 +5,6 @@ import json
 from urllib.parse import quote
 
 import pytest
-from docstokg_functions.authorize.authorize import encode_caller
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from docstokg.contracts.routes import ROUTES
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_functions.authorize.authorize import encode_caller
 from docstokg_local.engine.workflow import LocalWorkflow
 from infra import templates
 from infra.specs import BODY_BYTES

@@ -82,7 +82,6 @@ class Failing(OntologyDomain):
 @pytest.mark.parametrize("enabled", [True, False])
 def test_seeds_are_widened_in_every_mode(installed, enabled: bool) -> None:
     from docstokg_functions.expand.domain_seeds import widen_seeds
-
     from tests.unit.test_expand import plan, step
 
     now = plan("abc", seeds=("part:1",), enabled=enabled)

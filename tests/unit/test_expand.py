@@ -7,8 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from docstokg_functions.expand.expand import expand
-from docstokg_functions.expand.restrict import restrict
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Filters, Scope
@@ -36,6 +34,8 @@ from docstokg.observability import Telemetry
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, SubjectDomain
 from docstokg.usecases.run import Run
+from docstokg_functions.expand.expand import expand
+from docstokg_functions.expand.restrict import restrict
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.test_knowledge_graph import BRIDGE, SECRET, chunk, fill, number
 

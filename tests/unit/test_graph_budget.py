@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from docstokg_functions.expand import expand as step
 from pydantic import BaseModel
 
 from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
@@ -16,6 +15,7 @@ from docstokg.contracts.graph import AliasMatch, GraphSlice, SliceRequest
 from docstokg.contracts.state import Candidate, Retrieval
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.graph.slice_graph import SliceGraph
+from docstokg_functions.expand import expand as step
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, fill, number
 from tests.unit.test_expand import retrieved, run

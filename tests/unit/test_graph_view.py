@@ -2,12 +2,12 @@
 
 import itertools
 
-from docstokg_functions.traverse.traverse import view_within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.domain.budget import nested_json_bytes
+from docstokg_functions.traverse.traverse import view_within
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 

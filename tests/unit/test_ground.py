@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from docstokg_functions.ground.ground import ground
-from docstokg_functions.ground.knowledge import credited, match_line, other_names
-from docstokg_functions.ground.sentences import names_credited
 
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
 from docstokg.contracts.response import BudgetLimits, KgEvidence
@@ -33,6 +30,9 @@ from docstokg.domain.vectors import packed
 from docstokg.errors import NothingToCite, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
+from docstokg_functions.ground.ground import ground
+from docstokg_functions.ground.knowledge import credited, match_line, other_names
+from docstokg_functions.ground.sentences import names_credited
 from tests.contract.fakes import MemoryIndex
 
 

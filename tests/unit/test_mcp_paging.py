@@ -5,13 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
-from docstokg_functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest
-from docstokg_functions.mcp.paging import START, NoSuchPosition, Position, leaves, page_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docstokg.contracts.envelope import Caller
 from docstokg.errors import InvalidCursor
+from docstokg_functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest
+from docstokg_functions.mcp.paging import START, NoSuchPosition, Position, leaves, page_of
 
 KEYS = st.text("abc/~é", min_size=1, max_size=4)
 VALUES = st.recursive(

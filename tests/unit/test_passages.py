@@ -5,12 +5,12 @@ import json
 from pathlib import Path
 
 import pytest
-from docstokg_functions.documents import handler as documents
 
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.domain.identity import chunk_uuid
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_functions.documents import handler as documents
 from tests.conftest import load_folder
 
 PARTS = [

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from docstokg_functions.retrieve.recall import recall
 
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import CachePlan, ExpansionPlan, Plan, Recalled, RetrievalPlan
 from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
+from docstokg_functions.retrieve.recall import recall
 from tests.contract.fakes import MemoryIndex
 
 STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")

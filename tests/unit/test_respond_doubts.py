@@ -1,9 +1,8 @@
 """What an operator is told of answers that their sources do not carry."""
 
-from docstokg_functions.respond.respond import doubts
-
 from docstokg.contracts.state import Block
 from docstokg.usecases.check_answer import ground_text
+from docstokg_functions.respond.respond import doubts
 
 BLOCK = Block(rank=1, uuid="u", text="The lamp lasts nine years.", document_name="d", relevance=9)
 

@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from docstokg_functions.health import handler as health
 
 from docstokg.errors import Unavailable
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from docstokg_functions.health import handler as health
 from docstokg_local.cli.extracting import extractor_of
 from tests.model_server import ModelServer, serving
 from tests.unit.test_validate import run

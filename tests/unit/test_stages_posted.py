@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docstokg_functions.documents.bucket_jobs import BucketJobs
-
 from docstokg.contracts.documents import JobOrder, PostedDocument
 from docstokg.contracts.envelope import Caller
 from docstokg.loading.run.posted import run_job
 from docstokg.ports import LoadRun
+from docstokg_functions.documents.bucket_jobs import BucketJobs
 from docstokg_local.loading.stores import stores_of
 from tests.run_stages import Stages, run_stages
 from tests.unit.test_stages import NS, Place, document

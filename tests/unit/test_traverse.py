@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from docstokg_functions.traverse.call_budget import CallBudget
-from docstokg_functions.traverse.traverse import Walking, traverse
-from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
@@ -26,6 +23,9 @@ from docstokg.domain.vectors import pack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Call
+from docstokg_functions.traverse.call_budget import CallBudget
+from docstokg_functions.traverse.traverse import Walking, traverse
+from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 from tests.contract.fakes import MemoryIndex
 from tests.contract.graph_fake import MemoryGraph
 from tests.contract.test_knowledge_graph import chunk, entity, number, relation

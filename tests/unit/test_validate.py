@@ -2,11 +2,11 @@ import base64
 import json
 
 import pytest
-from docstokg_functions.validate.validate import Rules, validate
 
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.state import Validated
 from docstokg.settings import Settings
+from docstokg_functions.validate.validate import Rules, validate
 
 EVERYBODY = Caller(sub="a", namespaces=("*",), groups=("*",))
 NOW = 1_800_000_000_000.0

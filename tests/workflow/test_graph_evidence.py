@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from docstokg.contracts.state import Block, Expansion
+from docstokg.domain.answer.prompt import block_text
+from docstokg.wiring import Wiring
 from docstokg_functions.expand import handler as expand
 from docstokg_functions.ground import handler as ground
 from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
-
-from docstokg.contracts.state import Block, Expansion
-from docstokg.domain.answer.prompt import block_text
-from docstokg.wiring import Wiring
 from tests.conftest import load_folder, write_corpus
 from tests.model_server import serving
 

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from docstokg_functions.check import handler as check_step
 from ulid import ULID
 
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
+from docstokg_functions.check import handler as check_step
 from docstokg_local.cli.causes import VERDICTS, in_words
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY

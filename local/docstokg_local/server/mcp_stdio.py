@@ -7,13 +7,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
-from docstokg_functions.mcp import handler as mcp
 from ulid import ULID
 
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
 
@@ -89,7 +89,6 @@ def run(wiring: Wiring) -> None:
     from docstokg_functions.check import handler as check
     from docstokg_functions.documents import handler as documents
     from docstokg_functions.traverse import handler as traverse
-
     from docstokg_local.engine.workflow import LocalWorkflow
 
     handler = local_mcp(

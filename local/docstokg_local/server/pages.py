@@ -1,11 +1,12 @@
 """The page and the interactive reference on a laptop."""
 
-from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, static_file
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, static_file
 
 
 def page_routes() -> list[Route]:

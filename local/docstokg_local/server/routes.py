@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from urllib.parse import unquote_to_bytes
 
-from docstokg_functions import __name__ as package
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +14,7 @@ from starlette.routing import Route
 
 from docstokg.contracts import routes
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions import __name__ as package
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server.mcp_stdio import local_mcp
 

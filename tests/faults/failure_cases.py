@@ -1,13 +1,12 @@
-"""About seventy requests, well and with one failure after the other: what record_responses asks.
+"""Requests with one failure after the other: each row of SPEC 2.1 that one machine can bring about.
 
-A failure is made, not mocked, where one machine can make it. Those of embedded stores are made on
-a copy of the file; those that only real servers have are in `benchmarks/recorded_real.py`.
+A failure is made, not mocked: files are deleted, locked and overwritten, and servers refuse, hang
+and talk nonsense. Embedded stores are broken on a copy of the file.
 """
 
-import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,6 @@ CLOSED = "http://127.0.0.1:9"
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 300, "timeout_s": 20}}
 EXTRACTED = {**WRITTEN, "synthesis": {"enabled": True, "model": "extractive"}}
-TIMES = re.compile(r"_ms$|^ms$|_at$|^elapsed_s$|^timings_ms$|^request_id$|^run_id$|^time_ms$")
 
 ROWS = (
     "deadline passes",
@@ -88,88 +86,12 @@ WALK = {"seed_ids": ["HP:0001250"], "query": "seizures"}
 HURRIED = {"query": QUESTION, "budget": {"timeout_s": 2}}
 
 
-def demo_cases() -> Iterator[Case]:
-    """Requests over the demo store: every field of the request at least once."""
-    asked = {
-        "plain": {},
-        "extractive": EXTRACTED,
-        "three hops": {"kg_expansion": {"hops": 3}},
-        "one hop": {"kg_expansion": {"hops": 1}},
-        "graph off": {"kg_expansion": {"enabled": False}},
-        "limit 2": {"kg_expansion": {"limit": 2}},
-        "types": {"kg_expansion": {"concept_types": ["Phenotype"]}},
-        "relations": {"kg_expansion": {"relations": ["is_a"]}},
-        "seeds": {"kg_expansion": {"seeds": ["HP:0001250", "NOT:1"]}},
-        "route": {"kg_expansion": {"seeds": ["HP:0002069"], "route": True}},
-        "route over two hops": {
-            "kg_expansion": {"seeds": ["HP:0002069"], "route": True, "hops": 2}
-        },
-        "route to nowhere": {"kg_expansion": {"seeds": ["NOT:1"], "route": True}},
-        "route without seeds": {"kg_expansion": {"route": True}},
-        "a filter": {"filter": {"doc_id": ["HP:0002373", "HP:0011174"]}},
-        "a filter for nothing": {"filter": {"doc_id": ["nothing"]}},
-        "full": {"verbosity": "full", "top_k": 4},
-        "graph view": {"verbosity": "graph"},
-        "graph view, narrowed": {
-            "verbosity": "graph",
-            "limits": {"graph": {"max_depth_hard": 1, "max_nodes_hard": 12}},
-        },
-        "few chunks": {"budget": {"max_chunks": 3, "timeout_s": 20}},
-        "few tokens": {
-            **EXTRACTED,
-            "budget": {"max_tokens_context": 256, "max_tokens_gen": 60, "timeout_s": 20},
-        },
-        "no diagnostics": {"diagnostics": False},
-        "another namespace": {"namespace": "empty"},
-        "long timeout": {"budget": {"timeout_s": 60}},
-    }
-    for name, more in asked.items():
-        yield Case(name, question(**more))
-    for text in (
-        "Which diseases show febrile seizures?",
-        "Is a generalized tonic-clonic seizure a kind of focal seizure?",
-        "hypocalcemic seizures and tetany",
-        "What is the boiling point of tungsten?",
-        "SCN1A",
-    ):
-        yield Case(text, question(text, **EXTRACTED))
-        yield Case(f"search: {text}", {"query": text, "budget": {"timeout_s": 20}}, "search")
-    yield Case("RRF", question(), settings={"fusion": "rrf"})
-    yield Case("no MMR", question(), settings={"mmr": False})
-    draft = (
-        "Seizure (HP:0001250) is a kind of fever. HP:0001250 is_a HP:0012638. "
-        "Febrile seizures follow a high temperature in children."
-    )
-    yield Case("check without citations", {"text": draft}, "check")
-    yield Case("check with a foreign citation", {"text": f"{draft} [1]", "citations": []}, "check")
-    walk = {"seed_ids": ["HP:0001250"], "query": "febrile seizures", "max_depth": 2}
-    yield Case("walk", walk, "traverse")
-    yield Case("walk outwards", {**walk, "direction": "out", "max_nodes": 20}, "traverse")
-    yield Case("walk from an unknown seed", {**walk, "seed_ids": ["NOT:1"]}, "traverse")
-    yield Case("walk with a foreign cursor", {**walk, "cursor": "abc"}, "traverse")
-    tool = {"name": "search_documentation", "arguments": {"query": QUESTION}}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
-    yield Case("MCP", call, "mcp")
-
-
-def musique_cases(questions: Sequence[str]) -> Iterator[Case]:
-    """Questions of several hops."""
-    for place, text in enumerate(questions):
-        more: Body = EXTRACTED if place % 2 else {}
-        yield Case(text, question(text, namespace="musique100", **more))
-
-
 def failure_cases() -> list[Case]:
     """Every failure that must cost only a part, as far as one machine can bring it about."""
-    return in_order([*_embedded_failures(), *anywhere()])
+    return [*_embedded_failures(), *_other_failures()]
 
 
-def in_order(cases: Iterable[Case]) -> list[Case]:
-    """Sort failures as the contract lists them."""
-    return sorted(cases, key=lambda case: ROWS.index(case.row or ""))
-
-
-def anywhere() -> Iterator[Case]:
+def _other_failures() -> Iterator[Case]:
     """Failures that are made in the same way whatever the stores are."""
     row = "embedder down"
     yield Case("no embedder", question(), row=row, settings={"embed_provider": "none"})
