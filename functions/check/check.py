@@ -154,7 +154,7 @@ def _with_citations(
         hydrated = index.get(uuids, call.scope, call.left_s(time_budget.CHECK_S)) if uuids else None
         chunks = hydrated.chunks if hydrated is not None else {}
         if hydrated is not None and hydrated.failed:
-            call.lose("hydration_incomplete")
+            call.mark_degraded("hydration_incomplete")
         blocks = [
             _cited_block(citation, chunks[citation.uuid])
             for citation in citations
@@ -235,7 +235,7 @@ def _searched(
         hits: dict[str, None] = {}
         for result in index.search(queries, call.scope, left_s):
             if result.failure is not None:
-                call.lose(LOST.get(result.channel, "retrieval_unavailable"))
+                call.mark_degraded(LOST.get(result.channel, "retrieval_unavailable"))
             hits.update(dict.fromkeys(hit.uuid for hit in result.hits))
         hit_lists.append(list(hits))
     return hit_lists
@@ -251,7 +251,7 @@ def _vectors(
     if stored != embedder.model:
         if stored is not None:
             other = f"the index was embedded by {stored}, not by {embedder.model}"
-            call.do_without("embed", "embedding_unavailable", other)
+            call.skip("embed", "embedding_unavailable", other)
         return None
     time_s = call.left_s(2 * time_budget.CHECK_VECTORS.cap_s)
     return call.attempt(
@@ -272,7 +272,7 @@ def _facts(call: Call, text: str, graph: AgainstGraph | None) -> tuple[Fact, ...
 
 def _consistent(call: Call, text: str, graph: AgainstGraph | None) -> Consistency:
     if graph is None:
-        call.lose("kg_unavailable")
+        call.mark_degraded("kg_unavailable")
         return Consistency(ok=True)
     time_s = call.left_s(*time_budget.CHECK_GRAPH)
     report = call.attempt(

@@ -16,7 +16,7 @@ from docstokg.contracts.documents import (
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.records import DocumentRecord
 from docstokg.contracts.response import FieldProblem
-from docstokg.domain import opaque
+from docstokg.domain import base64url
 from docstokg.errors import InvalidCursor
 from docstokg.ports import DocumentRegister
 from docstokg.usecases.intake import invalid, parse_body
@@ -110,12 +110,12 @@ def _reply(body: DocumentPage | NamespaceList) -> Reply:
 
 def _cursor(doc_id: str, namespace: str, key: bytes) -> str:
     packed = json.dumps(doc_id).encode()
-    return opaque.written(_tag(packed, namespace, key) + packed)
+    return base64url.encode(_tag(packed, namespace, key) + packed)
 
 
 def _position(cursor: str, namespace: str, key: bytes) -> str:
     try:
-        sealed = opaque.read(cursor)
+        sealed = base64url.decode(cursor)
     except ValueError as broken:
         raise InvalidCursor("this is no cursor of this service") from broken
     tag, packed = sealed[:TAG_BYTES], sealed[TAG_BYTES:]

@@ -114,7 +114,7 @@ def _left_s(run: Run, explored: Exploration) -> float:
     left = run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
     left = min(left, explored.until_s - run.clock())
     if left < time_budget.LEAST_CALL_S:
-        run.lose("kg_timeout")
+        run.mark_degraded("kg_timeout")
         return 0.0
     return left
 

@@ -66,7 +66,7 @@ def ground(
         run.warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
     hydrated = _hydrate(run, ranking, index)
     if hydrated.failed:
-        run.do_without("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
+        run.skip("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
     started = time.perf_counter()
     order, chunks = _unique(ranking, hydrated)
     reranker_name, places = _reranked(run, chunks, reranker)
@@ -83,7 +83,7 @@ def ground(
         blocks = passages.with_telling(plan.query, blocks, len(first))
     citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
-        run.lose("payload_trimmed")
+        run.mark_degraded("payload_trimmed")
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)
     return Grounded(
@@ -155,7 +155,7 @@ def _reranked(
     if plan.rerank == "no" or not chunks:
         return None, same
     if reranker is None or plan.rerank == "lost":
-        run.do_without("rerank", "reranker_unavailable", "there is no such reranker here")
+        run.skip("rerank", "reranker_unavailable", "there is no such reranker here")
         return None, same
     texts, time_s = [chunk.text for chunk in chunks], run.left_s(*time_budget.RERANK)
     scores = run.attempt(

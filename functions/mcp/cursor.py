@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from docstokg.contracts.envelope import Caller
-from docstokg.domain import opaque
+from docstokg.domain import base64url
 from docstokg.errors import InvalidCursor
 from docstokg_functions.mcp.paging import Position, dump, leaves
 
@@ -36,7 +36,7 @@ class Cursor:
         at = self.position
         packed = _PACKED.pack(_FORMAT, self.facts, self.run, at.leaf, at.character)
         sealed = packed + _tag(packed, request, key)
-        return opaque.written(sealed)
+        return base64url.encode(sealed)
 
 
 def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
@@ -45,7 +45,7 @@ def cursor_from(text: str, request: bytes, key: bytes) -> Cursor:
     A single changed letter is refused: facts, run, position and request are all under the seal.
     """
     try:
-        sealed = opaque.read(text)
+        sealed = base64url.decode(text)
         packed, tag = sealed[:-_TAG_BYTES], sealed[-_TAG_BYTES:]
         version, facts, run, leaf, character = _PACKED.unpack(packed)
     except (ValueError, struct.error) as exc:

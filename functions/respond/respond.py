@@ -56,7 +56,7 @@ def respond(
 ) -> Reply:
     """Give the reply; a failing cache, log or trace store never costs the caller anything."""
     for reason in step_input.degraded:
-        run.lose(reason)
+        run.mark_degraded(reason)
     grounded = step_input.grounded
     if grounded is None:
         return _failed(run, step_input)
@@ -69,7 +69,7 @@ def respond(
         citations = _with_full_text(run, citations, index)
     now_ms = run.clock() * 1000
     if now_ms > plan.deadline_ms:
-        run.lose("deadline_exceeded")
+        run.mark_degraded("deadline_exceeded")
     extraction_ms = grounded.report.grounding_ms + (time.perf_counter() - started) * 1000
     response = RAGResponse(
         query=plan.query,
@@ -178,7 +178,7 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
     for citation in citations:
         chunk = hydrated.chunks.get(citation.uuid)
         if chunk is None or chunk.text_sha256 != citation.text_sha256:
-            run.lose("hydration_incomplete")
+            run.mark_degraded("hydration_incomplete")
             filled.append(citation)
             continue
         text = chunk.text.encode("utf-8")[: run.plan.full_text_bytes].decode("utf-8", "ignore")

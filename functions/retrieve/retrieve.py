@@ -98,14 +98,14 @@ def _usable_embedder(
     if info.unfinished_load:
         run.warnings.append("A load into this index is unfinished; run it again to complete it.")
     if embedder is None or not run.plan.retrieval.embed:
-        run.do_without("embed", "embedding_unavailable", "there is no such embedder here")
+        run.skip("embed", "embedding_unavailable", "there is no such embedder here")
         return None
     if info.chunks and info.embedding_model is None:
-        run.do_without("embed", "dense_unavailable", "the index holds no vectors")
+        run.skip("embed", "dense_unavailable", "the index holds no vectors")
         return None
     if info.embedding_model not in (None, embedder.model):
         stored = f"the index was embedded by {info.embedding_model}, not by {embedder.model}"
-        run.do_without("embed", "embedding_unavailable", stored)
+        run.skip("embed", "embedding_unavailable", stored)
         return None
     return embedder
 
@@ -149,7 +149,7 @@ def _word_queries(run: Run, sparse_encoder: SparseEncoder | None) -> list[Channe
     if "splade" not in sizes:
         return queries
     if sparse_encoder is None:
-        run.do_without("encode_sparse", "splade_unavailable", "there is no sparse encoder here")
+        run.skip("encode_sparse", "splade_unavailable", "there is no sparse encoder here")
         return queries
     weights = run.attempt(
         "encode_sparse",
@@ -177,7 +177,7 @@ def _search(
     for result in results:
         answers.by_channel[result.channel] = result
         if result.failure is not None or result.partial:
-            run.lose(UNAVAILABLE[result.channel])
+            run.mark_degraded(UNAVAILABLE[result.channel])
         if result.cause is not None:  # a failure of the whole call is one line, written above
             run.telemetry.log(
                 "WARNING",
@@ -202,7 +202,7 @@ def _fused(
     failed = not lists and any(channel in plan.retrieval.channels for channel in FUSED)
     if failed:
         late = bool(results) and all(r.failure == "timeout" for r in results.values())
-        run.lose("retrieval_timeout" if late else "retrieval_unavailable")
+        run.mark_degraded("retrieval_timeout" if late else "retrieval_unavailable")
     by_rank = plan.retrieval.fusion == "rrf"
     pool = list((fusion.reciprocal_rank if by_rank else fusion.minmax)(lists))[:POOL_LIMIT]
     selected, mmr_ms = _selected(plan, pool, results)

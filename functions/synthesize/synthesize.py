@@ -85,7 +85,7 @@ def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
         left_s -= EXTRACT_S
     if left_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):
         if first:
-            run.do_without("language_model", "deadline_exceeded", "no time was left for a model")
+            run.skip("language_model", "deadline_exceeded", "no time was left for a model")
         return None
     remote = [model for model in others if model != extractive.MODEL]
     if not remote or left_s * (1 - FIRST_CALL_SHARE) < LEAST_FALLBACK_S:

@@ -23,7 +23,7 @@ from docstokg.contracts.traverse import (
     TraverseRequest,
     TraverseResponse,
 )
-from docstokg.domain import opaque, time_budget
+from docstokg.domain import base64url, time_budget
 from docstokg.domain.budget import (
     GRAPH_VIEW_LIMIT_BYTES,
     STATE_LIMIT_BYTES,
@@ -254,7 +254,7 @@ def _request_hash(request: TraverseRequest) -> str:
 def _cursor(request: TraverseRequest, offset: int) -> str:
     """Make the opaque cursor of a page: (request hash, offset); the walk is recomputed."""
     text = json.dumps([_request_hash(request), offset])
-    return opaque.written(text.encode())
+    return base64url.encode(text.encode())
 
 
 def _offset(request: TraverseRequest) -> tuple[int, list[FieldProblem]]:
@@ -264,7 +264,7 @@ def _offset(request: TraverseRequest) -> tuple[int, list[FieldProblem]]:
     message = "must be the cursor of a response to this same request"
     foreign = 0, [FieldProblem(path="$.cursor", code="invalid_cursor", message=message)]
     try:
-        stored = json.loads(opaque.read(request.cursor))
+        stored = json.loads(base64url.decode(request.cursor))
     except ValueError:
         return foreign
     match stored:
@@ -309,7 +309,7 @@ def view_of_citations(
     shown = view_within(nodes, edges, free - len(cursor or ""))
     left_out = len(nodes) - len(shown[0])
     if left_out or (cursor is None and result.skipped):
-        run.lose("payload_trimmed")
+        run.mark_degraded("payload_trimmed")
     return GraphView(
         nodes=shown[0],
         edges=shown[1],

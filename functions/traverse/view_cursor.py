@@ -12,7 +12,7 @@ from docstokg.contracts.model import Many, StrictContract
 from docstokg.contracts.records import Filters, Scope
 from docstokg.contracts.request import Filter, Name, NodeId, Query
 from docstokg.contracts.traverse import Frontier
-from docstokg.domain import opaque
+from docstokg.domain import base64url
 from docstokg_functions.traverse.walk import WalkRequest
 
 PREFIX = "view."
@@ -62,12 +62,12 @@ def write_cursor(request: WalkRequest, scope: Scope) -> str:
         filter=scope.filter,
     )
     text = cursor.model_dump_json(exclude_none=True).encode()
-    return PREFIX + opaque.written(text)
+    return PREFIX + base64url.encode(text)
 
 
 def read_cursor(text: str) -> ViewCursor | None:
     """Read it; None when it is not one."""
     try:
-        return ViewCursor.model_validate_json(opaque.read(text.removeprefix(PREFIX)))
+        return ViewCursor.model_validate_json(base64url.decode(text.removeprefix(PREFIX)))
     except ValueError:
         return None

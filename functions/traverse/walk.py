@@ -245,7 +245,7 @@ class _Walker:
             return
         hydrated = self._index.get(missing, self._call.scope, self._left_s())
         if hydrated.failed:
-            self._call.lose("hydration_incomplete")
+            self._call.mark_degraded("hydration_incomplete")
         for uuid, chunk in hydrated.chunks.items():
             self._chunks[uuid] = chunk
             self._titles[uuid] = chunk.title or chunk.chunk_id

@@ -80,7 +80,7 @@ def test_the_graphs_failures_are_told_apart() -> None:
 def test_what_is_missing_before_any_call_is_said() -> None:
     log: list[str] = []
     run = call(log)
-    run.do_without("embed", "embedding_unavailable", "there is no such embedder here")
+    run.skip("embed", "embedding_unavailable", "there is no such embedder here")
     line = json.loads(log[0])
     assert (line["event"], line["request_id"]) == ("embed_skipped", "r-1")
     assert run.degraded == ["embedding_unavailable"]

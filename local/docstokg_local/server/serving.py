@@ -87,7 +87,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
 
 def application(settings: Settings, host: str) -> "Starlette":
     """Make the application of this process; it closes its stores when the server stops."""
-    from docstokg.entry import settle
+    from docstokg.entry import freeze_garbage
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
     from docstokg_local.server import application as server
@@ -104,7 +104,7 @@ def application(settings: Settings, host: str) -> "Starlette":
 
     @asynccontextmanager
     async def life(_: object) -> AsyncIterator[dict[str, object]]:
-        settle()
+        freeze_garbage()
         yield {"refuse": app.state.refuse}
         wiring.close()
 

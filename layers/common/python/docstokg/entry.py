@@ -22,7 +22,7 @@ GARBAGE_AFTER = 20_000
 """Objects made and not yet gone before a look for cycles among them; a question makes 5,000."""
 
 
-def settle() -> None:
+def freeze_garbage() -> None:
     """Leave what a process made while it started out of every later look for garbage.
 
     Models, routes and parsed expressions stay to the end. Looking through them took 35 ms of
@@ -52,9 +52,9 @@ class Entry:
         self._read_at = time.monotonic()
         self._refused_at = -math.inf
         self._refusal = False
-        self._wiring.telemetry.heed = self._heed
+        self._wiring.telemetry.on_error = self._note_refusal
         self._prepare(WARM_TIME_S)
-        settle()
+        freeze_garbage()
 
     def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
         """Answer one event; `Handler`."""
@@ -83,7 +83,7 @@ class Entry:
         self._renew(self._current())
         self._prepare(RESTORE_TIME_S)
 
-    def _heed(self, error: Exception) -> None:
+    def _note_refusal(self, error: Exception) -> None:
         self._refusal = self._refusal or isinstance(error, Refused)
 
     def _refreshed(self) -> bool:

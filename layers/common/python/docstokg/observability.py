@@ -90,7 +90,7 @@ class Telemetry:
         self._write = write
         self._threshold = LEVELS.index(level)
         self._reveal = reveal
-        self.heed: Callable[[Exception], None] = lambda _: None
+        self.on_error: Callable[[Exception], None] = lambda _: None
         """Is told what ended a span, for who can do something about it."""
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
@@ -121,7 +121,7 @@ class Telemetry:
             yield
         except Exception as exc:
             outcome = type(exc).__name__
-            self.heed(exc)
+            self.on_error(exc)
             raise
         finally:
             seconds = time.perf_counter() - started

@@ -7,14 +7,14 @@ itself, the state (whole seconds, the first net), the function, the execution, t
 from typing import Final, NamedTuple
 
 
-class Share(NamedTuple):
+class CallBudget(NamedTuple):
     """Seconds one call may take: at most `cap_s`, leaving `reserve_s` for what follows."""
 
     cap_s: float
     reserve_s: float = 0.0
 
 
-class Net(NamedTuple):
+class Timeouts(NamedTuple):
     """Whole seconds after which a state and the function behind it are given up.
 
     `state_s` None: the function stands behind no state, or the state computes its own.
@@ -24,18 +24,18 @@ class Net(NamedTuple):
     function_s: int
 
 
-RETRIEVE: Final = Share(3.0, 0.25)
+RETRIEVE: Final = CallBudget(3.0, 0.25)
 VECTOR_HEAD_START_S: Final = 0.025
 """What the question's vector may take and still go with the words, in one round trip."""
-EXPAND: Final = Share(1.5, 0.3)
-HYDRATE: Final = Share(3.0, 0.15)
-RERANK: Final = Share(1.5, 0.4)
-SENTENCES: Final = Share(0.5, 0.4)
-GRAPH_VIEW: Final = Share(2.0, 0.5)
-SYNTHESIZE: Final = Share(float("inf"), 0.3)
-CHECK_ANSWER: Final = Share(0.5, 0.05)
-CONSISTENCY: Final = Share(0.5, 0.05)
-FULL_TEXT: Final = Share(1.0, 0.05)
+EXPAND: Final = CallBudget(1.5, 0.3)
+HYDRATE: Final = CallBudget(3.0, 0.15)
+RERANK: Final = CallBudget(1.5, 0.4)
+SENTENCES: Final = CallBudget(0.5, 0.4)
+GRAPH_VIEW: Final = CallBudget(2.0, 0.5)
+SYNTHESIZE: Final = CallBudget(float("inf"), 0.3)
+CHECK_ANSWER: Final = CallBudget(0.5, 0.05)
+CONSISTENCY: Final = CallBudget(0.5, 0.05)
+FULL_TEXT: Final = CallBudget(1.0, 0.05)
 LEAST_HYDRATE_S: Final = EXPAND.reserve_s - HYDRATE.reserve_s
 """What is left when the graph was waited for to its end: then the deadline, not the index, was the
 reason, however little the steps between take."""
@@ -55,8 +55,8 @@ COUNTER_S: Final = 0.05
 TRAVERSE_S: Final = 2.0
 CHECK_S: Final = 10.0
 """The whole of `/v1/check`; its graph and its vectors get their own part of it."""
-CHECK_GRAPH: Final = Share(1.5)
-CHECK_VECTORS: Final = Share(1.0)
+CHECK_GRAPH: Final = CallBudget(1.5)
+CHECK_VECTORS: Final = CallBudget(1.0)
 PASSAGE_S: Final = 3.0
 """Reading one passage with its neighbours: two round trips."""
 HEALTH_S: Final = 1.0
@@ -67,28 +67,28 @@ LONGEST_DEADLINE_S: Final = 25.0
 EXECUTION_S: Final = 27
 ROUTE_S: Final = 29
 
-NETS: Final[dict[str, Net]] = {
-    "validate": Net(3, 4),
-    "recall": Net(2, 6),
-    "route": Net(2, 4),
-    "retrieve": Net(4, 6),
-    "expand": Net(2, 4),
-    "ground": Net(4, 5),
-    "traverse": Net(3, 10),
-    "synthesize": Net(None, 28),
-    "respond": Net(4, 5),
-    "check": Net(None, 27),
-    "documents": Net(None, 10),
-    "mcp": Net(None, 28),
-    "health": Net(None, 6),
-    "authorize": Net(None, 5),
-    "record": Net(None, 30),
-    "page": Net(None, 3),
+NETS: Final[dict[str, Timeouts]] = {
+    "validate": Timeouts(3, 4),
+    "recall": Timeouts(2, 6),
+    "route": Timeouts(2, 4),
+    "retrieve": Timeouts(4, 6),
+    "expand": Timeouts(2, 4),
+    "ground": Timeouts(4, 5),
+    "traverse": Timeouts(3, 10),
+    "synthesize": Timeouts(None, 28),
+    "respond": Timeouts(4, 5),
+    "check": Timeouts(None, 27),
+    "documents": Timeouts(None, 10),
+    "mcp": Timeouts(None, 28),
+    "health": Timeouts(None, 6),
+    "authorize": Timeouts(None, 5),
+    "record": Timeouts(None, 30),
+    "page": Timeouts(None, 3),
 }
 """By state, in lower case, which is also the function's name; `route` is the function expand,
 `recall` the function retrieve."""
 
 
-def net(name: str) -> Net:
+def net(name: str) -> Timeouts:
     """Give the net of a function; one the table does not name ends just before its route does."""
-    return NETS.get(name, Net(None, ROUTE_S - 1))
+    return NETS.get(name, Timeouts(None, ROUTE_S - 1))

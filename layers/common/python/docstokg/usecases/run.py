@@ -51,7 +51,7 @@ class Call:
         finally:
             self.timings_ms[name] = round((time.perf_counter() - started) * 1000, 2)
 
-    def lose(self, reason: DegradedReason) -> None:
+    def mark_degraded(self, reason: DegradedReason) -> None:
         """Note, once, what the answer has to do without."""
         if reason not in self.degraded:
             self.degraded.append(reason)
@@ -86,15 +86,15 @@ class Call:
         """
         reason = lost(error) if callable(lost) else lost
         if reason is not None:
-            self.lose(reason)
+            self.mark_degraded(reason)
         self.telemetry.log(
             level, f"{name}_failed", request_id=self.request_id, **cause(error),
             reason=reason, **fields,
         )  # fmt: skip
 
-    def do_without(self, name: str, reason: DegradedReason, why: str) -> None:
+    def skip(self, name: str, reason: DegradedReason, why: str) -> None:
         """Note and log what is missing before anything could be called."""
-        self.lose(reason)
+        self.mark_degraded(reason)
         self.telemetry.log(
             "WARNING", f"{name}_skipped", request_id=self.request_id, reason=reason, error=why
         )

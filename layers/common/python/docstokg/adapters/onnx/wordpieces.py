@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docstokg.domain.text.pieces import piece_starts
+from docstokg.domain.text.piece_estimate import piece_starts
 from docstokg.errors import Misconfigured
 
 if TYPE_CHECKING:

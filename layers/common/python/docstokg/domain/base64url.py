@@ -3,11 +3,11 @@
 import base64
 
 
-def written(content: bytes) -> str:
+def encode(content: bytes) -> str:
     """Write bytes as base64 without padding."""
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
-def read(text: str) -> bytes:
-    """Read what `written` wrote; ValueError for anything with another letter or length."""
+def decode(text: str) -> bytes:
+    """Read what `encode` wrote; ValueError for anything with another letter or length."""
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

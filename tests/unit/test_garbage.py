@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from docstokg.entry import GARBAGE_AFTER, settle
+from docstokg.entry import GARBAGE_AFTER, freeze_garbage
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def as_before() -> Iterator[None]:
 
 def test_what_is_there_is_not_looked_through_again() -> None:
     kept = [[number] for number in range(1000)]
-    settle()
+    freeze_garbage()
     assert gc.get_freeze_count() > len(kept)
     assert gc.get_threshold()[0] == GARBAGE_AFTER
     assert not any(item is kept for item in gc.get_objects())
@@ -29,7 +29,7 @@ def test_cycles_made_later_are_still_found() -> None:
         def __init__(self) -> None:
             self.own = self
 
-    settle()
+    freeze_garbage()
     lost = [Node() for _ in range(10)]
     lost.clear()
     assert gc.collect() >= 10
