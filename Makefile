@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate bench-load-kills bench-ingest
+.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate bench-load-kills bench-ingest
 # The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
 # or a remote model.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
@@ -14,6 +14,8 @@ MINUTES ?= 30
 # A company's own certificate authority is in the system's store, not in the one uv brings.
 export UV_SYSTEM_CERTS := 1
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
+QUICK := tests/unit tests/contract tests/workflow tests/e2e/test_page.py tests/e2e/test_browser.py \
+  tests/infra/test_template.py
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -21,7 +23,10 @@ help: ## list the targets
 demo: ## set up, build the demo store, ask the demo question (EXTRAS=llm: more; INDEX=, GRAPH=: other stores)
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg demo $(STORES)
 
-test: ## set up and run every test this machine can run
+test: ## set up and run the tests of a change: rules, contracts, workflow, page, synth (six minutes)
+	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services"
+
+test-all: ## set up and run every test this machine can run: servers, faults, kills, wheels as well
 	@scripts/setup requirements.lock && $(PYTEST)
 
 check: ## format, lint and type check

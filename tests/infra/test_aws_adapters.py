@@ -33,6 +33,7 @@ from docstokg.errors import (
     Unavailable,
     WrongAnswer,
 )
+from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring, with_secrets
 from docstokg_functions.authorize.authorize import authorize
@@ -134,11 +135,17 @@ def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(aws: A
 
 
 def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
-    table = CircuitTable("nowhere", "graph", REGION, refresh_s=0)
+    lines: list[str] = []
+    telemetry = Telemetry(write=lines.append)
+    table = CircuitTable("nowhere", "graph", REGION, refresh_s=0, telemetry=telemetry)
     breaker = Breaker("graph", shared=table)
     for _ in range(3):
         assert breaker.call(lambda: 1, 1) == 1
         _settled(table)
+    table.open()
+    _settled(table)
+    events = [json.loads(line)["event"] for line in lines]
+    assert set(events) == {"circuit_not_read", "circuit_not_shared"}
 
 
 def test_a_count_is_shared_and_expires(aws: Any) -> None:

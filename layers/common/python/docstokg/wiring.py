@@ -171,7 +171,7 @@ class Wiring:
         if self.settings.circuit_table is not None:
             from docstokg.adapters.aws.shared_circuit import CircuitTable
 
-            shared = CircuitTable(self.settings.circuit_table, "graph")
+            shared = CircuitTable(self.settings.circuit_table, "graph", telemetry=self.telemetry)
         elif (file := self._shared_file()) is not None:
             from docstokg.adapters.sqlite.shared import SqliteCircuit
 

@@ -9,7 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from docstokg.adapters.aws.clients import AwsService
-from docstokg.errors import DocsToKGError
+from docstokg.errors import DocsToKGError, cause
+from docstokg.observability import Telemetry
 
 REFRESH_S = 5.0
 TABLE_TIME_S = 10.0
@@ -28,8 +29,10 @@ class CircuitTable:
         name: str,
         region: str | None = None,
         refresh_s: float = REFRESH_S,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._table, self._name, self._refresh_s = table, name, refresh_s
+        self._telemetry = telemetry or Telemetry()
         self._service = AwsService("dynamodb", region)
         self._background = ThreadPoolExecutor(1, thread_name_prefix="circuit")
         self._lock = threading.Lock()
@@ -61,7 +64,11 @@ class CircuitTable:
                 lambda client: client.get_item(TableName=self._table, Key=key), TABLE_TIME_S
             )
             until = float(answer["Item"]["expires_at"]["N"]) if "Item" in answer else 0.0
-        except (DocsToKGError, KeyError, ValueError):
+        except DocsToKGError as exc:
+            self._telemetry.log("WARNING", "circuit_not_read", **cause(exc))
+            return
+        except (KeyError, ValueError) as exc:
+            self._telemetry.log("WARNING", "circuit_not_read", error=f"{type(exc).__name__} in row")
             return
         with self._lock:
             # A read that began before this sandbox's own news must not undo them.
@@ -73,5 +80,5 @@ class CircuitTable:
             self._service.call(
                 lambda client: client.put_item(TableName=self._table, Item=item), TABLE_TIME_S
             )
-        except DocsToKGError:
-            return
+        except DocsToKGError as exc:
+            self._telemetry.log("WARNING", "circuit_not_shared", **cause(exc))

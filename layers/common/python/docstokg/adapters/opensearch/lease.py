@@ -9,7 +9,8 @@ from pathlib import Path
 from docstokg.adapters.opensearch.documents import ensure_register
 from docstokg.adapters.opensearch.layout import Json
 from docstokg.adapters.opensearch.server import Server, schema_checked
-from docstokg.errors import DocsToKGError, Timeout, Unavailable
+from docstokg.errors import DocsToKGError, Timeout, Unavailable, cause
+from docstokg.observability import Telemetry
 
 LEASE_S = 30.0
 RENEW_S = 8.0
@@ -30,8 +31,9 @@ class LoadLease:
     for all, and it runs out when none is left.
     """
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
         """`name`: alias of the chunk index."""
+        self._telemetry = telemetry or Telemetry()
         self._server, self._name, self._index = server, name, f"{name}-documents"
         self._stamp: tuple[int, int] | None = None
         self._renewed = 0.0
@@ -114,8 +116,8 @@ class LoadLease:
                     if stamp is None or holder != self._run:
                         return
                 self._call("DELETE", f"_doc/{NAME}", _only(stamp))
-            except DocsToKGError:
-                return
+            except DocsToKGError as exc:
+                self._telemetry.log("WARNING", "lease_not_returned", **cause(exc))
 
     def _keep(self, ended: threading.Event) -> None:
         while not ended.wait(RENEW_S):
@@ -127,7 +129,8 @@ class LoadLease:
                 return
             try:
                 stamp = self._write(self._stamp) or self._of_our_run()
-            except DocsToKGError:
+            except DocsToKGError as exc:
+                self._telemetry.log("WARNING", "lease_not_renewed", **cause(exc))
                 # Tried again soon; after LEASE_S somebody else may have it.
                 if time.monotonic() - self._renewed >= LEASE_S:
                     self._renewed = 0.0

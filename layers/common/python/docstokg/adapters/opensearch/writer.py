@@ -63,7 +63,7 @@ class OpenSearchWriter:
         self._telemetry = telemetry or Telemetry()
         self._server = Server(**connection)
         self._call = functools.partial(self._server.call, timeout_s=LOAD_TIMEOUT_S)
-        self._lease = LoadLease(self._server, name)
+        self._lease = LoadLease(self._server, name, self._telemetry)
         self._stale = True  # what was put may not be searchable yet
 
     @contextlib.contextmanager
