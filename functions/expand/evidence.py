@@ -44,8 +44,9 @@ class Bounds:
 class EvidenceTable:
     """Collects evidence in one table of entities and one of edges, within MAX_BYTES of JSON.
 
-    Paths start at the entities the question names; what these do not reach is explained from the
-    endpoints of its matching facts, then from what the best chunks of the pool mention.
+    Paths start at the entities the question names: only these are evidence. What they do not reach
+    the walk found from the endpoints of matching facts, or from what the best chunks of the pool
+    mention.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class EvidenceTable:
         self._by_place = [graph.names[node] for node in best]
         self._place = {name: place for place, name in enumerate(self._by_place)}
         self._paths = most_probable(self._walkable(), self._starts(fact_ends, pool), bounds.hops)
+        self._start: dict[str, str] = {}
         self._entities: dict[str, int] = {}
         self._refs: list[EntityRef] = []
         self._edges: dict[tuple[str, str, str, str | None], int] = {}
@@ -132,12 +134,24 @@ class EvidenceTable:
         return node in self._paths.cost and not self._paths.is_seed(node)
 
     def _matched(self, uuid: str, allows: Callable[[str], bool]) -> str | None:
-        """Give the mentioned entity with the most probable path, one the question names first."""
-        node, cost = self._graph.node, self._paths.cost
+        """Give the entity to name: one of the question, one with a path from it, any other.
+
+        Of several the one with the most probable path.
+        """
+        node, cost, named = self._graph.node, self._paths.cost, self._of_question
         reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost and allows(e)]
         return min(
-            reached, key=lambda e: (e not in self._of_question, cost[node[e]], e), default=None
+            reached,
+            key=lambda e: (e not in named, self._start_of(e) not in named, cost[node[e]], e),
+            default=None,
         )
+
+    def _start_of(self, entity: str) -> str:
+        """Give the entity at which the most probable path to a reached one starts."""
+        if entity not in self._start:
+            walk = self._paths.to(self._graph.node[entity])
+            self._start[entity] = self._graph.names[walk[0]]
+        return self._start[entity]
 
     def add(self, uuid: str, source: Source, renamed: tuple[int, ...] = ()) -> None:
         """Add a chunk at the end of the ranking, with as much evidence as there is room for."""
@@ -145,10 +159,10 @@ class EvidenceTable:
         matched = self._matched(uuid, self._reaches)
         if matched is None and source == "hybrid":
             matched = self._matched(uuid, lambda entity: True)
-        pointer = None
-        # Where the question names nothing, nothing is evidence; a path tells what was added.
-        if matched is not None and (self._of_question or source == "kg_expansion"):
-            pointer = self._pointer(uuid, matched)
+        pointer = None if matched is None else self._pointer(matched)
+        # No path from the question, no evidence; how the walk came to what it added is told.
+        if pointer is not None and pointer.match_type is None and source == "hybrid":
+            pointer = None
         self._ranking.append(
             Ranked(
                 uuid=uuid,
@@ -170,8 +184,9 @@ class EvidenceTable:
             names.append(name)
         return tuple(dict.fromkeys(names))
 
-    def _pointer(self, uuid: str, matched: str) -> EvidencePointer:
-        nodes = self._paths.to(self._graph.node[matched])
+    def _pointer(self, matched: str) -> EvidencePointer:
+        is_named = matched in self._of_question
+        nodes = () if is_named else self._paths.to(self._graph.node[matched])
         steps = self._steps([self._graph.names[node] for node in nodes])
         seed = steps[0][0] if steps else matched
         # A path that has no room any more is left out from the lowest ranks up; its ends stay.
@@ -182,12 +197,15 @@ class EvidenceTable:
         stations = [seed, *(two for _, two, _ in steps)]
         if stations[-1] != matched:
             stations.append(matched)
+        match_type: MatchType | None = "direct_mention" if is_named else None
+        if path and seed in self._of_question:
+            match_type = "related_via"
         documents = self._documents(matched)
         if seed != matched:
             documents = documents & self._documents(seed)
         return EvidencePointer(
             entity=self._entity(matched),
-            match_type=self._match_type(matched),
+            match_type=match_type,
             related_to=None if seed == matched else self._entity(seed),
             path=path,
             nodes=tuple(self._entity(name) for name in stations),
@@ -201,11 +219,6 @@ class EvidenceTable:
             uuids = self._mentioning[entity]
             self._doc_ids[entity] = {doc_of.get(uuid, uuid) for uuid in uuids}
         return self._doc_ids[entity]
-
-    def _match_type(self, matched: str) -> MatchType | None:
-        if not self._of_question:
-            return None
-        return "direct_mention" if matched in self._of_question else "related_via"
 
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
         """Name what else the graph ties to an entity: the seed first, then by relation."""
@@ -240,7 +253,7 @@ class EvidenceTable:
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:
         """Turn a walk over entities and chunks into (entity, entity, chunk between or None)."""
         steps: list[tuple[str, str, str | None]] = []
-        before, via = walk[0], None
+        before, via = walk[0] if walk else "", None
         for name in walk[1:]:
             if name in self._graph.entities:
                 steps.append((before, name, via))
@@ -262,12 +275,13 @@ class EvidenceTable:
             pair = (min(one, two), max(one, two))
             edge = _stated(min(self._graph.relations[pair], key=_strength))
         else:
-            mention = self._graph.mentions[via][two]
+            places = [self._graph.mentions[via][name] for name in (one, two)]
+            spans = [(at.start, at.end) for at in places if at.start is not None and at.end]
             place = EdgeEvidence(
                 uuid=via,
                 chunk_id=self._graph.chunk_id_of.get(via, ""),
-                start=mention.start,
-                end=mention.end,
+                start=min((start for start, _ in spans), default=None),
+                end=max((end for _, end in spans), default=None),
             )
             edge = EvidenceEdge(src=one, type=CO_MENTIONED, dst=two, evidence=place)
         key = (edge.src, edge.type, edge.dst, edge.evidence.uuid if edge.evidence else None)

@@ -15,7 +15,7 @@ from docstokg.domain.text.words import fold
 def evidence_of(
     ranked: Ranked, expansion: Expansion | None
 ) -> tuple[KgEvidence | None, tuple[str, ...]]:
-    """Give kg_evidence, None where the question names no entity, and the ids along the path."""
+    """Give kg_evidence, None without a path from the question, and the ids along the walk."""
     pointer = ranked.evidence
     if pointer is None or expansion is None:
         return None, ()
@@ -116,7 +116,7 @@ def match_line(evidence: KgEvidence | None, names: Sequence[OtherName] = ()) -> 
     kind = f" ({evidence.entity_type})" if evidence.entity_type else ""
     how = "direct mention"
     if evidence.match_type == "related_via":
-        how = f"related via {evidence.related_to}" if evidence.related_to else "related"
+        how = f"related via {evidence.related_to}"
     for one in names:
         if one.in_passage == evidence.matched_entity:
             how += f", called {one.in_question} in the question"

@@ -93,13 +93,11 @@ def why(citation: Mapping[str, Any]) -> str:
         name = f"{evidence['matched_entity']} ({evidence['entity_id']})"
         if evidence["match_type"] == "direct_mention":
             remarks.append(f"names {name}")
-        elif evidence["path"]:
+        else:
             steps = (f"{edge['src']} -{edge['type']}-> {edge['dst']}" for edge in evidence["path"])
             remarks.append(f"graph: {'; '.join(steps)}")
-        else:
-            remarks.append(f"graph: related to {name}")
-    elif citation["source"] == "kg_expansion":
-        remarks.append(f"graph: {' - '.join(citation['kg_path'])}")
+    elif citation["kg_path"]:
+        remarks.append("graph: found by the walk")
     return "; ".join(remarks)
 
 

@@ -284,7 +284,8 @@ function whyFound(citation) {
   const words = Object.entries(citation.channels).map(([name, found]) => `${{ bm25: "words", splade: "related words", dense: "meaning", facts: "stated fact" }[name] ?? name} #${found.rank}`);
   if (citation.source === "kg_expansion") words.unshift("brought by the graph");
   const evidence = citation.kg_evidence;
-  if (evidence) words.push(evidence.match_type === "direct_mention" ? `names ${evidence.matched_entity}` : `related to ${evidence.matched_entity}`);
+  if (evidence) words.push(evidence.match_type === "direct_mention" ? `names ${evidence.matched_entity}` : `${evidence.matched_entity}, related via ${evidence.related_to}`);
+  else if (citation.kg_path.length) words.push("found by the walk");
   return words.join(" · ");
 }
 

@@ -55,7 +55,7 @@ OPTIONS = {
     "$.filter": "--filter",
 }
 """What `ask` calls the fields of a request."""
-SHARED = "shares a name with a passage that was found"
+FOUND_BY_WALK = "found by the walk"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
 INDENT = 5
@@ -332,8 +332,7 @@ def path_line(citation: dict[str, Any]) -> str:
     """Write how the graph leads to a citation, as `A -type-> B`."""
     evidence = citation.get("kg_evidence")
     if not evidence:
-        stations = [at for at in citation["kg_path"] if not _is_made_up(at)]
-        return " - ".join(stations) or (SHARED if citation["kg_path"] else "")
+        return FOUND_BY_WALK if citation["kg_path"] else ""
     name = _with_id(evidence["matched_entity"], evidence["entity_id"])
     if evidence["path"]:
         ends = {citation["kg_path"][0]: evidence.get("related_to")}
@@ -343,8 +342,7 @@ def path_line(citation: dict[str, Any]) -> str:
             for edge in evidence["path"]
         ]
         return f"{name}: {'; '.join(steps)}"
-    how = "named here" if evidence["match_type"] == "direct_mention" else "related"
-    return f"{name} {how}"
+    return f"{name} named here"
 
 
 def _with_id(name: str, identifier: str) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from docstokg.contracts.records import Scope, StoredChunk
-from docstokg.contracts.response import Citation, Grounding, RAGResponse, Span
+from docstokg.contracts.response import Citation, Grounding, KgEvidence, RAGResponse, Span
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.grounding import statements
@@ -275,15 +275,31 @@ def _check_citation(
         yield ".snippet", "is not in the file at its offsets"
     if citation.full_text is not None and not chunk.text.startswith(citation.full_text):
         yield ".full_text", "is not the beginning of the source's text"
-    for number, edge in enumerate(citation.kg_evidence.path if citation.kg_evidence else ()):
+    if citation.kg_evidence is not None:
+        yield from _check_path(citation.kg_evidence, citation.kg_path, chunks)
+
+
+def _check_path(
+    evidence: KgEvidence, stations: Sequence[str], chunks: dict[str, SourceChunk]
+) -> Iterable[tuple[str, str]]:
+    """Hold a path to its ends, and every edge to the stretch that states it."""
+    if (evidence.match_type == "direct_mention") is bool(evidence.path):
+        yield ".kg_evidence.path", f"has {len(evidence.path)} edges for a {evidence.match_type}"
+    at = stations[0] if stations else ""
+    for number, edge in enumerate(evidence.path):
+        where = f".kg_evidence.path[{number}]"
+        if at not in (edge.src, edge.dst):
+            yield where, f"does not go on from {at}"
+        at = edge.dst if edge.src == at else edge.src
         if edge.evidence is None:
             continue
-        at = f".kg_evidence.path[{number}].evidence"
         stated = chunks.get(edge.evidence.uuid)
         if stated is None or stated.chunk_id != edge.evidence.chunk_id:
-            yield at, "names no chunk of the source"
-        elif (edge.evidence.end or 0) > len(stated.text):
-            yield at, "is no stretch of its chunk's text"
+            yield f"{where}.evidence", "names no chunk of the source"
+        elif not 0 <= (edge.evidence.start or 0) <= (edge.evidence.end or 0) <= len(stated.text):
+            yield f"{where}.evidence", "is no stretch of its chunk's text"
+    if at != evidence.entity_id:
+        yield ".kg_evidence.path", f"ends at {at}, not at {evidence.entity_id}"
 
 
 def _check_counts(response: RAGResponse) -> Iterable[Finding]:

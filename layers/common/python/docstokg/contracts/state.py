@@ -206,7 +206,7 @@ class EvidencePointer(Contract):
     """kg_evidence of one chunk, pointing into Expansion.entities and Expansion.edges.
 
     `path`: indices of edges from the seed to `entity`; `nodes`: entity indices along it.
-    `match_type` None: the question names no entity, the chunk has a path and no evidence.
+    `match_type` None: no path leads from an entity that the question names; the walk found it.
     """
 
     entity: int
