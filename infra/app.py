@@ -17,7 +17,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from infra.package import unbuilt
 from infra.readiness import cautions, obstacles
-from infra.settings import Environment, environment
+from infra.settings import ENVIRONMENTS, Environment, environment
 from infra.specs import ROOT
 from infra.stack import DataStack, RunStack
 
@@ -79,10 +79,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _deployable() -> None:
-    """Synthesise for the CLI, or say everything that stands in the way at once."""
-    name = cdk.App().node.try_get_context("env")
+    """Synthesise for the CLI, or say everything that stands in the way at once.
+
+    `cdk bootstrap` is of no environment and comes before `make package`: it gets an empty app.
+    """
+    app = cdk.App()
+    name = app.node.try_get_context("env")
     if not name:
-        raise SystemExit("say which environment: -c env=dev, -c env=staging or -c env=prod")
+        known = ", ".join(f"-c env={known}" for known in sorted(ENVIRONMENTS))
+        sys.stderr.write(f"no environment is named ({known}): enough for `cdk bootstrap` alone\n")
+        app.synth()
+        return
     target = environment(str(name))
     if problems := missing(target):
         lines = "".join(f"\n  - {problem}" for problem in problems)

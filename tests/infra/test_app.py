@@ -78,9 +78,15 @@ def test_the_command_line_gets_no_template_that_cannot_work(tmp_path: Path) -> N
     for told in ("account is empty", "tokens.issuer is an example", "vpc_id is an example"):
         assert told in done.stderr
     assert not list(tmp_path.glob("*.template.json"))
+
+
+def test_bootstrap_needs_neither_an_environment_nor_bundles(tmp_path: Path) -> None:
+    """The guide's second command: the CLI runs the app before it has a reason to."""
     unnamed = run(["-m", "infra.app"], {"CDK_OUTDIR": str(tmp_path)})
-    assert unnamed.returncode == 1
+    assert unnamed.returncode == 0, unnamed.stderr
     assert "-c env=dev" in unnamed.stderr
+    assert json.loads((tmp_path / "manifest.json").read_text("utf-8"))["version"]
+    assert not list(tmp_path.glob("*.template.json"))
 
 
 def test_code_that_is_missing_or_old_is_named(
@@ -109,6 +115,25 @@ def test_code_that_is_missing_or_old_is_named(
     assert package.unbuilt("aarch64", (spec,)) == ["validate"]
     (sources / "own" / "wiring.py").write_text("A = 2\n")
     assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
+
+
+def test_bundles_are_named_by_their_content_not_by_who_packs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A patch release of the interpreter between build and approval refuses no artefact."""
+    own, recipe = package._digest(package.OWN), package._recipe("lock")
+    monkeypatch.setattr(package.sys, "version", "3.13.99 (main, Jan 1 2027) [GCC 15]")
+    assert (package._digest(package.OWN), package._recipe("lock")) == (own, recipe)
+    monkeypatch.setattr(package, "PYTHON", "3.14")
+    assert package._digest(package.OWN) != own
+    assert package._recipe("lock") != recipe
+
+
+def test_only_the_python_that_lambda_runs_packs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another minor version writes bytecode that no sandbox reads."""
+    monkeypatch.setattr(package, "PYTHON", "3.14")
+    with pytest.raises(SystemExit, match="3.14"):
+        package.build("host", ())
 
 
 def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) -> None:
