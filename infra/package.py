@@ -103,6 +103,8 @@ def size_mb(folder: Path) -> float:
 
 def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> tuple[Bundle, ...]:
     """Build what is missing or stale of `target`, and touch nothing else: others may be reading."""
+    if "{}.{}".format(*sys.version_info) != PYTHON:
+        raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
     folder = BUILD / target
     folder.mkdir(parents=True, exist_ok=True)
     # Two builds at once would remove each other's files.
@@ -146,7 +148,7 @@ def _lock(name: str) -> str:
 
 def _recipe(lock: str, keeps: tuple[str, ...] = ()) -> str:
     """Digest of everything the vendored packages depend on."""
-    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, sys.version, *keeps))
+    recipe = "\n".join((RECIPE, lock, *PRUNE, *FROM_RUNTIME, PLATFORM, PYTHON, *keeps))
     return hashlib.sha256(recipe.encode()).hexdigest()
 
 
@@ -282,7 +284,7 @@ def _own_sources(spec: FunctionSpec) -> tuple[Path, ...]:
 
 def _digest(*sources: Path) -> str:
     """Of every file below `sources` that is copied: its name and its bytes."""
-    digest = hashlib.sha256(f"{RECIPE}\n{sys.version}\n".encode())
+    digest = hashlib.sha256(f"{RECIPE}\n{PYTHON}\n".encode())
     for source in sources:
         files = sorted(source.rglob("*")) if source.is_dir() else [source]
         for path in files:

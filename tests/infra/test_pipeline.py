@@ -59,3 +59,10 @@ def test_every_command_is_one_of_ours() -> None:
             assert f"aws-cdk@{version}" in guide
         for path in re.findall(r"(?:^|\s)((?:scripts|\.ci)/\w+)", commands(name)):
             assert (ROOT / path).is_file()
+
+
+def test_the_session_lasts_as_long_as_the_job_may() -> None:
+    """By itself it is an hour, and a first deploy of prod takes longer."""
+    for name in ENVIRONMENTS:
+        (signing,) = (s for s in JOBS[name]["steps"] if "configure-aws" in s.get("uses", ""))
+        assert signing["with"]["role-duration-seconds"] >= JOBS[name]["timeout-minutes"] * 60
