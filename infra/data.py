@@ -202,6 +202,8 @@ class SearchData(Construct):
             if vpc is not None and security_group is not None
             else None,
         )
+        # Without it another ENGINE is another domain, and an empty one.
+        domain.cfn_options.update_policy = cdk.CfnUpdatePolicy(enable_version_upgrade=True)
         domain.add_resource_dependency(log_policy)
         domain.apply_removal_policy(removal(retain=environment.retain_data))
         iam_only = (

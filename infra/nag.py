@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 import aws_cdk as cdk
@@ -23,10 +24,15 @@ class Shared(NamedTuple):
 
 
 def shared_arn(construct: IConstruct, name: str, arn: str) -> Shared:
-    """Export an ARN under a name of ours: one that CDK makes up cannot be told beforehand."""
+    """Put an ARN out under a name of ours: one that CDK makes up cannot be told beforehand.
+
+    An output that is read, no export: an export would lock this stack for as long as the other
+    one imports it.
+    """
     stack = cdk.Stack.of(construct)
-    exported = f"{stack.stack_name}:{name}"
-    return Shared(stack.export_value(arn, name=exported), exported)
+    cdk.CfnOutput(stack, name, value=arn)
+    read = cdk.Fn.get_stack_output(stack.stack_name, name)
+    return Shared(read, json.dumps(stack.resolve(read), separators=(",", ":")))
 
 
 def states_arn(stack: cdk.Stack, kind: str, name: str) -> Shared:

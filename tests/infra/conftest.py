@@ -25,13 +25,12 @@ class Template:
         )
         self.texts = tuple(path.read_text(encoding="utf-8") for path in self.paths)
         bodies = [json.loads(text) for text in self.texts]
-        exports = {
-            output["Export"]["Name"]: output["Value"]
-            for body in bodies
-            for output in body.get("Outputs", {}).values()
-            if "Export" in output
+        given = {
+            (path.name.removesuffix(".template.json"), key): output["Value"]
+            for path, body in zip(self.paths, bodies, strict=True)
+            for key, output in body.get("Outputs", {}).items()
         }
-        data, run = (_imported(body["Resources"], exports) for body in bodies)
+        data, run = (_read(body["Resources"], given) for body in bodies)
         assert not data.keys() & run.keys() - {"CDKMetadata"}
         self.data, self.run = data, run
         self.resources: dict[str, dict[str, Any]] = data | run
@@ -39,7 +38,6 @@ class Template:
             key: value["Value"]
             for body in bodies
             for key, value in body.get("Outputs", {}).items()
-            if "Export" not in value
         }
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
@@ -83,17 +81,18 @@ class Template:
 
 def handler_of(name: str) -> str:
     """What Lambda imports of a function of ours."""
-    return f"functions.{name.replace('_', '.')}.handler.handler"
+    return f"docstokg_functions.{name.replace('_', '.')}.handler.handler"
 
 
-def _imported(value: Any, exports: dict[str, Any]) -> Any:
-    """`value` with every Fn::ImportValue replaced by what is exported under that name."""
+def _read(value: Any, outputs: dict[tuple[str, str], Any]) -> Any:
+    """`value` with every Fn::GetStackOutput replaced by what that stack puts out."""
     if isinstance(value, dict):
-        if set(value) == {"Fn::ImportValue"}:
-            return exports[value["Fn::ImportValue"]]
-        return {key: _imported(item, exports) for key, item in value.items()}
+        if set(value) == {"Fn::GetStackOutput"}:
+            named = value["Fn::GetStackOutput"]
+            return outputs[named["StackName"], named["OutputName"]]
+        return {key: _read(item, outputs) for key, item in value.items()}
     if isinstance(value, list):
-        return [_imported(item, exports) for item in value]
+        return [_read(item, outputs) for item in value]
     return value
 
 
