@@ -84,6 +84,10 @@ bench-ingest: ## 2,000 documents through the loading machine, killed at random (
 prune: ## remove versions of ENV that no rollback can want
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 
+.PHONY: destroy
+destroy: ## delete both stacks of ENV and what would keep them from going
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.destroy $(ENV)
+
 smoke: ## ask, load, delete and fire one alarm (URL=, ENV= for a deployed environment)
 	$(if $(URL),,$(error name the service: make smoke URL=https://... ENV=dev))
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))

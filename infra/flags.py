@@ -12,7 +12,6 @@ from constructs import Construct
 
 from docstokg.settings import UNPREFIXED, Settings
 from infra.nag import acknowledge
-from infra.removal import RETAIN
 
 PORT = 2772
 DEFAULTS: dict[str, bool | float] = {
@@ -79,8 +78,8 @@ class Flags(Construct):
         )
         for child in self.profile.node.children:
             if isinstance(child, appconfig.CfnHostedConfigurationVersion):
-                # CDK keeps every version, also one whose making failed.
-                child.apply_removal_policy(RETAIN)
+                # CDK keeps every version, and a profile that has one cannot be deleted.
+                child.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
         self.extension_layer = appconfig.Application.get_lambda_layer_version_arn(
             stack.region, appconfig.Platform.ARM_64
         )

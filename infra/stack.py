@@ -232,4 +232,5 @@ class RunStack(cdk.Stack):
         cdk.CfnOutput(self, "CallerPolicy", value=api.callers.managed_policy_arn)
         cdk.CfnOutput(self, "LoadingCallerPolicy", value=api.senders.managed_policy_arn)
         cdk.CfnOutput(self, "IngestMachine", value=ingestion.machine.state_machine_arn)
+        cdk.CfnOutput(self, "FlagsProfile", value=flags.path)
         cdk.CfnOutput(self, "PrunerRole", value=pruner.role_arn)

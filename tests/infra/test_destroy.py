@@ -1,0 +1,152 @@
+"""`make destroy` ends: what CloudFormation cannot delete by itself is taken out of its way."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.destroy import BUCKETS, POLICIES, destroy, forget_versions
+from infra.settings import environment
+from tests.infra.conftest import Template
+
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+KEPT = "RetainExceptOnCreate"
+TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "lambda.amazonaws.com"},
+                "Action": "sts:AssumeRole",
+            }
+        ],
+    }
+)
+ALLOW = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "*"}],
+}
+
+
+def policy(output: str) -> dict[str, Any]:
+    return {
+        "Resources": {
+            output: {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": ALLOW}}
+        },
+        "Outputs": {output: {"Value": {"Ref": output}}},
+    }
+
+
+def with_bucket(body: dict[str, Any]) -> dict[str, Any]:
+    body["Resources"]["Documents"] = {
+        "Type": "AWS::S3::Bucket",
+        "DeletionPolicy": "Delete",
+        "Properties": {"BucketName": "documents-of-dev"},
+    }
+    body["Outputs"]["DocumentBucket"] = {"Value": {"Ref": "Documents"}}
+    return body
+
+
+@pytest.fixture
+def made(aws: Any) -> Any:
+    """Both stacks of dev in small, in use: policies attached, an object in two versions."""
+    made = aws.client("cloudformation")
+    made.create_stack(StackName="docstokg-dev", TemplateBody=json.dumps(policy("CallerPolicy")))
+    data = with_bucket(policy("LoaderPolicy"))
+    made.create_stack(StackName="docstokg-dev-data", TemplateBody=json.dumps(data))
+    iam = aws.client("iam")
+    iam.create_role(RoleName="operator", AssumeRolePolicyDocument=TRUST)
+    iam.create_user(UserName="carla")
+    iam.create_group(GroupName="readers")
+    for stack in ("docstokg-dev", "docstokg-dev-data"):
+        for output in made.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]:
+            if output["OutputKey"] in POLICIES:
+                arn = output["OutputValue"]
+                iam.attach_role_policy(RoleName="operator", PolicyArn=arn)
+                iam.attach_user_policy(UserName="carla", PolicyArn=arn)
+                iam.attach_group_policy(GroupName="readers", PolicyArn=arn)
+    s3 = aws.client("s3")
+    # moto takes no versioning from a template.
+    s3.put_bucket_versioning(
+        Bucket="documents-of-dev", VersioningConfiguration={"Status": "Enabled"}
+    )
+    for text in (b"one", b"two"):
+        s3.put_object(Bucket="documents-of-dev", Key="sources/a.md", Body=text)
+    s3.put_object(Bucket="documents-of-dev", Key="sources/b.md", Body=b"b")
+    s3.delete_object(Bucket="documents-of-dev", Key="sources/b.md")
+    return aws
+
+
+def stacks(aws: Any) -> list[str]:
+    return [one["StackName"] for one in aws.client("cloudformation").describe_stacks()["Stacks"]]
+
+
+def test_an_environment_that_was_used_goes(made: Any) -> None:
+    said: list[str] = []
+    destroy(environment("dev"), made.client, said.append)
+    assert stacks(made) == []
+    iam = made.client("iam")
+    assert iam.list_attached_role_policies(RoleName="operator")["AttachedPolicies"] == []
+    assert iam.list_policies(Scope="Local", OnlyAttached=True)["Policies"] == []
+    assert made.client("s3").list_buckets()["Buckets"] == []
+    assert "4 objects of documents-of-dev deleted" in said
+    assert sum("operator" in line for line in said) == 2
+
+
+def test_what_an_environment_keeps_is_not_emptied(made: Any) -> None:
+    """moto deletes a bucket whatever its policy says, so look at what would have been emptied."""
+    said: list[str] = []
+    destroy(replace(environment("dev"), retain_data=True), made.client, said.append)
+    assert not [line for line in said if "objects" in line]
+
+
+def test_it_goes_on_where_it_was_ended(made: Any) -> None:
+    made.client("s3")
+    destroy(environment("dev"), made.client, lambda text: None)
+    said: list[str] = []
+    destroy(environment("dev"), made.client, said.append)
+    assert said == ["docstokg-dev is not there", "docstokg-dev-data is not there"]
+
+
+class Profile:
+    """AppConfig's profile of flags: it cannot be deleted while it has a hosted version."""
+
+    def __init__(self, versions: int) -> None:
+        self.versions = list(range(1, versions + 1))
+
+    def list_hosted_configuration_versions(self, **given: str) -> dict[str, Any]:
+        assert given == {"ApplicationId": "app", "ConfigurationProfileId": "flags"}
+        return {"Items": [{"VersionNumber": number} for number in self.versions[:2]]}
+
+    def delete_hosted_configuration_version(self, **given: Any) -> None:
+        self.versions.remove(given["VersionNumber"])
+
+
+def test_versions_of_the_flags_that_were_made_by_hand_go_too() -> None:
+    """An operator's change of a flag is a version that no template names; pages are short."""
+    profile = Profile(5)
+    assert forget_versions(profile, "app", "flags") == 5
+    assert profile.versions == []
+
+
+def test_nothing_in_a_template_keeps_its_stack_from_being_deleted(template: Template) -> None:
+    """What blocks a deletion is either kept on purpose or named to what removes it."""
+    named = [template.outputs[name]["Ref"] for name in POLICIES if name in template.outputs]
+    assert set(named) == set(template.all("AWS::IAM::ManagedPolicy"))
+    for name in template.all("AWS::S3::Bucket"):
+        kept = template.resources[name]["DeletionPolicy"] == KEPT
+        assert kept == environment(template.name).retain_data
+        assert {"Ref": name} in [template.outputs[output] for output in BUCKETS]
+    versions = template.all("AWS::AppConfig::HostedConfigurationVersion")
+    assert versions
+    for name in versions:
+        assert template.resources[name]["DeletionPolicy"] == "Delete", name
+    profile = template.outputs["FlagsProfile"]["Fn::Join"][1]
+    assert [next(iter(part)) for part in profile[::2]] == ["Ref"] * 3
+    assert {part["Ref"] for part in profile[::2]} >= {
+        *template.all("AWS::AppConfig::Application"),
+        *template.all("AWS::AppConfig::ConfigurationProfile"),
+    }
