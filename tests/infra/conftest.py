@@ -35,9 +35,7 @@ class Template:
         self.data, self.run = data, run
         self.resources: dict[str, dict[str, Any]] = data | run
         self.outputs = {
-            key: value["Value"]
-            for body in bodies
-            for key, value in body.get("Outputs", {}).items()
+            key: value["Value"] for body in bodies for key, value in body.get("Outputs", {}).items()
         }
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
