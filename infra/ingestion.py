@@ -9,20 +9,23 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.functions import Function
 from infra.intake import INBOX, RUNS, SOURCES, Intake
 from infra.nag import acknowledge, logical_id, states_arn
-from infra.observability import FIVE_MINUTES, Observability
+from infra.observability import FIVE_MINUTES, RUNNING, Observability
 from infra.removal import RETAIN
 from infra.settings import Environment
 from infra.specs import ROOT
 from infra.workflow import NO_RESOURCE, OLDER, logged, may_invoke, substitutions
 
 ASL = ROOT / "statemachine" / "ingest.asl.json"
-LATE_H = 12
+LATE_H = 6
+WATCH_LOADS = {"job": "watch_loads"}
 CHILDREN = (
     "A map's children are executions of this very machine under names that Step Functions makes."
 )
@@ -46,7 +49,12 @@ class Ingestion(Construct):
         used = [stages[name] for name in substitutions(ASL)]
         name = f"docstokg-{environment.name}-ingest"
         stack = cdk.Stack.of(self)
-        text = json.dumps(json.loads(ASL.read_text("utf-8")), ensure_ascii=False)
+        definition = json.loads(ASL.read_text("utf-8"))
+        # A shard is encoded and read for names at once: two tasks.
+        for state, tasks in (("Read", 1), ("Compute", 2)):
+            most = definition["States"][state]["MaxConcurrency"]
+            definition["States"][state]["MaxConcurrency"] = min(most, environment.loading // tasks)
+        text = json.dumps(definition, ensure_ascii=False)
         self.machine = stepfunctions.StateMachine(
             self,
             "Machine",
@@ -117,8 +125,8 @@ class Ingestion(Construct):
             function.role, {f"AwsSolutions-IAM5[Resource::{self._executions.reported}:*]": RUNS_OF}
         )
 
-    def watch(self, observability: Observability) -> None:
-        """Tell when a load failed, and when one takes longer than any should."""
+    def watch(self, observability: Observability, documents: Function) -> None:
+        """Tell when a load failed, and when one takes longer than any should, while it does."""
         machine = self.machine
         ended = {
             "failed": machine.metric_failed(period=FIVE_MINUTES),
@@ -136,10 +144,30 @@ class Ingestion(Construct):
         )
         observability.alarm(
             "IngestLate",
-            machine.metric_time(period=FIVE_MINUTES, statistic="Maximum"),
-            LATE_H * 3600 * 1000,
+            observability.service(RUNNING, "Maximum"),
+            LATE_H * 3600,
             periods=1,
-            say=f"A load took more than {LATE_H} hours.",
+            say=f"A load has been running for more than {LATE_H} hours.",
+        )
+        role = iam.Role(
+            self,
+            "Watcher",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
+            ),
+        )
+        scheduler.Schedule(
+            self,
+            "Watch",
+            description="Measure how long the oldest load has been running; `ingest-late` hears",
+            schedule=scheduler.ScheduleExpression.rate(FIVE_MINUTES),
+            target=targets.LambdaInvoke(
+                documents.live,
+                input=scheduler.ScheduleTargetInput.from_object(WATCH_LOADS),
+                retry_attempts=0,
+                role=role,
+            ),
         )
 
 

@@ -10,22 +10,33 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from docstokg.contracts.response import DegradedReason
+from docstokg.domain import time_budget
 from infra.api import Api
 from infra.functions import METRICS_NAMESPACE, Function
 from infra.nag import acknowledge
 from infra.workflow import Workflow
 
 FIVE_MINUTES = cdk.Duration.minutes(5)
+# Of what takes a deploy back: it has to be seen while traffic still shifts.
+ONE_MINUTE = cdk.Duration.minutes(1)
 REASONS: tuple[str, ...] = get_args(DegradedReason)
 MODES = ("snippet", "full", "graph")
 OVER = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 UNDER = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+STEPS = {
+    "embed": time_budget.RETRIEVE,
+    "search": time_budget.RETRIEVE,
+    "hydrate": time_budget.HYDRATE,
+}
+"""Calls to what a question leans on, by the name of their span."""
+RUNNING = "ingest_running_seconds"
 FEW, SEVERAL = 20, 3
 """Of fewer calls a share says nothing; several failures do, however few were made."""
 
@@ -113,6 +124,19 @@ class Observability(Construct):
             dimensions_map={"environment": self.environment, **(dimensions or {})},
         )
 
+    def logged(self, name: str, log_group: logs.ILogGroup, pattern: str) -> cloudwatch.Metric:
+        """How many lines of a log match, in a minute."""
+        counted = logs.MetricFilter(
+            self,
+            name,
+            log_group=log_group,
+            filter_pattern=logs.FilterPattern.literal(pattern),
+            metric_namespace=f"{METRICS_NAMESPACE}/Logs",
+            metric_name=f"{name.lower()}-{self.environment}",
+            metric_value="1",
+        )
+        return counted.metric(period=ONE_MINUTE, statistic="Sum")
+
     def alarm(
         self,
         construct_id: str,
@@ -148,10 +172,10 @@ class Observability(Construct):
         ratio = cloudwatch.MathExpression(
             expression=share("errors", "requests"),
             using_metrics={
-                "errors": api.metric_server_error(period=FIVE_MINUTES, statistic="Sum"),
-                "requests": api.metric_count(period=FIVE_MINUTES),
+                "errors": api.metric_server_error(period=ONE_MINUTE, statistic="Sum"),
+                "requests": api.metric_count(period=ONE_MINUTE),
             },
-            period=FIVE_MINUTES,
+            period=ONE_MINUTE,
             label="5xx %",
         )
         self.alarm("Api5xx", ratio, 1, say="More than 1 % of answers are 5xx.")
@@ -167,14 +191,25 @@ class Observability(Construct):
         machine = self._workflow.machine
         self.alarm(
             "WorkflowFailed",
-            machine.metric_failed(period=FIVE_MINUTES),
+            machine.metric_failed(period=ONE_MINUTE),
             0,
             periods=1,
             say="An execution failed: no branch caught it, the caller got a 500.",
         )
         self.alarm(
+            "WorkflowCrashed",
+            self.logged(
+                "Crashed",
+                self._workflow.logs,
+                '{ $.type = "PassStateEntered" && $.details.name = "Crashed" }',
+            ),
+            0,
+            periods=1,
+            say="A step crashed and the caller got a 500: the execution itself counts as whole.",
+        )
+        self.alarm(
             "WorkflowTimedOut",
-            machine.metric_timed_out(period=FIVE_MINUTES),
+            machine.metric_timed_out(period=ONE_MINUTE),
             0,
             periods=1,
             say="An execution hit the machine's own limit, so a step's deadline did not hold.",
@@ -221,15 +256,35 @@ class Observability(Construct):
         degraded = cloudwatch.MathExpression(
             expression=share("degraded", "requests"),
             using_metrics={
-                "degraded": self.service("rag_degraded_requests_total"),
-                "requests": self.service("rag_requests_total"),
+                "degraded": self.service("rag_degraded_requests_total", period_minutes=1),
+                "requests": self.service("rag_requests_total", period_minutes=1),
             },
-            period=FIVE_MINUTES,
+            period=ONE_MINUTE,
             label="degraded %",
         )
         self.alarm(
             "Degraded", degraded, 5, say="More than 5 % of answers are degraded; see the reasons."
         )
+        doubted = cloudwatch.MathExpression(
+            expression=share("doubted", "requests"),
+            using_metrics={
+                "doubted": self.service("rag_doubted_answers_total"),
+                "requests": self.service("rag_requests_total"),
+            },
+            period=FIVE_MINUTES,
+            label="doubted %",
+        )
+        self.alarm(
+            "Doubted", doubted, 20, say="Over a fifth of answers are not carried by their sources."
+        )
+        for step, budget in STEPS.items():
+            self.alarm(
+                f"Slow{step.title()}Call",
+                self.service("rag_step_latency_seconds", "p95", {"step": step}),
+                budget.cap_s / 2,
+                periods=3,
+                say=f"{step}: p95 over half of what a question gives it.",
+            )
         self.alarm(
             "CircuitOpen",
             self.service("circuit_open_total"),
@@ -330,6 +385,7 @@ class Observability(Construct):
                     self.service("rag_citation_errors_total"),
                     self.service("rag_confidence", "p50"),
                     self.service("rag_confidence", "p10"),
+                    self.service("rag_doubted_answers_total"),
                 ],
             ),
             self._graph(
@@ -347,6 +403,13 @@ class Observability(Construct):
                     if not f.spec.loads
                 ],
             ),
+        )
+        board.add_widgets(
+            self._graph(
+                "Calls p95",
+                [self.service("rag_step_latency_seconds", "p95", {"step": s}) for s in STEPS],
+            ),
+            self._graph("Loads", [self.service(RUNNING, "Maximum")]),
         )
 
     @staticmethod

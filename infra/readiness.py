@@ -27,7 +27,7 @@ def obstacles(environment: Environment) -> list[str]:
     ]
     if environment.auth == "jwt" and environment.tokens is None:
         problems.append("auth is jwt, and tokens names no issuer")
-    if environment.reserved > environment.function_quota - UNRESERVED:
+    if environment.reserved and environment.reserved > environment.function_quota - UNRESERVED:
         problems.append(
             f"concurrency reserves {environment.reserved}; with {UNRESERVED} left unreserved the "
             f"account needs a quota of {environment.reserved + UNRESERVED} concurrent executions, "

@@ -100,8 +100,9 @@ class Environment:
     """One deployment; nothing here is a secret, secrets are filled in after the first deploy.
 
     `account` is where it may go and nowhere else; `tags` are for the bill and the owner.
-    `function_quota` is the account's limit of concurrent executions in the region. A state's time
-    counts its function's INIT: `cold_start_s` is what each state may wait longer for it.
+    `function_quota` is the account's limit of concurrent executions in the region; `load_tasks` of
+    them may a load take, where named. A state's time counts its function's INIT: `cold_start_s` is
+    what each state may wait longer for it.
     `page`: serve the page and the API reference (`/`, `/docs`) too; only with tokens, which a
     person pastes, or gets by signing in where `sign_in` names a client. `cors_origin` is
     the one foreign page whose scripts may call, as `https://HOST`.
@@ -133,6 +134,7 @@ class Environment:
     cold_start_s: int = 0
     concurrency: Mapping[str, int] = field(default_factory=dict)
     function_quota: int = 1_000
+    load_tasks: int | None = None
     detailed_metrics: bool = True
     tags: Mapping[str, str] = field(default_factory=dict)
     stage: str = "live"
@@ -152,11 +154,19 @@ class Environment:
         return f"docstokg-{self.name}"
 
     @property
+    def loading(self) -> int:
+        """Tasks of a load that may run at once; questions keep most of what nobody reserves."""
+        free = self.function_quota - self.reserved
+        return self.load_tasks or max(2, min(MOST_LOADING, free * 2 // 5))
+
+    @property
     def reserved(self) -> int:
         """Concurrent executions set aside for single functions."""
         return sum(self.concurrency.values())
 
 
+# One run's tasks wait for one graph in the end: more of them gain nothing.
+MOST_LOADING = 100
 # What AWS never lets be reserved: functions without a reservation share it.
 UNRESERVED = 100
 # Whose INIT takes longer than half a second (docs/deploy.md, cold starts): a snapshot pays there.
@@ -190,6 +200,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         detailed_metrics=False,
         # A new account has 10 concurrent executions in all: nothing can be reserved there.
         concurrency={},
+        function_quota=10,
     ),
     # Production in kind: same engine, callers, network, firewall and snapshots; fewer, smaller.
     "staging": Environment(
@@ -200,7 +211,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         auth="jwt",
         tokens=Tokens(audience="docstokg-staging", **_LOGIN),
         metering=Metering(rate=10, burst=20, monthly_quota=100_000),
-        gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=5),
+        gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=15),
         graph_url="neo4j+s://staging.graph.example.com",
         network=Network(
             vpc_id="vpc-0123456789abcdef0",
@@ -234,7 +245,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         auth="jwt",
         tokens=Tokens(audience="docstokg", **_LOGIN),
         metering=Metering(rate=50, burst=100, monthly_quota=2_000_000),
-        gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=10),
+        gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=20),
         graph_url="neo4j+s://prod.graph.example.com",
         network=Network(
             vpc_id="vpc-0123456789abcdef1",

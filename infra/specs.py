@@ -16,7 +16,9 @@ IMPORT_NAME = "docstokg_functions"
 """Of the folder functions/, in the repository, in wheels and in the zips."""
 SIZE_LIMIT_MB = 240
 # What must not fire while traffic shifts; when it does, the alias goes back.
-ROLLBACK_ALARMS = ("api5xx", "workflow-failed", "workflow-timed-out", "degraded")
+ROLLBACK_ALARMS = (
+    *("api5xx", "workflow-failed", "workflow-crashed", "workflow-timed-out", "degraded"),
+)
 
 
 @dataclass(frozen=True, slots=True)

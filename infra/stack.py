@@ -189,7 +189,7 @@ class RunStack(cdk.Stack):
             dead_letters=[traces.dead, recording.missed],
             topic=topic,
         )
-        ingestion.watch(observability)
+        ingestion.watch(observability, functions["documents"])
         Dependencies(
             self,
             "Dependencies",

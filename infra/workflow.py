@@ -74,8 +74,10 @@ class Workflow(Construct):
             ),
             definition_substitutions={f.spec.substitution: f.version_arn for f in used},
             tracing_enabled=True,
-            logs=logged(self, self.name, key),
+            logs=(log := logged(self, self.name, key)),
         )
+        assert isinstance(log.destination, logs.LogGroup)
+        self.logs = log.destination
         may_invoke(self.machine, used)
         acknowledge(
             self.machine,

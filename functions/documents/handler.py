@@ -1,5 +1,6 @@
 """Entry point of the routes of documents: list, load, remove, jobs, namespaces, passages."""
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,6 +18,8 @@ from docstokg_functions.documents.bucket_jobs import BucketJobs
 from docstokg_functions.documents.changing import job_of, load_documents, remove_document
 from docstokg_functions.documents.listing import list_documents, list_namespaces
 from docstokg_functions.documents.reading import read_passage
+
+WATCH_LOADS = "watch_loads"
 
 
 def job_queue(wiring: Wiring) -> JobQueue:
@@ -42,7 +45,14 @@ def build(wiring: Wiring) -> Handler:
     }
     telemetry = wiring.telemetry
 
+    runs = wiring.load_runs()
+
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        if event.get("job") == WATCH_LOADS and runs is not None:
+            now = time.time()
+            seconds = now - min(runs.unfinished().values(), default=now)
+            telemetry.count("ingest_running_seconds", seconds)
+            return {"seconds": seconds}
         envelope = Envelope.model_validate(event)
         try:
             reply = routes[envelope.route](envelope)

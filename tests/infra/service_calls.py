@@ -260,7 +260,12 @@ def _background(deployed: Deployed) -> Iterator[Right]:
     schedules = [
         deployed.properties(name)["Target"] for name in deployed.all("AWS::Scheduler::Schedule")
     ]
-    (schedule,) = (target for target in schedules if "lambda" in target["Arn"])
+    invoked = [target for target in schedules if "lambda" in target["Arn"]]
+    (schedule,) = (target for target in invoked if "DeadLetterConfig" in target)
+    (watching,) = (target for target in invoked if target is not schedule)
+    page = "EventBridge Scheduler guide: setting-up, execution role"
+    yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", watching["RoleArn"], OURS)
+    yield _one(page, watching["RoleArn"], "lambda:InvokeFunction", watching["Arn"])
     for asking in schedules:
         if asking["Arn"].endswith(":sfn:startExecution"):
             yield from _canary(deployed, asking["RoleArn"])

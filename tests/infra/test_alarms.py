@@ -22,6 +22,7 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
     names = {alarm["AlarmName"] for alarm in alarms.values()}
     ends = [
         *("api5xx", "api-latency", "workflow-failed", "workflow-timed-out", "workflow-throttled"),
+        *("workflow-crashed", "doubted", "slow-embed-call", "slow-search-call"),
         *("degraded", "circuit-open", "plans-rejected", "model-cost", "api-throttled"),
         *("index-red", "index-storage", "index-key", "traces-old", "throttles-circuit"),
     ]

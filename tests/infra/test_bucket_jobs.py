@@ -21,6 +21,8 @@ from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.documents.handler import build
+from infra.ingestion import LATE_H, WATCH_LOADS
+from infra.observability import RUNNING
 
 REGION = "eu-central-1"
 BUCKET = "documents-of-dev"
@@ -287,3 +289,23 @@ def test_a_run_begins_once(deployment: Deployment) -> None:
         runs.start("twice", {"namespace": "default"})
     assert list(runs.unfinished()) == ["twice"]
     assert runs.find("none") is None
+
+
+def test_how_long_the_oldest_load_has_been_running_is_told_while_it_runs(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the schedule sends; a load that hangs writes no metric of its own."""
+    counted: list[tuple[str, float]] = []
+    monkeypatch.setattr(
+        deployment.wiring.telemetry, "count", lambda name, value: counted.append((name, value))
+    )
+    handler = build(deployment.wiring)
+    assert handler(WATCH_LOADS, None) == {"seconds": 0}
+    for name in ("first", "second"):
+        StepFunctionsRuns(deployment.arn).start(name, {"namespace": "default"})
+    later = time.time() + LATE_H * 3600
+    monkeypatch.setattr("docstokg_functions.documents.handler.time.time", lambda: later + 1)
+    handler(WATCH_LOADS, None)
+    assert [name for name, _ in counted] == [RUNNING] * 2
+    assert counted[0][1] == 0
+    assert LATE_H * 3600 - 60 < counted[1][1] < LATE_H * 3600 + 60

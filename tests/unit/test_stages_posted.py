@@ -1,7 +1,7 @@
 """Documents sent to a deployment: its machine's stages end in the content of a laptop's job."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ class Started:
         there = self.arguments.get(name)
         return None if there is None else LoadRun(there, True, False)
 
-    def unfinished(self) -> Sequence[str]:
-        return ()
+    def unfinished(self) -> Mapping[str, float]:
+        return {}
 
 
 def both(place: Place, laptop: Place, order: JobOrder) -> tuple[Any, Any]:

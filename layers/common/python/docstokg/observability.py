@@ -36,6 +36,7 @@ METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
     "graph_depth_histogram": ("histogram", (), "depth reached in walks"),
     "cypher_explain_reject_total": ("counter", ("template",), "templates the plan guard refused"),
     "cypher_timeout_total": ("counter", ("template",), "queries that ran out of time"),
+    "ingest_running_seconds": ("histogram", (), "how long the oldest load has been running"),
     "circuit_open_total": ("counter", ("dependency",), "circuits that opened"),
 }
 

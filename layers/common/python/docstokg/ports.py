@@ -229,8 +229,8 @@ class LoadRuns(Protocol):
         """Say how a run goes; None when there is none of this name, or not any more."""
         ...
 
-    def unfinished(self) -> Sequence[str]:
-        """Name the runs that have not ended, a hundred at most."""
+    def unfinished(self) -> Mapping[str, float]:
+        """Give the runs that have not ended, a hundred at most: name and epoch second of begin."""
         ...
 
 

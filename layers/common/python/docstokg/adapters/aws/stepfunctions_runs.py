@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from docstokg.adapters.aws.clients import AwsService
@@ -51,15 +51,15 @@ class StepFunctionsRuns:
             raise WrongAnswer(f"stepfunctions: {broken!r}") from broken
         return LoadRun(arguments, status not in OPEN, status not in (*OPEN, "SUCCEEDED"))
 
-    def unfinished(self) -> Sequence[str]:
-        """List the executions that run; those that wait for a redrive do nothing."""
+    def unfinished(self) -> Mapping[str, float]:
+        """List the executions that run, and when each began; one to be redriven does nothing."""
         page = self._service.call(
             lambda client: client.list_executions(
                 stateMachineArn=self._arn, statusFilter="RUNNING", maxResults=MOST_UNFINISHED
             ),
             TIME_S,
         )
-        return [execution["name"] for execution in page["executions"]]
+        return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}
 
     def _described(self, client: Any, name: str) -> dict[str, Any] | None:
         try:

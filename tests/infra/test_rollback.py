@@ -1,0 +1,66 @@
+"""A deploy is taken back while its traffic still shifts, also for errors that a branch caught."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.settings import environment
+from infra.specs import ROLLBACK_ALARMS
+from tests.infra.conftest import ROOT, Template
+
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+DECIDES_S = 180
+"""What CloudWatch may take from the end of a period until the alarm changes, generously."""
+
+
+def seconds_to_fire(alarm: dict[str, Any]) -> int:
+    metrics = alarm.get("Metrics", [{"MetricStat": {"Period": alarm.get("Period")}}])
+    periods = {m["MetricStat"]["Period"] for m in metrics if "MetricStat" in m}
+    assert len(periods) == 1, alarm["AlarmName"]
+    return int(periods.pop()) * int(alarm["EvaluationPeriods"]) + DECIDES_S
+
+
+def test_the_alarms_fire_before_the_first_step_is_over(template: Template) -> None:
+    alias = template.one("AWS::StepFunctions::StateMachineAlias")["DeploymentPreference"]
+    alarms = {a["AlarmName"]: a for a in template.all("AWS::CloudWatch::Alarm").values()}
+    named = {f"docstokg-{template.name}-{end}" for end in ROLLBACK_ALARMS}
+    assert named <= alarms.keys()
+    assert len(alias["Alarms"]) == len(named)
+    slowest = max(seconds_to_fire(alarms[name]) for name in named)
+    if alias["Type"] == "ALL_AT_ONCE":
+        assert template.name == "dev"
+    else:
+        # As long again for a fault that begins after the first requests.
+        assert alias["Interval"] * 60 >= 2 * slowest
+
+
+def test_a_crash_that_a_branch_caught_is_counted_by_its_state(template: Template) -> None:
+    """`States.ALL` is caught, so the execution succeeds and no metric of the service tells."""
+    states = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))["States"]
+    (log,) = (n for n in template.all("AWS::Logs::LogGroup") if n.startswith("Workflow"))
+    (counted,) = (
+        found
+        for found in template.all("AWS::Logs::MetricFilter").values()
+        if found["LogGroupName"] == {"Ref": log}
+    )
+    caught = {c["Next"] for state in states.values() for c in state.get("Catch", ())}
+    assert "Crashed" in caught and states["Crashed"]["Type"] == "Pass"
+    assert counted["FilterPattern"] == (
+        '{ $.type = "PassStateEntered" && $.details.name = "Crashed" }'
+    )
+    (metric,) = counted["MetricTransformations"]
+    (alarm,) = (
+        found
+        for found in template.all("AWS::CloudWatch::Alarm").values()
+        if found["AlarmName"].endswith("workflow-crashed")
+    )
+    assert (alarm["MetricName"], alarm["Namespace"]) == (
+        metric["MetricName"],
+        metric["MetricNamespace"],
+    )
+    assert environment(template.name).name in metric["MetricName"]
+    # The line is only there at this level.
+    logging = template.machine["LoggingConfiguration"]
+    assert logging["Level"] == "ALL"
