@@ -36,10 +36,10 @@ serve: ## the HTTP API on 127.0.0.1:8080
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg serve $(STORES)
 
 services: ## start a real OpenSearch and Neo4j on loopback
-	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.services.servers start
+	@scripts/setup requirements.lock && .venv/bin/python -m tests.jvm.servers start
 
 services-stop: ## end them
-	@.venv/bin/python -m docstokg_local.services.servers stop
+	@.venv/bin/python -m tests.jvm.servers stop
 
 lock: ## rewrite every lock file from pyproject.toml
 	@scripts/lock

@@ -19,9 +19,9 @@ from docstokg.loading.transfer.contents import digests
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import say
-from docstokg_local.services.servers import Endpoint, Which
 from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses
+from tests.jvm.servers import Endpoint, Engine
 from tests.services import server
 
 REPORT = Path(__file__).with_name("load_kills.md")
@@ -150,7 +150,7 @@ def _embedded(folder: Path) -> tuple[Settings, Settings]:
 
 
 def _real() -> tuple[Settings, Settings]:
-    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
     assert isinstance(index, Endpoint)
     assert isinstance(graph, Endpoint)
     where = {

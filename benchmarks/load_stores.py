@@ -15,25 +15,25 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
-from docstokg_local.services import servers as services
-from docstokg_local.services.servers import Endpoint, Which
+from tests.jvm import servers as services
+from tests.jvm.servers import Endpoint, Engine
 from tests.proxy import Mood, Proxy
 
 CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()
 SLOW_S = 0.3
-NAMES = {Which.OPENSEARCH: "INDEX", Which.NEO4J: "GRAPH"}
+NAMES = {Engine.OPENSEARCH: "INDEX", Engine.NEO4J: "GRAPH"}
 
 
 class Real:
     """Both servers, each with a proxy before it that may be used instead."""
 
-    def __init__(self, home: Path, given: dict[Which, Endpoint]) -> None:
+    def __init__(self, home: Path, given: dict[Engine, Endpoint]) -> None:
         self.home, self._given = home, given
         self._proxies = {
             which: Proxy(urlsplit(endpoint.url).port or 0) for which, endpoint in given.items()
         }
 
-    def environment(self, ports: dict[Which, int] | None = None) -> dict[str, str]:
+    def environment(self, ports: dict[Engine, int] | None = None) -> dict[str, str]:
         """Give the server's variables."""
         found: dict[str, str] = {}
         for which, endpoint in self._given.items():
@@ -64,7 +64,7 @@ class Real:
             yield f"{which} lying", partial(self.moody, which, "garbage")
 
     @contextmanager
-    def stopped(self, which: Which) -> Iterator[None]:
+    def stopped(self, which: Engine) -> Iterator[None]:
         """Let the server hang for a while: it accepts connections and never answers."""
         os.kill(self._given[which].pid, signal.SIGSTOP)
         try:
@@ -73,7 +73,7 @@ class Real:
             os.kill(self._given[which].pid, signal.SIGCONT)
 
     @contextmanager
-    def killed(self, which: Which) -> Iterator[None]:
+    def killed(self, which: Engine) -> Iterator[None]:
         """Kill the server; start it again afterwards."""
         services.stop(which, self.home / which, kill=True)
         try:
@@ -82,7 +82,7 @@ class Real:
             self._given[which] = services.start(which, self.home / which, cache=CACHE)
 
     @contextmanager
-    def moody(self, which: Which, mood: Mood, only: bytes = b"") -> Iterator[None]:
+    def moody(self, which: Engine, mood: Mood, only: bytes = b"") -> Iterator[None]:
         """Let the server answer like this for a while, seen through its proxy.
 
         `only`: to requests that hold these bytes.
@@ -114,8 +114,8 @@ def real_stores(folder: Path | None, namespace: str, heap_mb: int = 512) -> Iter
         parent.mkdir(parents=True, exist_ok=True)
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=parent, prefix="load-")))
         home.chmod(0o755)  # OpenSearch runs as an account of its own
-        given: dict[Which, Endpoint] = {}
-        for which in Which:
+        given: dict[Engine, Endpoint] = {}
+        for which in Engine:
             stack.callback(services.stop, which, home / which, kill=True)
             given[which] = services.start(
                 which, home / which, cache=CACHE, port=services.free_port(), heap_mb=heap_mb

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from docstokg_local.services import servers as services
-from docstokg_local.services.servers import Endpoint, Which
+from tests.jvm import servers as services
+from tests.jvm.servers import Endpoint, Engine
 
 CACHE = Path(os.environ.get("DOCSTOKG_CACHE_DIR", services.DEFAULT_CACHE)).expanduser()
 REQUIRED = "java" in os.environ.get("DOCSTOKG_REQUIRE", "").replace(",", " ").split()
@@ -29,15 +29,15 @@ A server that was killed a moment ago may need a second try on a busy machine; r
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "") or secrets.token_hex(8)
 
 
-def server(which: Which) -> Endpoint:
+def server(engine: Engine) -> Endpoint:
     """Give this run's server, shared by all its workers; skip where it cannot run.
 
     With `java` in DOCSTOKG_REQUIRE a reason to skip is a failure.
     """
     with _IN_PROCESS:
-        if which not in _STARTED:
-            _STARTED[which] = _start(which)
-    found = _STARTED[which]
+        if engine not in _STARTED:
+            _STARTED[engine] = _start(engine)
+    found = _STARTED[engine]
     if isinstance(found, Endpoint):
         return found
     if REQUIRED:
@@ -45,15 +45,15 @@ def server(which: Which) -> Endpoint:
     pytest.skip(found)
 
 
-def start_own(which: Which, home: Path, **named: object) -> Endpoint:
+def start_own(engine: Engine, home: Path, **named: object) -> Endpoint:
     """Start a server for one test that breaks it."""
-    return services.start(which, home, cache=CACHE, port=services.free_port(), **named)  # type: ignore[arg-type]
+    return services.start(engine, home, cache=CACHE, port=services.free_port(), **named)  # type: ignore[arg-type]
 
 
 @contextmanager
-def own_home(which: Which) -> Iterator[Path]:
+def own_home(engine: Engine) -> Iterator[Path]:
     """Give a folder for a server of one test's own; end that server and remove the folder."""
-    home = _sessions() / f"own-{secrets.token_hex(6)}" / which
+    home = _sessions() / f"own-{secrets.token_hex(6)}" / engine
     home.mkdir(parents=True)
     (home.parent / "users").mkdir()
     (home.parent / "users" / str(os.getpid())).touch()
@@ -64,16 +64,16 @@ def own_home(which: Which) -> Iterator[Path]:
 
 
 @contextmanager
-def alone(which: Which) -> Iterator[None]:
+def alone(engine: Engine) -> Iterator[None]:
     """Keep other workers of this run off a server while one test rules it."""
-    lock = _sessions() / f"{RUN}.{which}.lock"
+    lock = _sessions() / f"{RUN}.{engine}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-_STARTED: dict[Which, Endpoint | str] = {}
+_STARTED: dict[Engine, Endpoint | str] = {}
 _IN_PROCESS = threading.Lock()
 
 
@@ -81,8 +81,8 @@ def _sessions() -> Path:
     return services.services_folder(CACHE) / "sessions"
 
 
-def _start(which: Which) -> Endpoint | str:
-    if reason := services.missing(which, CACHE):
+def _start(engine: Engine) -> Endpoint | str:
+    if reason := services.missing(engine, CACHE):
         return reason
     _sweep()
     folder = _sessions() / RUN
@@ -91,7 +91,7 @@ def _start(which: Which) -> Endpoint | str:
     (users / str(os.getpid())).touch()
     atexit.register(_leave)
     try:
-        return start_own(which, folder / which)  # another worker's, when it was faster
+        return start_own(engine, folder / engine)  # another worker's, when it was faster
     except services.ServiceError as error:
         return str(error)
 
@@ -115,7 +115,7 @@ def _sweep() -> None:
 
 
 def _end(folder: Path) -> None:
-    for which in Which:
-        if (folder / which).exists():
-            services.stop(which, folder / which, kill=True)
+    for engine in Engine:
+        if (folder / engine).exists():
+            services.stop(engine, folder / engine, kill=True)
     shutil.rmtree(folder, ignore_errors=True)

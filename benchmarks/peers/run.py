@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.load_stores import CACHE
-from docstokg_local.services import servers as services
-from docstokg_local.services.servers import Endpoint, Which
+from tests.jvm import servers as services
+from tests.jvm.servers import Endpoint, Engine
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -151,13 +151,13 @@ def on_servers(
     try:
         given = {
             which: services.start(which, home / which, cache=CACHE, port=services.free_port())
-            for which in Which
+            for which in Engine
         }
         return run(peer, task_of(name, folder, triples, given, options), options.folder)
     except services.ServiceError as broken:
         return [{"set": name, "peer": f"{peer}: not run, {str(broken).splitlines()[0]}"}]
     finally:
-        for which in Which:
+        for which in Engine:
             services.stop(which, home / which, kill=True)
             shutil.rmtree(home / which, ignore_errors=True)
 
@@ -166,11 +166,11 @@ def task_of(
     name: str,
     folder: Path,
     triples: bool,
-    given: dict[Which, Endpoint],
+    given: dict[Engine, Endpoint],
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Write what `common.main` reads."""
-    index, graph = given[Which.OPENSEARCH], given[Which.NEO4J]
+    index, graph = given[Engine.OPENSEARCH], given[Engine.NEO4J]
     pids = {} if options.no_hang else {str(which): at.pid for which, at in given.items()}
     return {
         "name": name,

@@ -12,14 +12,14 @@ from docstokg.adapters.neo4j.graph import Neo4jGraph
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
-from docstokg_local.services.servers import Endpoint, Which
+from tests.jvm.servers import Endpoint, Engine
 from tests.services import alone, server
 
 
 @contextmanager
 def opensearch_store() -> Iterator[tuple[OpenSearchIndex, OpenSearchWriter]]:
     """Both sides of an index of its own on this run's server."""
-    url = server(Which.OPENSEARCH).url
+    url = server(Engine.OPENSEARCH).url
     name = f"t{secrets.token_hex(6)}"
     index, writer = (
         OpenSearchIndex(url=url, name=name, info_ttl_s=0),
@@ -56,8 +56,8 @@ def ask(url: str, method: str, path: str, body: object = None) -> str:
 @contextmanager
 def neo4j_store() -> Iterator[tuple[Neo4jGraph, Neo4jGraphWriter]]:
     """Both sides of this run's one database, empty, with nobody else in it."""
-    at = server(Which.NEO4J)
-    with alone(Which.NEO4J):
+    at = server(Engine.NEO4J)
+    with alone(Engine.NEO4J):
         graph, writer = neo4j_sides(at)
         try:
             yield graph, writer

@@ -11,8 +11,8 @@ from docstokg.adapters.opensearch.documents import OpenSearchRegister
 from docstokg.adapters.sqlite.documents import SqliteRegister
 from docstokg.contracts.records import DocumentRecord
 from docstokg.ports import DocumentRegister
-from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
 
@@ -23,7 +23,7 @@ def in_sqlite(tmp_path: Path) -> Iterator[DocumentRegister]:
 
 @contextmanager
 def in_opensearch(tmp_path: Path) -> Iterator[DocumentRegister]:
-    url, name = server(Which.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
+    url, name = server(Engine.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
     register = OpenSearchRegister(url=url, name=name)
     try:
         yield register

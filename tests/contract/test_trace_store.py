@@ -13,9 +13,9 @@ from docstokg.adapters.sqlite.graph import SqliteGraphWriter
 from docstokg.adapters.sqlite.traces import SqliteTraces
 from docstokg.contracts.state import TraceMessage
 from docstokg.ports import TraceStore
-from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_store
 from tests.contract.test_knowledge_graph import fill, number
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
 PATIENT_S = 30.0
@@ -57,7 +57,7 @@ def in_sqlite(tmp_path: Path) -> Iterator[Traces]:
 def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
     with neo4j_store() as (_, writer):
         fill(writer)
-        at = server(Which.NEO4J)
+        at = server(Engine.NEO4J)
         store = Neo4jTraces(url=at.url, user=at.user, password=at.password)
         reader = Server(url=at.url, user=at.user, password=at.password)
 

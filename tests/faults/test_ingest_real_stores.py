@@ -13,9 +13,9 @@ import pytest
 
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.services.servers import Endpoint, Which
 from tests.contract.real import remove_indices, wipe
 from tests.infra.loopback_aws import LoopbackAws, Moto
+from tests.jvm.servers import Endpoint, Engine
 from tests.services import SERVICES, alone, server
 from tests.unit.test_stages import RUN, Place, folder_of
 from tests.workflow.ingest_process import run_machine
@@ -66,7 +66,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def place(bucket: None, tmp_path: Path) -> Iterator[Place]:
-    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
     settings = Settings(
         index_url=index.url,
         index_name=f"t{secrets.token_hex(6)}",
@@ -78,7 +78,7 @@ def place(bucket: None, tmp_path: Path) -> Iterator[Place]:
     folder = tmp_path / "cloud"
     folder.mkdir()
     (folder / "settings.json").write_text(settings.model_dump_json())
-    with alone(Which.NEO4J), loader_of(graph):
+    with alone(Engine.NEO4J), loader_of(graph):
         made = Place(folder, settings)
         _empty(settings)
         yield made

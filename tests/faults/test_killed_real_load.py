@@ -14,9 +14,9 @@ import pytest
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices, wipe
 from tests.faults.load_processes import LoadProcesses, write_corpus
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, alone, server
 
 pytestmark = [*SERVICES]
@@ -63,7 +63,7 @@ class Place:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
     settings = Settings(
         index_url=index.url,
         index_name=f"t{secrets.token_hex(6)}",
@@ -73,7 +73,7 @@ def place() -> Iterator[Place]:
         embed_provider="none",
         sparse="none",
     )
-    with alone(Which.NEO4J):
+    with alone(Engine.NEO4J):
         made = Place(settings)
         made.empty()
         yield made

@@ -21,8 +21,6 @@ from docstokg.contracts.records import EntityRecord, Scope
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
 from docstokg.settings import Settings
-from docstokg_local.services import servers as services
-from docstokg_local.services.servers import Endpoint, Which
 from tests.conftest import CORPUS, write_corpus
 from tests.faults.real_stores import (
     ask,
@@ -33,6 +31,8 @@ from tests.faults.real_stores import (
     stopped,
     warm,
 )
+from tests.jvm import servers as services
+from tests.jvm.servers import Endpoint, Engine
 from tests.proxy import Proxy
 from tests.services import CACHE, SERVICES, own_home, server, start_own
 
@@ -62,17 +62,17 @@ class Place:
         return graph
 
     def revive(self) -> None:
-        self.at = services.start(Which.NEO4J, self.home, cache=CACHE)
+        self.at = services.start(Engine.NEO4J, self.home, cache=CACHE)
 
 
 @pytest.fixture(scope="module")
 def place(
     tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
 ) -> Iterator[Place]:
-    server(Which.NEO4J)  # skips here when no server can run
+    server(Engine.NEO4J)  # skips here when no server can run
     folder = tmp_path_factory.mktemp("faults")
-    with own_home(Which.NEO4J) as home:
-        at = start_own(Which.NEO4J, home)
+    with own_home(Engine.NEO4J) as home:
+        at = start_own(Engine.NEO4J, home)
         settings = Settings(
             index_url=f"sqlite:///{folder / 'index.sqlite'}",
             graph_url=at.url,
@@ -140,7 +140,7 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
         killer.join()
         assert reasons(body) <= GONE and reasons(body)
         assert hybrid_only(body)
-        assert eventually(lambda: services.status(Which.NEO4J, place.home).state == "down")
+        assert eventually(lambda: services.status(Engine.NEO4J, place.home).state == "down")
         assert reasons(ask(opened)) == {"kg_unavailable"}
         with given_up(place) as graph:
             place.revive()
@@ -278,9 +278,9 @@ def _refuses_writes(writer: Neo4jGraphWriter) -> bool:
 
 
 def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
-    services.stop(Which.NEO4J, place.home, kill=True)
+    services.stop(Engine.NEO4J, place.home, kill=True)
     read_only = {"server.databases.read_only": "neo4j"}
-    place.at = services.start(Which.NEO4J, place.home, cache=CACHE, extra=read_only)
+    place.at = services.start(Engine.NEO4J, place.home, cache=CACHE, extra=read_only)
     login = {"url": place.at.url, "user": place.at.user, "password": place.at.password}
     writer = Neo4jGraphWriter(**login)
     try:
@@ -292,5 +292,5 @@ def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
             graph.close()
     finally:
         writer.close()
-        services.stop(Which.NEO4J, place.home, kill=True)
+        services.stop(Engine.NEO4J, place.home, kill=True)
         place.revive()

@@ -21,8 +21,6 @@ from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
-from docstokg_local.services import servers as services
-from docstokg_local.services.servers import Endpoint, Which
 from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import ask as bare
 from tests.faults.real_stores import (
@@ -35,6 +33,8 @@ from tests.faults.real_stores import (
     stopped,
     warm,
 )
+from tests.jvm import servers as services
+from tests.jvm.servers import Endpoint, Engine
 from tests.proxy import Proxy
 from tests.services import CACHE, SERVICES, own_home, server, start_own
 
@@ -56,17 +56,17 @@ class Place:
         return self.settings.model_copy(update={"index_url": f"http://127.0.0.1:{proxy.port}"})
 
     def revive(self) -> None:
-        self.at = services.start(Which.OPENSEARCH, self.home, cache=CACHE)
+        self.at = services.start(Engine.OPENSEARCH, self.home, cache=CACHE)
 
 
 @pytest.fixture(scope="module")
 def place(
     tmp_path_factory: pytest.TempPathFactory, cache_dir: Path, models: dict[str, Any]
 ) -> Iterator[Place]:
-    server(Which.OPENSEARCH)  # skips here when no server can run
+    server(Engine.OPENSEARCH)  # skips here when no server can run
     folder = tmp_path_factory.mktemp("faults")
-    with own_home(Which.OPENSEARCH) as home:
-        at = start_own(Which.OPENSEARCH, home)
+    with own_home(Engine.OPENSEARCH) as home:
+        at = start_own(Engine.OPENSEARCH, home)
         settings = Settings(
             index_url=at.url,
             graph_url=f"sqlite:///{folder / 'graph.sqlite'}",
@@ -203,7 +203,7 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
         killer.start()
         ask(opened, status=503)
         killer.join()
-        assert eventually(lambda: services.status(Which.OPENSEARCH, place.home).state == "down")
+        assert eventually(lambda: services.status(Engine.OPENSEARCH, place.home).state == "down")
         ask(opened, status=503)  # refused
         place.revive()
         warm(opened)

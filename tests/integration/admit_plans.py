@@ -7,8 +7,8 @@ from pathlib import Path
 from docstokg.adapters.neo4j import cypher
 from docstokg.adapters.neo4j import graph as adapter
 from docstokg.adapters.neo4j.plan_guard import PlanVerdict
-from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_sides
+from tests.jvm.servers import Engine
 from tests.services import own_home, start_own
 
 LIST = Path(adapter.__file__).with_name("admitted.json")
@@ -21,8 +21,8 @@ def admitted() -> dict[str, str]:
 
 def main() -> int:
     """EXPLAIN every template against an empty database with our schema; write the list."""
-    with own_home(Which.NEO4J) as home:
-        graph, writer = neo4j_sides(start_own(Which.NEO4J, home))
+    with own_home(Engine.NEO4J) as home:
+        graph, writer = neo4j_sides(start_own(Engine.NEO4J, home))
         writer.close_load()
         verdicts: tuple[PlanVerdict, ...] = graph.warm(180)
         graph.close()

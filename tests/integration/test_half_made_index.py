@@ -10,9 +10,9 @@ import pytest
 
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
-from docstokg_local.services.servers import Which
 from tests.contract.real import ask, remove_indices
 from tests.contract.test_search_index import fact, seizure
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
 pytestmark = [*SERVICES]
@@ -21,7 +21,7 @@ SPACE = ("model-a", 8, "sparse-a")
 
 @pytest.fixture
 def place() -> Iterator[tuple[str, str]]:
-    url, name = server(Which.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
+    url, name = server(Engine.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
     yield url, name
     remove_indices(url, name)
 

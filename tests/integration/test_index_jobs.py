@@ -11,7 +11,7 @@ from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.errors import Misconfigured
 from docstokg_local.cli.index_jobs import Snapshots
-from docstokg_local.services.servers import Which
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, own_home, start_own
 
 pytestmark = [*SERVICES, pytest.mark.timeout(600)]
@@ -32,11 +32,11 @@ def chunk(number: int) -> ChunkRecord:
 
 
 def test_what_a_snapshot_holds_comes_back(tmp_path: Path) -> None:
-    with own_home(Which.OPENSEARCH) as home:
+    with own_home(Engine.OPENSEARCH) as home:
         snapshots_folder = home / "snapshots"
         snapshots_folder.mkdir()
         snapshots_folder.chmod(0o777)
-        endpoint = start_own(Which.OPENSEARCH, home, extra={"path.repo": str(snapshots_folder)})
+        endpoint = start_own(Engine.OPENSEARCH, home, extra={"path.repo": str(snapshots_folder)})
         at = {"url": endpoint.url, "user": endpoint.user, "password": endpoint.password}
         writer, server = OpenSearchWriter(name="kept", **at), Server(**at)
         reader = OpenSearchIndex(name="kept", **at)

@@ -14,8 +14,8 @@ from docstokg.adapters.opensearch import lease as opensearch_lease
 from docstokg.adapters.opensearch.lease import LoadLease
 from docstokg.adapters.opensearch.server import Server
 from docstokg.errors import Timeout, Unavailable
-from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
 pytestmark = [*SERVICES]
@@ -31,7 +31,7 @@ time.sleep(600)
 
 @pytest.fixture
 def place() -> Iterator[tuple[str, str]]:
-    url, name = server(Which.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
+    url, name = server(Engine.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
     yield url, name
     remove_indices(url, name)
 

@@ -14,9 +14,9 @@ from docstokg.loading.transfer.importing import load_export
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
-from docstokg_local.services.servers import Which
 from tests.conftest import CORPUS, write_corpus
 from tests.contract.real import remove_indices, wipe
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, alone, server
 
 pytestmark = [*SERVICES]
@@ -26,7 +26,7 @@ NS = "default"
 @pytest.fixture
 def real(cache_dir: Path) -> Iterator[Stores]:
     """Both servers: an index of this test's own, and the graph to itself."""
-    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
     settings = Settings(
         index_url=index.url,
         index_name=f"t{secrets.token_hex(6)}",
@@ -35,7 +35,7 @@ def real(cache_dir: Path) -> Iterator[Stores]:
         graph_password=graph.password,
         cache_dir=str(cache_dir),
     )
-    with alone(Which.NEO4J):
+    with alone(Engine.NEO4J):
         wiring = Wiring(settings)
         wiring.graph_writer().close_load()
         wipe(wiring.graph_writer())  # type: ignore[arg-type]

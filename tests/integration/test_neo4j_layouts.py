@@ -9,8 +9,8 @@ from docstokg.adapters.neo4j.graph import Neo4jGraph
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
-from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_sides, neo4j_store
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
 pytestmark = [*SERVICES]
@@ -36,7 +36,7 @@ def adopted() -> Iterator[tuple[Neo4jGraph, Neo4jGraphWriter]]:
         first._server.write("MATCH (s:Store) DELETE s", {}, 30)
         first._server.write(FOREIGN, {"twin": number("twin")}, 30)
         for _ in range(2):
-            _, writer = neo4j_sides(server(Which.NEO4J))
+            _, writer = neo4j_sides(server(Engine.NEO4J))
             writer.close_load()
             writer.close()
             first._server.write("MATCH (s:Store) DELETE s", {}, 30)
@@ -97,7 +97,7 @@ def test_the_layout_before_is_brought_up_to_date() -> None:
         )
         asked = SliceRequest(alias_keys=("one",))
         assert graph.slice(asked, SPACE, 30.0).chunks == ()
-        _, other = neo4j_sides(server(Which.NEO4J))
+        _, other = neo4j_sides(server(Engine.NEO4J))
         other.close_load()
         other.close()
         assert [chunk.chunk_id for chunk in graph.slice(asked, SPACE, 30.0).chunks] == ["a"]

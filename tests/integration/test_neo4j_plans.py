@@ -14,9 +14,9 @@ from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, RelationRecord, Scope
 from docstokg.errors import PlanRejected, WrongAnswer
 from docstokg.observability import Telemetry
-from docstokg_local.services.servers import Which
 from tests.contract.real import neo4j_sides, neo4j_store
 from tests.integration.admit_plans import admitted
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, own_home, server, start_own
 
 pytestmark = [*SERVICES]
@@ -120,8 +120,8 @@ CALL (es) { UNWIND range(1, 50) AS i CREATE (c:Chunk {uuid: toString(i), namespa
 def test_no_count_of_entities_leads_to_a_scan() -> None:
     # Indexes that were sampled while they were empty, then few entities with many edges: for
     # either the planner has read every key or label instead of following what it holds.
-    with own_home(Which.NEO4J) as home:
-        graph, writer = neo4j_sides(start_own(Which.NEO4J, home))
+    with own_home(Engine.NEO4J) as home:
+        graph, writer = neo4j_sides(start_own(Engine.NEO4J, home))
         try:
             writer.close_load()
             chain = (
@@ -167,7 +167,7 @@ def test_a_plan_without_operators_is_refused() -> None:
 def test_a_refused_template_never_runs_and_is_audited(
     graph: Neo4jGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = server(Which.NEO4J)
+    at = server(Engine.NEO4J)
     counted: list[tuple[str, str]] = []
     lines: list[str] = []
 
@@ -192,7 +192,7 @@ def test_a_refused_template_never_runs_and_is_audited(
 
 
 def test_after_warming_up_a_question_keeps_the_usual_limit(graph: Neo4jGraph) -> None:
-    at = server(Which.NEO4J)
+    at = server(Engine.NEO4J)
     fresh = Neo4jGraph(url=at.url, user=at.user, password=at.password)
     try:
         assert {verdict.template for verdict in fresh.warm(120)} == {t.name for t in cypher.READS}

@@ -12,8 +12,8 @@ from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.errors import Misconfigured
 from docstokg.ports import IndexWriter, SearchIndex
-from docstokg_local.services.servers import Which
 from tests.contract.real import ask, opensearch_store
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
 pytestmark = [*SERVICES]
@@ -79,7 +79,7 @@ def test_a_title_counts_more_than_the_text() -> None:
 def test_another_layout_is_refused_before_anything_is_written() -> None:
     with opensearch_store() as (_, writer):
         load(writer, "1", chunk("a", {}))
-        url, name = server(Which.OPENSEARCH).url, writer._name
+        url, name = server(Engine.OPENSEARCH).url, writer._name
         mapping = json.loads(ask(url, "GET", f"/{name}/_mapping"))
         (noted,) = (index["mappings"]["_meta"] for index in mapping.values())
         ask(url, "PUT", f"/{name}/_mapping", {"_meta": noted | {"docstokg": 1}})

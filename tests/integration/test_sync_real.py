@@ -17,10 +17,10 @@ from docstokg.loading.transfer.exporting import content_digest
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
-from docstokg_local.services.servers import Which
 from tests.contract.real import remove_indices, wipe
 from tests.faults.editions import Reader, write_editions
 from tests.faults.load_processes import LoadProcesses
+from tests.jvm.servers import Engine
 from tests.services import SERVICES, alone, server
 
 # Both servers start within the first test, and on a busy machine that alone takes minutes.
@@ -32,7 +32,7 @@ PLAIN = {"embed_provider": "none", "sparse": "none", "names": "rule", "kg_enable
 @pytest.fixture
 def settings(cache_dir: Path) -> Iterator[Settings]:
     """Both servers: an index of this test's own, and the graph to itself."""
-    index, graph = server(Which.OPENSEARCH), server(Which.NEO4J)
+    index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
     where = Settings.model_validate(
         {
             **PLAIN,
@@ -44,7 +44,7 @@ def settings(cache_dir: Path) -> Iterator[Settings]:
             "cache_dir": str(cache_dir),
         }
     )
-    with alone(Which.NEO4J):
+    with alone(Engine.NEO4J):
         empty(where)
         yield where
         empty(where)

@@ -267,7 +267,7 @@ def test_a_table_of_contents_and_the_way_through_the_pages_answer_nothing() -> N
         "7. Finder: a detector of races\n\n7.1. Overview 7.2. Detected errors: Locks "
         "7.3. Detected errors: Races 7.3.1. A Simple Race 7.3.2. The Algorithm 7.4. Hints"
     )
-    asked = "Which tool finds simple races?"
+    asked = "Engine tool finds simple races?"
     assert "7." not in answer(asked, block(contents, 0.7))
     steering = "Next: Thread Safety, Previous: The Closure API, Up: Using the library [Index]"
     assert answer("How do I write a closure?", block(steering, 0.7)) == ABSTENTION
@@ -405,7 +405,7 @@ def test_an_element_of_a_page_is_not_quoted_and_a_placeholder_is(element: str) -
 
 def test_which_variable_it_is_is_answered_by_its_name() -> None:
     text = "The prefix of an install may be relative. `ROOT_DIR` says where an install begins."
-    assert answer("Which variable holds the prefix of an install?", block(text, 0.7)) == (
+    assert answer("Engine variable holds the prefix of an install?", block(text, 0.7)) == (
         "`ROOT_DIR` says where an install begins [1]."
     )
 

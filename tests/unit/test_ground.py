@@ -198,8 +198,8 @@ def test_a_row_that_defines_the_asked_term_is_given_under_its_own_rank() -> None
     [
         ("What does fetch -n do?", "-n, --dry-run\n    Only says what would come.", True),
         ("What does fetch -n do?", "-v, --verbose\n    Says more, and more with -n.", False),
-        ("Which option is for pools only?", "-p\n    --pool\n    Takes nothing else.", True),
-        ("Which option is for pools only?", "-s\n    --sea\n    Takes no pool.", False),
+        ("Engine option is for pools only?", "-p\n    --pool\n    Takes nothing else.", True),
+        ("Engine option is for pools only?", "-s\n    --sea\n    Takes no pool.", False),
         ("What does $<CONFIG> give?", ".. genex:: $<CONFIG>\n\n  The name of the build.", True),
         ("What does $<CONFIG> give?", "The build of $<CONFIG> has a name.", False),
     ],

@@ -92,7 +92,7 @@ def test_this_option_without_its_name_is_no_option() -> None:
         "Note - this option does not work if --hidden was given, as hidden files have no size.\n\n"
         "-a, --all\n  Shows hidden files too."
     )
-    said = answer("Which option shows hidden files?", block(text, 0.65, 0.55))
+    said = answer("Engine option shows hidden files?", block(text, 0.65, 0.55))
     assert said.startswith("-a, --all Shows hidden files too")
 
 
@@ -102,13 +102,13 @@ def test_what_an_option_does_is_said_first() -> None:
         "  By default both defined and undefined symbols are displayed.\n\n"
         "-u\n  --undefined-only\n  Display only undefined symbols.\n"
     )
-    said = answer("Which option shows undefined symbols?", block(text, 0.62, 0.72, 0.55))
+    said = answer("Engine option shows undefined symbols?", block(text, 0.62, 0.72, 0.55))
     assert said == "-u --undefined-only Display only undefined symbols [1]."
 
 
 def test_another_option_does_not_stand_behind_the_one_that_answers() -> None:
     text = "-u\n  Shows symbols without a definition.\n\n-v\n  Shows the version of ferret.\n"
-    said = answer("Which ferret option shows symbols?", block(text, 0.6, 0.59))
+    said = answer("Engine ferret option shows symbols?", block(text, 0.6, 0.59))
     assert said == "-u Shows symbols without a definition [1]."
 
 

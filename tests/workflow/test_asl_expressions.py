@@ -179,7 +179,7 @@ def handlers(
 
 @pytest.fixture
 def ask(handlers: dict[str, Any]) -> Ask:
-    body = json.dumps({"query": "Which gene causes Dravet syndrome?", "top_k": 5})
+    body = json.dumps({"query": "Engine gene causes Dravet syndrome?", "top_k": 5})
     envelope = {
         "route": "answer",
         "request_id": "r",

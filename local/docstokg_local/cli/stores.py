@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 INDEX, GRAPH = "DOCSTOKG_INDEX_URL", "DOCSTOKG_GRAPH_URL"
 FOLDER = ".docstokg"
 FILE = "store.sqlite"
+ENDPOINTS_FILE = "services.json"
+"""In the cache folder: the servers `make services` started, by name {url, user, password}."""
 
 
 def settings_of(index: str | None, graph: str | None, *, name_store: bool = False) -> "Settings":
@@ -75,17 +77,30 @@ def _running_services(environment: Mapping[str, str]) -> dict[str, str]:
     """Read `real` as the servers `make services` started; the message says how to start them."""
     if "real" not in (environment.get(INDEX), environment.get(GRAPH)):
         return {}
-    from docstokg_local.services.servers import Which, default_home, status
+    import json
 
-    urls: dict[str, str] = {}
+    variables: dict[str, str] = {}
     cache = Path(environment.get("DOCSTOKG_CACHE_DIR", "~/.cache/docstokg")).expanduser()
-    for name, which in (("INDEX", Which.OPENSEARCH), ("GRAPH", Which.NEO4J)):
-        if environment.get(f"DOCSTOKG_{name}_URL") != "real":
+    file = cache / ENDPOINTS_FILE
+    endpoints = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    for store, engine in (("INDEX", "opensearch"), ("GRAPH", "neo4j")):
+        if environment.get(f"DOCSTOKG_{store}_URL") != "real":
             continue
-        endpoint = status(which, default_home(which, cache)).endpoint
-        if endpoint is None:
-            raise typer.BadParameter(f"no {which} runs here: start it with `make services`")
-        urls[f"DOCSTOKG_{name}_URL"] = endpoint.url
-        urls[f"DOCSTOKG_{name}_USER"] = endpoint.user
-        urls[f"DOCSTOKG_{name}_PASSWORD"] = endpoint.password
-    return urls
+        if engine not in endpoints or not _listens(endpoints[engine]["url"]):
+            raise typer.BadParameter(f"no {engine} runs here: start it with `make services`")
+        for field, value in endpoints[engine].items():
+            variables[f"DOCSTOKG_{store}_{field.upper()}"] = value
+    return variables
+
+
+def _listens(url: str) -> bool:
+    """Tell whether anything accepts connections at a URL: a killed server is listed still."""
+    import socket
+    from urllib.parse import urlsplit
+
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from docstokg_local.services.programs import Which
+from tests.jvm.programs import Engine
 
 TEST_PORTS: Final = range(20_000, 30_000)  # below what systems give to outgoing connections
 
 
-def ready(which: Which, port: int) -> bool:
+def ready(engine: Engine, port: int) -> bool:
     """Tell whether the server answers: a health request, or the Bolt handshake."""
-    if which is Which.OPENSEARCH:
+    if engine is Engine.OPENSEARCH:
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
         try:
             line.request("GET", "/_cluster/health?wait_for_status=yellow&timeout=1s")

@@ -21,8 +21,9 @@ from docstokg.errors import DocsToKGError, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg_local.cli.printing import say
-from docstokg_local.services.launches import Launch, Setup, neo4j_launch, opensearch_launch
-from docstokg_local.services.processes import (
+from docstokg_local.cli.stores import ENDPOINTS_FILE
+from tests.jvm.launches import Launch, LaunchSpec, neo4j_launch, opensearch_launch
+from tests.jvm.processes import (
     alive,
     born,
     enterable,
@@ -31,17 +32,17 @@ from docstokg_local.services.processes import (
     port_closes,
     ready,
 )
-from docstokg_local.services.programs import (
+from tests.jvm.programs import (
+    Engine,
     Report,
     ServiceError,
-    Which,
     fetch,
     fetched,
     find_java,
     locked,
 )
 
-__all__ = ["Endpoint", "ServiceError", "Which", "free_port", "start", "status", "stop"]
+__all__ = ["Endpoint", "Engine", "ServiceError", "free_port", "start", "status", "stop"]
 
 DEFAULT_CACHE: Final = Path.home() / ".cache" / "docstokg"
 ROOT_CACHE: Final = Path("/var/cache/docstokg")  # the server's own account may not enter /root
@@ -50,7 +51,7 @@ STOP_SECONDS: Final = 30.0
 WARM_SECONDS: Final = 90.0
 PORT_SECONDS: Final = 5.0  # a killed server's last threads still hold its port for a moment
 
-DEFAULT_PORTS: Final[Mapping[Which, int]] = {Which.OPENSEARCH: 19200, Which.NEO4J: 17687}
+DEFAULT_PORTS: Final[Mapping[Engine, int]] = {Engine.OPENSEARCH: 19200, Engine.NEO4J: 17687}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +68,14 @@ class Endpoint:
 class ServiceState:
     """What a home folder holds now: `up`, `silent` (alive, not answering) or `down`."""
 
-    which: Which
+    engine: Engine
     state: str
     home: Path
     endpoint: Endpoint | None
 
 
 def start(
-    which: Which,
+    engine: Engine,
     home: Path,
     *,
     cache: Path = DEFAULT_CACHE,
@@ -95,19 +96,19 @@ def start(
     with locked(home / ".lock"):
         record = _read_record(home)
         if record is not None and alive(record):
-            _wait_until_ready(which, home, record, report)
-            return _endpoint(which, record)
-        chosen = port or (record["port"] if record else DEFAULT_PORTS[which])
+            _wait_until_ready(engine, home, record, report)
+            return _endpoint(engine, record)
+        chosen = port or (record["port"] if record else DEFAULT_PORTS[engine])
         if not port_closes(chosen, PORT_SECONDS):
             raise ServiceError(
                 f"port {chosen} on 127.0.0.1 is taken by another process; "
                 f"choose another with --port or stop that process"
             )
         java = find_java(java_home)
-        programs = fetch(which, services_folder(cache), report)
-        setup = Setup(programs, home, java, chosen, heap_mb, dict(extra or {}))
-        launch = opensearch_launch(setup) if which is Which.OPENSEARCH else neo4j_launch(setup)
-        report(f"{which}: starting on 127.0.0.1:{chosen}")
+        programs = fetch(engine, services_folder(cache), report)
+        spec = LaunchSpec(programs, home, java, chosen, heap_mb, dict(extra or {}))
+        launch = opensearch_launch(spec) if engine is Engine.OPENSEARCH else neo4j_launch(spec)
+        report(f"{engine}: starting on 127.0.0.1:{chosen}")
         pid = _spawn(launch, home)
         record = {
             "pid": pid,
@@ -116,12 +117,14 @@ def start(
             "user": launch.user,
             "password": launch.password,
         }
-        _write_record(home, record)
-        _wait_until_ready(which, home, record, report)
-        return _endpoint(which, record)
+        _write_private(_record_path(home), record)
+        _wait_until_ready(engine, home, record, report)
+        return _endpoint(engine, record)
 
 
-def stop(which: Which, home: Path, *, kill: bool = False, report: Report = lambda _: None) -> bool:
+def stop(
+    engine: Engine, home: Path, *, kill: bool = False, report: Report = lambda _: None
+) -> bool:
     """End exactly the process recorded in `home`; False when none runs.
 
     `kill` skips the graceful end (Neo4j takes 12 s for it). Raises `ServiceError` when the
@@ -135,21 +138,21 @@ def stop(which: Which, home: Path, *, kill: bool = False, report: Report = lambd
         os.kill(pid, signal.SIGCONT)  # a stopped process cannot end gracefully
         os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
     if not gone(record, STOP_SECONDS):
-        report(f"{which}: process {pid} did not end in {STOP_SECONDS:.0f} s, killing it")
+        report(f"{engine}: process {pid} did not end in {STOP_SECONDS:.0f} s, killing it")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         if not gone(record, STOP_SECONDS):
-            raise ServiceError(f"{which}: process {pid} does not end")
+            raise ServiceError(f"{engine}: process {pid} does not end")
     return True
 
 
-def status(which: Which, home: Path) -> ServiceState:
+def status(engine: Engine, home: Path) -> ServiceState:
     """Say what runs in `home` now; never start anything."""
     record = _read_record(home)
     if record is None or not alive(record):
-        return ServiceState(which, "down", home, None)
-    state = "up" if ready(which, int(record["port"])) else "silent"
-    return ServiceState(which, state, home, _endpoint(which, record))
+        return ServiceState(engine, "down", home, None)
+    state = "up" if ready(engine, int(record["port"])) else "silent"
+    return ServiceState(engine, state, home, _endpoint(engine, record))
 
 
 def services_folder(cache: Path) -> Path:
@@ -164,19 +167,19 @@ def services_folder(cache: Path) -> Path:
     return cache.resolve() / "services"
 
 
-def default_home(which: Which, cache: Path = DEFAULT_CACHE) -> Path:
+def default_home(engine: Engine, cache: Path = DEFAULT_CACHE) -> Path:
     """Name the home folder that `make services` uses."""
-    return services_folder(cache) / "homes" / which
+    return services_folder(cache) / "homes" / engine
 
 
-def missing(which: Which, cache: Path = DEFAULT_CACHE) -> str | None:
+def missing(engine: Engine, cache: Path = DEFAULT_CACHE) -> str | None:
     """Say in one sentence why the server cannot run here, or None; download nothing."""
     try:
         find_java(None)
     except ServiceError as error:
         return str(error)
-    if not fetched(which, services_folder(cache)) and shutil.which("mvn") is None:
-        return f"{which} is not downloaded yet and Maven (mvn) is not on the PATH"
+    if not fetched(engine, services_folder(cache)) and shutil.which("mvn") is None:
+        return f"{engine} is not downloaded yet and Maven (mvn) is not on the PATH"
     return None
 
 
@@ -205,20 +208,22 @@ def _spawn(launch: Launch, home: Path) -> int:
     return int(begun.stdout)
 
 
-def _wait_until_ready(which: Which, home: Path, record: Mapping[str, Any], report: Report) -> None:
+def _wait_until_ready(
+    engine: Engine, home: Path, record: Mapping[str, Any], report: Report
+) -> None:
     begun = reported_at = time.monotonic()
-    while not ready(which, int(record["port"])):
+    while not ready(engine, int(record["port"])):
         now = time.monotonic()
         if not alive(record):
-            raise ServiceError(f"{which} ended while starting:\n{_tail(home)}")
+            raise ServiceError(f"{engine} ended while starting:\n{_tail(home)}")
         if now - begun > START_SECONDS:
-            raise ServiceError(f"{which} is not up after {now - begun:.0f} s:\n{_tail(home)}")
+            raise ServiceError(f"{engine} is not up after {now - begun:.0f} s:\n{_tail(home)}")
         if now - reported_at > 3:
             reported_at = now
-            report(f"{which}: waiting for it to answer, {now - begun:.0f} s")
+            report(f"{engine}: waiting for it to answer, {now - begun:.0f} s")
         time.sleep(0.1)
     waited = time.monotonic() - begun
-    report(f"{which}: up on 127.0.0.1:{record['port']}, process {record['pid']}, {waited:.1f} s")
+    report(f"{engine}: up on 127.0.0.1:{record['port']}, process {record['pid']}, {waited:.1f} s")
 
 
 def _tail(home: Path) -> str:
@@ -239,16 +244,16 @@ def _read_record(home: Path) -> dict[str, Any] | None:
     return loaded
 
 
-def _write_record(home: Path, record: Mapping[str, Any]) -> None:
-    path = _record_path(home)
+def _write_private(path: Path, record: Mapping[str, Any]) -> None:
+    """Replace a file that only its owner may read: it holds a password."""
     fresh = path.with_suffix(".new")
     fresh.touch(0o600)
     fresh.write_text(json.dumps(record), "utf-8")
     fresh.replace(path)
 
 
-def _endpoint(which: Which, record: Mapping[str, Any]) -> Endpoint:
-    scheme = "http" if which is Which.OPENSEARCH else "bolt"
+def _endpoint(engine: Engine, record: Mapping[str, Any]) -> Endpoint:
+    scheme = "http" if engine is Engine.OPENSEARCH else "bolt"
     return Endpoint(
         url=f"{scheme}://127.0.0.1:{record['port']}",
         user=str(record["user"]),
@@ -257,13 +262,13 @@ def _endpoint(which: Which, record: Mapping[str, Any]) -> Endpoint:
     )
 
 
-def warm_up(which: Which, endpoint: Endpoint, report: Report) -> None:
+def warm_up(engine: Engine, endpoint: Endpoint, report: Report) -> None:
     """Run the product's own queries: the first of a fresh server take longer than a request may."""
     from docstokg.adapters.neo4j.graph import Neo4jGraph
     from docstokg.adapters.opensearch.index import OpenSearchIndex
 
     port: OpenSearchIndex | Neo4jGraph
-    if which is Which.OPENSEARCH:
+    if engine is Engine.OPENSEARCH:
         name = Settings.from_environment(os.environ).index_name
         port = OpenSearchIndex(url=endpoint.url, name=name, telemetry=Telemetry(level="ERROR"))
     else:
@@ -281,18 +286,18 @@ def warm_up(which: Which, endpoint: Endpoint, report: Report) -> None:
             except Unavailable:  # it accepts connections before its database is open
                 time.sleep(0.5)
                 continue
-            report(f"{which}: warm after {time.monotonic() - begun:.1f} s")
+            report(f"{engine}: warm after {time.monotonic() - begun:.1f} s")
             return
-        report(f"{which}: not warm after {WARM_SECONDS:.0f} s; its first answers may come late")
+        report(f"{engine}: not warm after {WARM_SECONDS:.0f} s; its first answers may come late")
     except DocsToKGError as error:
-        report(f"{which}: not warm, its first answers may come late: {error}")
+        report(f"{engine}: not warm, its first answers may come late: {error}")
     finally:
         port.close()
 
 
-def settings_lines(which: Which, home: Path, endpoint: Endpoint) -> Sequence[str]:
+def settings_lines(engine: Engine, home: Path, endpoint: Endpoint) -> Sequence[str]:
     """Write shell lines that point DocsToKG at the server; the password stays in its file."""
-    if which is Which.OPENSEARCH:
+    if engine is Engine.OPENSEARCH:
         return [f"export DOCSTOKG_INDEX_URL={endpoint.url}"]
     return [
         f"export DOCSTOKG_GRAPH_URL={endpoint.url}",
@@ -301,13 +306,24 @@ def settings_lines(which: Which, home: Path, endpoint: Endpoint) -> Sequence[str
     ]
 
 
+def list_endpoint(file: Path, engine: Engine, endpoint: Endpoint | None) -> None:
+    """Name a running server, or with None no more, where `--index real` looks for it."""
+    endpoints = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    endpoints.pop(engine, None)
+    if endpoint is not None:
+        endpoints[engine] = {
+            "url": endpoint.url,
+            "user": endpoint.user,
+            "password": endpoint.password,
+        }
+    _write_private(file, endpoints)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do `start`, `stop` or `status`; settings go to stdout, progress to stderr."""
-    parser = argparse.ArgumentParser(
-        prog="python -m docstokg_local.services.servers", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.jvm.servers", description=__doc__)
     parser.add_argument("action", choices=["start", "stop", "status"])
-    parser.add_argument("which", nargs="*", type=Which, help="opensearch, neo4j; default: both")
+    parser.add_argument("engine", nargs="*", type=Engine, help="opensearch, neo4j; default: both")
     configured = Path(Settings.from_environment(os.environ).cache_dir).expanduser()
     parser.add_argument("--cache-dir", type=Path, default=configured)
     parser.add_argument("--home", type=Path, help="folder for data and settings of one server")
@@ -315,7 +331,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--heap-mb", type=int, default=512)
     parser.add_argument("--java-home", type=Path)
     options = parser.parse_intermixed_args(arguments)
-    chosen = options.which or list(Which)
+    chosen = options.engine or list(Engine)
     if len(chosen) > 1 and (options.home or options.port):
         parser.error("--home and --port go with one server")
 
@@ -323,12 +339,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(line, err=True)
 
     bad = False
-    for which in chosen:
-        home = options.home or default_home(which, options.cache_dir)
+    listed = options.cache_dir / ENDPOINTS_FILE
+    for engine in chosen:
+        home = options.home or default_home(engine, options.cache_dir)
         try:
             if options.action == "start":
                 endpoint = start(
-                    which,
+                    engine,
                     home,
                     cache=options.cache_dir,
                     port=options.port,
@@ -336,18 +353,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     java_home=options.java_home,
                     report=report,
                 )
-                warm_up(which, endpoint, report)
-                say("\n".join(settings_lines(which, home, endpoint)))
+                warm_up(engine, endpoint, report)
+                if options.home is None:
+                    list_endpoint(listed, engine, endpoint)
+                say("\n".join(settings_lines(engine, home, endpoint)))
             elif options.action == "stop":
-                report(f"{which}: {'stopped' if stop(which, home, report=report) else 'was down'}")
+                if options.home is None:
+                    list_endpoint(listed, engine, None)
+                report(
+                    f"{engine}: {'stopped' if stop(engine, home, report=report) else 'was down'}"
+                )
             else:
-                seen = status(which, home)
+                seen = status(engine, home)
                 bad |= seen.state != "up"
-                report(f"{which}: {seen.state} ({home})")
+                report(f"{engine}: {seen.state} ({home})")
                 if seen.endpoint:
-                    say("\n".join(settings_lines(which, home, seen.endpoint)))
+                    say("\n".join(settings_lines(engine, home, seen.endpoint)))
         except ServiceError as error:
-            report(f"{which}: {error}")
+            report(f"{engine}: {error}")
             bad = True
     return 1 if bad else 0
 

@@ -22,7 +22,7 @@ MIN_JAVA: Final = 21
 Report = Callable[[str], None]
 
 
-class Which(StrEnum):
+class Engine(StrEnum):
     """The two servers."""
 
     OPENSEARCH = "opensearch"
@@ -80,25 +80,25 @@ def _java_major(folder: Path) -> int:
     return int(match.group(1)) if match else 0
 
 
-def fetch(which: Which, folder: Path, report: Report) -> Path:
+def fetch(engine: Engine, folder: Path, report: Report) -> Path:
     """Give the folder with the server's programs, downloaded through Maven the first time."""
-    target = _programs(which, folder)
-    if fetched(which, folder):
+    target = _programs(engine, folder)
+    if fetched(engine, folder):
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / f".{which}.lock"):
-        if fetched(which, folder):  # another process fetched it while this one waited
+    with locked(folder / f".{engine}.lock"):
+        if fetched(engine, folder):  # another process fetched it while this one waited
             return target
         if shutil.which("mvn") is None:
             raise ServiceError(
-                f"{which} is not in {folder} and Maven (mvn) is not on the PATH; "
+                f"{engine} is not in {folder} and Maven (mvn) is not on the PATH; "
                 f"install Maven, or copy a filled {folder.name} folder from another machine"
             )
         part = target.with_name(target.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        report(f"{which}: downloading {pinned(which)['version']} (once, about 100 to 150 MB)")
-        if which is Which.OPENSEARCH:
+        report(f"{engine}: downloading {pinned(engine)['version']} (once, about 100 to 150 MB)")
+        if engine is Engine.OPENSEARCH:
             _fetch_opensearch(part, report)
         else:
             _fetch_neo4j(part, report)
@@ -110,22 +110,22 @@ def fetch(which: Which, folder: Path, report: Report) -> Path:
     return target
 
 
-def pinned(which: Which) -> dict[str, Any]:
+def pinned(engine: Engine) -> dict[str, Any]:
     """Read which versions are fetched, with their hashes."""
-    loaded: dict[str, Any] = json.loads((DATA / f"{which}.json").read_text("utf-8"))
+    loaded: dict[str, Any] = json.loads((DATA / f"{engine}.json").read_text("utf-8"))
     return loaded
 
 
-def _programs(which: Which, folder: Path) -> Path:
-    pins = {name: value for name, value in pinned(which).items() if name != "settings"}
+def _programs(engine: Engine, folder: Path) -> Path:
+    pins = {name: value for name, value in pinned(engine).items() if name != "settings"}
     text = json.dumps(pins, sort_keys=True)
     mark = hashlib.sha256(text.encode()).hexdigest()[:8]  # other pins, other folder
-    return folder / f"{which}-{pinned(which)['version']}-{mark}"
+    return folder / f"{engine}-{pinned(engine)['version']}-{mark}"
 
 
-def fetched(which: Which, folder: Path) -> bool:
+def fetched(engine: Engine, folder: Path) -> bool:
     """Tell whether the programs are there, whole."""
-    return (_programs(which, folder) / ".complete").exists()
+    return (_programs(engine, folder) / ".complete").exists()
 
 
 def _maven(pom: str, goal: str, work: Path, report: Report) -> None:
@@ -158,7 +158,7 @@ def _maven(pom: str, goal: str, work: Path, report: Report) -> None:
 
 
 def _fetch_opensearch(part: Path, report: Report) -> None:
-    pins = pinned(Which.OPENSEARCH)
+    pins = pinned(Engine.OPENSEARCH)
 
     def items(goal: str) -> str:
         rows = []
@@ -210,7 +210,7 @@ def _fetch_opensearch(part: Path, report: Report) -> None:
 
 
 def _fetch_neo4j(part: Path, report: Report) -> None:
-    group, artifact, version = pinned(Which.NEO4J)["coordinate"].split(":")
+    group, artifact, version = pinned(Engine.NEO4J)["coordinate"].split(":")
     _maven(
         "<project><modelVersion>4.0.0</modelVersion><groupId>local</groupId>"
         "<artifactId>neo4j-home</artifactId><version>1</version><packaging>pom</packaging>"

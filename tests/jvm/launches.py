@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from docstokg_local.services.processes import enterable, free_port
-from docstokg_local.services.programs import DATA, ServiceError, Which, pinned
+from tests.jvm.processes import enterable, free_port
+from tests.jvm.programs import DATA, Engine, ServiceError, pinned
 
 SERVER_ACCOUNT: Final = "nobody"  # OpenSearch refuses to run as root
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class LaunchSpec:
     """What a server is made from: programs, its own folder, a JDK, a port, its heap."""
 
     programs: Path
@@ -43,9 +43,9 @@ class Launch:
     password: str
 
 
-def opensearch_launch(setup: Setup) -> Launch:
+def opensearch_launch(spec: LaunchSpec) -> Launch:
     """Write OpenSearch's settings into its home and give its command."""
-    programs, home = setup.programs, setup.home
+    programs, home = spec.programs, spec.home
     account = SERVER_ACCOUNT if os.geteuid() == 0 else None
     if account and not enterable(home):
         raise ServiceError(
@@ -62,14 +62,14 @@ def opensearch_launch(setup: Setup) -> Launch:
         "path.data": str(data),
         "path.logs": str(logs),
         "network.host": "127.0.0.1",
-        "http.port": str(setup.port),
+        "http.port": str(spec.port),
         "transport.port": str(free_port()),
         "discovery.type": "single-node",
         "cluster.routing.allocation.disk.threshold_enabled": "false",
         "action.auto_create_index": "false",
         # A small heap is nearly full of garbage most of the time; requests must not fail for it.
         "indices.breaker.total.use_real_memory": "false",
-        **setup.extra,
+        **spec.extra,
     }
     (config / "opensearch.yml").write_text(
         "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items()), "utf-8"
@@ -80,9 +80,9 @@ def opensearch_launch(setup: Setup) -> Launch:
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
     command = [
-        str(setup.java),
-        f"-Xms{setup.heap_mb}m",
-        f"-Xmx{setup.heap_mb}m",
+        str(spec.java),
+        f"-Xms{spec.heap_mb}m",
+        f"-Xmx{spec.heap_mb}m",
         "-XX:+UseSerialGC",
         "-XX:-UsePerfData",
         "-XX:+AutoCreateSharedArchive",
@@ -111,20 +111,20 @@ def opensearch_launch(setup: Setup) -> Launch:
     return Launch(command, env, logs / "console.log", account, "", "")
 
 
-def neo4j_launch(setup: Setup) -> Launch:
+def neo4j_launch(spec: LaunchSpec) -> Launch:
     """Write Neo4j's settings into its home, set its password once, give its command."""
-    programs, home, java = setup.programs, setup.home, setup.java
-    pins = pinned(Which.NEO4J)
+    programs, home, java = spec.programs, spec.home, spec.java
+    pins = pinned(Engine.NEO4J)
     for name in ("conf", "data", "logs", "run", "plugins", "import", "licenses", "tmp"):
         (home / name).mkdir(exist_ok=True)
     settings = {
         **pins["settings"],
-        "server.bolt.listen_address": f"127.0.0.1:{setup.port}",
-        "server.bolt.advertised_address": f"127.0.0.1:{setup.port}",
-        "server.memory.heap.initial_size": f"{setup.heap_mb}m",
-        "server.memory.heap.max_size": f"{setup.heap_mb}m",
+        "server.bolt.listen_address": f"127.0.0.1:{spec.port}",
+        "server.bolt.advertised_address": f"127.0.0.1:{spec.port}",
+        "server.memory.heap.initial_size": f"{spec.heap_mb}m",
+        "server.memory.heap.max_size": f"{spec.heap_mb}m",
         "server.memory.pagecache.size": "128m",
-        **setup.extra,
+        **spec.extra,
     }
     (home / "conf" / "neo4j.conf").write_text(
         "".join(f"{key}={value}\n" for key, value in settings.items()), "utf-8"
@@ -165,8 +165,8 @@ def neo4j_launch(setup: Setup) -> Launch:
             raise ServiceError(f"neo4j: the password could not be set: {reason}")
     command = [
         str(java),
-        f"-Xms{setup.heap_mb}m",
-        f"-Xmx{setup.heap_mb}m",
+        f"-Xms{spec.heap_mb}m",
+        f"-Xmx{spec.heap_mb}m",
         "-XX:+UseSerialGC",
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-OmitStackTraceInFastThrow",

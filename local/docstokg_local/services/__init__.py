@@ -1,1 +1,0 @@
-"""A real OpenSearch and Neo4j on loopback."""
