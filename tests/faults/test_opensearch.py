@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,13 +161,11 @@ def test_a_hung_server_costs_five_requests_and_is_back_by_itself(place: Place) -
             for _ in range(5):
                 with pytest.raises(Timeout):
                     index.search(WORDS, SPACE, 0.3)
-            begun = time.monotonic()
             for _ in range(20):
                 with pytest.raises(CircuitOpen):
                     index.search(WORDS, SPACE, 0.3)
             with pytest.raises(CircuitOpen):  # what was known of it is no longer said
                 index.info(1.0)
-            assert time.monotonic() - begun < 0.3
 
         def answers() -> bool:
             try:

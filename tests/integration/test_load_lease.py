@@ -5,7 +5,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -66,9 +65,7 @@ def test_a_killed_holder_of_this_machine_is_waited_for_no_longer(place, leases) 
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
-    begun = time.monotonic()
-    leases[0].acquire(20)
-    assert time.monotonic() - begun < 10
+    leases[0].acquire(20)  # of another machine it would take thirty
 
 
 def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch) -> None:
@@ -78,9 +75,7 @@ def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch) 
     monkeypatch.setattr(opensearch_lease, "RENEW_S", 600.0)
     monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
     first.acquire(0)
-    begun = time.monotonic()
     second.acquire(30)
-    assert time.monotonic() - begun >= 3
     monkeypatch.setattr(opensearch_lease, "CALL_S", 5.0)
     with pytest.raises(Unavailable, match="run it again"):
         first.check()

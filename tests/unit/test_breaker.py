@@ -130,10 +130,8 @@ def test_what_one_process_learns_the_others_know() -> None:
 
 def test_a_call_that_does_not_end_is_left_behind() -> None:
     ends = threading.Event()
-    begun = time.monotonic()
     with pytest.raises(Timeout, match=r"the model did not answer in 0\.05 s"):
         within(ends.wait, 0.05, "the model")
-    assert time.monotonic() - begun < 1.0
     ends.set()
     assert within(lambda: 3, 1.0, "it") == 3
 

@@ -1,0 +1,103 @@
+"""SPEC 2.1: whatever hangs, a warm server answers at most 300 ms after the caller's deadline.
+
+The only wall-clock assertions of all tests, run alone and last: `make test-all`. A deadline that
+another program's work made late is asked again; one that is late three times is late.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.model_server import ModelServer, serving
+
+TIMEOUT_S, SLACK_S = 2.0, 0.3
+ASK: dict[str, Any] = {"query": "What are seizures?", "budget": {"timeout_s": TIMEOUT_S}}
+WRITTEN = {
+    **ASK, "synthesis": {"enabled": True},
+    "budget": {"timeout_s": TIMEOUT_S, "max_tokens_gen": 300},
+}  # fmt: skip
+Opened = tuple[TestClient, Callable[[], AbstractContextManager[object]]]
+
+
+@contextmanager
+def locked(store: Path) -> Iterator[None]:
+    lock = sqlite3.connect(store, isolation_level=None)
+    try:
+        lock.execute("PRAGMA locking_mode = EXCLUSIVE")
+        lock.execute("BEGIN EXCLUSIVE")
+        yield
+    finally:
+        lock.close()
+
+
+@contextmanager
+def doing(server: ModelServer, mode: str) -> Iterator[None]:
+    server.mode = mode
+    try:
+        yield
+    finally:
+        server.mode = "ok"
+
+
+def is_in_time(client: TestClient, body: dict[str, Any]) -> tuple[float, Any]:
+    """Ask up to three times; give the best time and the last response."""
+    best, response = float("inf"), None
+    for _ in range(3):
+        began = time.monotonic()
+        response = client.post("/v1/answer", json=body)
+        best = min(best, time.monotonic() - began)
+        if best <= TIMEOUT_S + SLACK_S:
+            break
+    return best, response
+
+
+def test_a_locked_index(copied_store: Path, client_for: Callable[..., TestClient]) -> None:
+    with locked(copied_store):
+        took, response = is_in_time(client_for(copied_store), ASK)
+    assert took <= TIMEOUT_S + SLACK_S
+    assert response.status_code in (503, 504)
+
+
+@pytest.mark.parametrize("mode", ["hang", "drip"])
+def test_a_language_model(
+    small_store: Path, client_for: Callable[..., TestClient], mode: str
+) -> None:
+    with serving() as server:
+        client = client_for(small_store, llm_base_url=server.url, llm_api_key="key")
+        assert client.post("/v1/answer", json=WRITTEN).status_code == 200
+        with doing(server, mode):
+            took, response = is_in_time(client, WRITTEN)
+    assert took <= TIMEOUT_S + SLACK_S
+    assert response.json()["citations"]
+    assert "llm_timeout" in response.json()["diagnostics"]["degraded_reasons"]
+
+
+@pytest.mark.parametrize("mode", ["hang", "drip"])
+@pytest.mark.parametrize("part", ["embedder", "reranker"])
+def test_a_remote_encoder(
+    small_store: Path, client_for: Callable[..., TestClient], tmp_path: Path, part: str, mode: str
+) -> None:
+    with serving(ModelServer(dimension=384)) as server:
+        settings = {
+            "embedder": {
+                "embed_provider": "openai", "embed_base_url": server.url, "embed_dimension": 384,
+                "embed_model": "all-MiniLM-L6-v2-onnx-int8", "cache_dir": str(tmp_path),
+            },
+            "reranker": {
+                "rerank_provider": "cohere", "rerank_base_url": server.url, "rerank_model": "r",
+            },
+        }[part]  # fmt: skip
+        client = client_for(small_store, **settings)
+        client.post("/v1/answer", json={**ASK, "query": "What is fever?"})
+        with doing(server, mode):
+            took, response = is_in_time(client, ASK)
+    assert took <= TIMEOUT_S + SLACK_S
+    reason = {"embedder": "embedding_unavailable", "reranker": "reranker_unavailable"}[part]
+    assert reason in response.json()["diagnostics"]["degraded_reasons"]
+    assert response.json()["citations"]
