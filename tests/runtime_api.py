@@ -108,7 +108,7 @@ class Sandbox:
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1769",
             "AWS_REGION": "eu-central-1",
             "LAMBDA_TASK_ROOT": str(task),
-            "_HANDLER": f"functions.{function.replace('_', '.')}.handler.handler",
+            "_HANDLER": f"docstokg_functions.{function.replace('_', '.')}.handler.handler",
             "PATH": os.defpath,
             "PYTHONPATH": os.pathsep.join(str(p) for p in folders.search_path(function)),
             "PYTHONDONTWRITEBYTECODE": "1",

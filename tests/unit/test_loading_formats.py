@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -269,14 +270,31 @@ def test_json_documents_and_other_json(child, tmp_path):
     assert text == "menu.items: tea, milk\n\nmenu.open: true\n\n"
 
 
-def word_file(document: bytes) -> bytes:
-    """Make a DOCX package whose main part is this."""
+def word_file(document: bytes, without: str = "-") -> bytes:
+    """Make a DOCX package whose main part is this; no part named `without` is in it or named."""
     good, made = io.BytesIO(), io.BytesIO()
     docx.Document().save(good)
     with zipfile.ZipFile(good) as parts, zipfile.ZipFile(made, "w") as out:
-        for name in parts.namelist():
-            out.writestr(name, document if name == "word/document.xml" else parts.read(name))
+        for name in (one for one in parts.namelist() if without not in one):
+            raw = document if name == "word/document.xml" else parts.read(name)
+            named = re.compile(rb"<(?:Override|Relationship)[^>]*%s[^>]*/>" % without.encode())
+            out.writestr(name, named.sub(b"", raw) if name.endswith((".rels", "].xml")) else raw)
     return made.getvalue()
+
+
+WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def test_a_docx_without_styles_and_with_a_cell_over_a_million_columns(child, tmp_path):
+    cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
+    wide = "<w:gridSpan w:val='1000000'/>"
+    row = f"<w:tr>{cell(wide, 'who')}{cell('', 'days')}</w:tr>"
+    body = f"<w:p><w:r><w:t>Plain words.</w:t></w:r></w:p><w:tbl>{row * 300}</w:tbl>"
+    document = f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>"
+    raw = word_file(document.encode(), without="styles.xml")
+    text, _ = read(child, tmp_path / "a.docx", raw)
+    assert text.startswith("Plain words.")
+    assert text.count("who | days") == 300
 
 
 @pytest.mark.parametrize(

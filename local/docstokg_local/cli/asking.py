@@ -135,6 +135,8 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
             show_problem(outcome.body)
         return False
     if shown == "answer":
+        if not outcome.body["citations"]:
+            _say_what_is_loaded(wiring, request)
         return _say_answer(outcome.body)
     show_answer(outcome.body, most)
     if not outcome.body["citations"]:

@@ -284,7 +284,7 @@ def delete(
     say(f"{what}: {counted(count, 'chunk')} removed")
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})
 def ask(
     words: Annotated[list[str] | None, typer.Argument(metavar="QUESTION")] = None,
     namespace: Annotated[
@@ -353,6 +353,9 @@ def ask(
         _check_namespace(namespace)
     fields = _json_file(request) if request is not None else {}
     # Without quotes a shell makes words of a question; who reads it means the same.
+    for option in (word for word in words or () if re.fullmatch(r"--?\S+", word)):
+        cure = "where it is part of the question, put all of it in quotation marks"
+        raise typer.BadParameter(f"no such option: {option}; {cure}")
     question = " ".join(words) if words else None
     options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
     body = request_of(options, fields)

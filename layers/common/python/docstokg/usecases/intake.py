@@ -28,8 +28,18 @@ def decode_body(
     return body
 
 
-WORDS: Final = {"extra_forbidden": "there is no such field", "missing": "this field is required"}
-"""What the library says in words of its own trade."""
+WORDS: Final = {
+    "extra_forbidden": "there is no such field",
+    "missing": "this field is required",
+    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
+    **dict.fromkeys(("model_type", "dict_type"), "must be an object"),
+    **dict.fromkeys(("string_type", "string_sub_type"), "must be a string"),
+    "bool_type": "must be true or false",
+    **dict.fromkeys(("int_type", "int_from_float"), "must be a whole number"),
+    "float_type": "must be a number",
+    "none_required": "must be null",
+}
+"""What the library says in words of Python."""
 
 
 def parse[Message: BaseModel](

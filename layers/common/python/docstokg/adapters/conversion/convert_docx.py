@@ -6,7 +6,7 @@ import zipfile
 
 import docx
 from docx.opc.exceptions import PackageNotFoundError
-from docx.table import Table
+from docx.table import Table, _Cell, _Row
 from docx.text.paragraph import Paragraph
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
@@ -24,6 +24,8 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as package:
             size = sum(part.file_size for part in package.infolist())
+            # For a package without styles the library would open a file of its own.
+            has_styles = "word/styles.xml" in package.namelist()
         if size > LARGEST:
             raise LoadError(f"it unpacks to {size:,} bytes, more than {LARGEST:,}")
         document = docx.Document(io.BytesIO(raw))
@@ -45,7 +47,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
             maker.add("table", "\n".join(filter(None, map(_row, part.rows))))
             continue
         words = one_line(part.text)
-        style = (part.style.name if part.style is not None else "") or ""
+        style = (part.style.name if has_styles and part.style is not None else "") or ""
         heading = _HEADING.match(style)
         if _is_item(part, style) and words:
             items.append(f"- {words}")
@@ -62,14 +64,9 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     return (maker.outline(title or (document.core_properties.title or "")),)
 
 
-def _row(row: object) -> str:
-    cells: list[str] = []
-    previous = None
-    for cell in row.cells:  # type: ignore[attr-defined]
-        # A merged cell is listed once for every column it spans.
-        if previous is None or cell._tc is not previous._tc:
-            cells.append(one_line(cell.text))
-        previous = cell
+def _row(row: _Row) -> str:
+    # The elements themselves: `row.cells` lists a merged cell for every column it claims to span.
+    cells = [one_line(_Cell(element, row.table).text) for element in row._tr.tc_lst]
     return " | ".join(cells) if any(cells) else ""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from docstokg.contracts.documents import id_problem
 from docstokg.contracts.outline import Block, Outline
 from docstokg.domain.text.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
@@ -30,7 +31,6 @@ BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Every other byte of such a text may be 0; UTF-32 begins like it or with zeros."""
 
 LARGEST_FILE = 200 * 1024 * 1024
-LONGEST_ID = 512
 LONGEST_TITLE = 200
 """Characters of a title that are kept."""
 
@@ -120,8 +120,7 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
     documents = []
     for number, outline in enumerate(outlines):
         own = outline.doc_id or (doc_id if len(outlines) == 1 else f"{doc_id}/{number}")
-        if len(own.encode("utf-8", "replace")) > LONGEST_ID:
-            raise Rejected(f"doc_id is longer than {LONGEST_ID} bytes")
+        _check_id(own)
         check_text([own, outline.title, outline.metadata, list(outline.acl)])
         check_depth(outline.metadata)
         fields = {"acl": outline.acl, "title": outline.title}
@@ -129,6 +128,12 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
         document = Document(own, outline, 0, fields, outline.metadata, None, has_id, made_by)
         documents.append(document)
     return tuple(documents)
+
+
+def _check_id(doc_id: str) -> None:
+    """Refuse what nobody could name over HTTP."""
+    if problem := id_problem(doc_id):
+        raise Rejected(f"doc_id {problem}")
 
 
 def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> Document:
@@ -146,6 +151,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
         raise Rejected(f"NUL character in line {text.count(chr(10), 0, text.index(chr(0))) + 1}")
     front, body = front_matter(text)
     fields, metadata = understood(front)
+    _check_id(fields.get("doc_id") or doc_id)
     # Blank lines in place of the front matter, so that places count in the whole file.
     shown = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
     if suffix == ".txt":
