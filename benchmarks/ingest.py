@@ -1,7 +1,7 @@
 """2,000 documents through the loading machine, killed at random: the digest of one clean load.
 
-`make bench-ingest` (DOCUMENTS=2000, KILLS=10) writes `build/ingest.md`. The machine runs in a process
-that is killed (SIGKILL) at a random moment of its stages and run again under its own id.
+`make bench-ingest` (DOCUMENTS=2000, KILLS=10) writes `build/ingest.md`. The machine runs in a
+process that is killed (SIGKILL) at a random moment of its stages and run again under its own id.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Loads killed at random while readers read: what a reader sees, and what is left at the end.
 
 `make bench-load-kills` (KILLS=20; WORKERS=2; REAL=--real for OpenSearch and Neo4j, which it starts
-on loopback) writes `build/load_kills.md`. Two loaders load two editions of the same books, each killed
-at a random moment of some of its loads; a reader reads whole books and asks questions meanwhile.
+on loopback) writes `build/load_kills.md`. Two loaders load two editions of the same books, each
+killed at a random moment of some of its loads; meanwhile a reader reads whole books and asks.
 """
 
 import argparse
