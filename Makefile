@@ -65,7 +65,7 @@ promote: ## shift traffic of ENV to the newest version (PERCENT=10, 50, 100)
 
 bench-load-rate: ## chunks a second of a load here and at commit BASE, alternating, as Markdown
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.bench_load_rate $(BASE) \
-		--report benchmarks/load_rate.md
+		--report build/load_rate.md
 
 bench-verbosity: ## times and walks of the three verbosity modes, as CSV and Markdown (needs ../shared/data)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.verbosity

@@ -1,7 +1,7 @@
 """2,000 documents through the loading machine, killed at random: the digest of one clean load.
 
-`make bench-ingest` (DOCUMENTS=2000, KILLS=10) writes `ingest.md`. The machine runs in a process
-that is killed (SIGKILL) at a random moment of its stages and run again under its own id.
+`make bench-ingest` (DOCUMENTS=2000, KILLS=10) writes `build/ingest.md`. The machine runs in a
+process that is killed (SIGKILL) at a random moment of its stages and run again under its own id.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from docstokg_local.cli.ingesting import RunOrder, ingest, with_bucket
 from docstokg_local.cli.printing import say
 from docstokg_local.loading.stores import stores_of
 
-REPORT = Path(__file__).with_name("ingest.md")
+REPORT = Path(__file__).parents[1] / "build" / "ingest.md"
 POISON = b"# Poison\n\nA NUL \0 is in it.\n"
 TOWNS = (
     "Bonn",
@@ -129,6 +129,7 @@ def main() -> None:
         child(options.child, Settings.model_validate_json(sys.stdin.read()))
         return
     with tempfile.TemporaryDirectory() as name:
+        REPORT.parent.mkdir(exist_ok=True)
         REPORT.write_text(compare(Path(name), options.documents, options.kills), "utf-8")
 
 

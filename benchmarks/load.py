@@ -1,7 +1,7 @@
 """What the server does under load: more and more clients, floods, broken stores; and a soak.
 
     python -m benchmarks.load bench STORE QUESTIONS.jsonl [--seconds 60] [--clients 1,8,32,128]
-                              [--workers 1] [--faults] [--namespace N] [--out docs/load]
+                              [--workers 1] [--faults] [--namespace N] [--out build/load]
     python -m benchmarks.load soak STORE QUESTIONS.jsonl --minutes 30 [--rate 0] ...
 
 STORE is a SQLite file (copied before anything breaks it), or `real` for servers of this run's own,
@@ -524,7 +524,7 @@ def main() -> None:
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, default=0.0)
-    parser.add_argument("--out", type=Path, default=HERE / "docs" / "load")
+    parser.add_argument("--out", type=Path, default=HERE / "build" / "load")
     parser.add_argument("--name", default="", help="of the written files")
     options = parser.parse_args()
     options.questions = options.questions.resolve()

@@ -1,8 +1,8 @@
 """Loads killed at random while readers read: what a reader sees, and what is left at the end.
 
 `make bench-load-kills` (KILLS=20; WORKERS=2; REAL=--real for OpenSearch and Neo4j, which it starts
-on loopback) writes `load_kills.md`. Two loaders load two editions of the same books, each killed
-at a random moment of some of its loads; a reader reads whole books and asks questions meanwhile.
+on loopback) writes `build/load_kills.md`. Two loaders load two editions of the same books, each
+killed at a random moment of some of its loads; meanwhile a reader reads whole books and asks.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from tests.faults.load_processes import LoadProcesses
 from tests.jvm.servers import Endpoint, Engine
 from tests.services import server
 
-REPORT = Path(__file__).with_name("load_kills.md")
+REPORT = Path(__file__).parents[1] / "build" / "load_kills.md"
 HEAD = """# Loads killed at random while somebody reads
 
 `make bench-load-kills`. Two loaders at once load two editions of
@@ -68,6 +68,7 @@ def main() -> None:
     others = [
         line for line in before.splitlines(keepends=True) if not line.startswith(f"| {what} |")
     ]
+    REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text("".join(others) + row, "utf-8")
     say(row.strip())
 

@@ -89,7 +89,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=data)
     options.add_argument("--store", type=Path)
     options.add_argument("--questions", type=int, default=25)
-    options.add_argument("--out", type=Path, default=HERE / "verbosity")
+    options.add_argument("--out", type=Path, default=HERE.parent / "build" / "verbosity")
     chosen = options.parse_args()
     if not (chosen.data / "questions.jsonl").is_file():
         raise SystemExit(f"{chosen.data} holds no questions: nothing is measured")

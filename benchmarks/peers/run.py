@@ -1,7 +1,7 @@
 """Runs the peers beside the product and writes one table.
 
     python -m benchmarks.peers.run FOLDER [--sets musique100 twowiki101] [--peers ...] [--limit N]
-                                   [--passages] [--no-hang] [--out docs/peers.md]
+                                   [--passages] [--no-hang] [--out build/peers.md]
 
 FOLDER keeps the environments (one a peer), vectors and rows between runs. Both servers are started
 in a folder of their own; every peer gets the same vectors, made by the same encoder, and the same
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--passages", action="store_true", help="never with a set's triples")
     parser.add_argument("--no-hang", action="store_true", help="leave the servers running")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "peers.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "peers.md")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     parent = services.services_folder(CACHE) / "sessions"
@@ -141,6 +141,7 @@ def write(rows: Sequence[dict[str, Any]], out: Path) -> None:
         "",
         table(rows),
     ]
+    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 

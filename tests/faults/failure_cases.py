@@ -1,4 +1,4 @@
-"""Requests with one failure after the other: each row of SPEC 2.1 that one machine can bring about.
+"""Requests with one failure after the other: each one that a single machine can bring about.
 
 A failure is made, not mocked: files are deleted, locked and overwritten, and servers refuse, hang
 and talk nonsense. Embedded stores are broken on a copy of the file.

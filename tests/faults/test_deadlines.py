@@ -1,4 +1,4 @@
-"""SPEC 2.1: whatever hangs, a warm server answers at most 300 ms after the caller's deadline.
+"""Whatever hangs, a warm server answers at most 300 ms after the caller's deadline.
 
 The only wall-clock assertions of all tests, run alone and last: `make test-all`. A deadline that
 another program's work made late is asked again; one that is late three times is late.

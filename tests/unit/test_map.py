@@ -1,4 +1,4 @@
-"""The map of the house is true: its files exist, its notes are listed, its times are in force."""
+"""The docs agree with the code: every decision is listed, the times are those in force."""
 
 import json
 import re
@@ -11,35 +11,32 @@ from infra.specs import SPECS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-LAYER = ROOT / "layers" / "common" / "python" / "docstokg"
 
 
-def rows(page: str, columns: int) -> list[list[str]]:
-    """Give the table rows of a page that have so many columns, without heads and rules."""
-    lines = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| ")]
+def page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def rows(text: str, columns: int) -> list[list[str]]:
+    """Give the rows of a page's tables that have so many columns, without rules."""
+    lines = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line] for line in lines if len(line) == columns]
 
 
-def test_every_decision_is_listed_with_its_standing() -> None:
-    listed = rows((DOCS / "decisions" / "README.md").read_text("utf-8"), 5)[1:]
-    names = {name for row in listed for name in re.findall(r"\]\(([\w-]+\.md)\)", row[0])}
-    assert names == {path.name for path in (DOCS / "decisions").glob("*.md")} - {"README.md"}
-    for row in listed:
-        assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", row[3]), row
-        assert re.match(r"holds$|open: |replaced by ", row[4]), row
+def test_every_decision_is_listed() -> None:
+    listed = re.findall(r"^- \[.*\]\(([\w-]+\.md)\)", page("decisions/README.md"), re.MULTILINE)
+    files = {path.name for path in (DOCS / "decisions").glob("*.md")} - {"README.md"}
+    assert sorted(listed) == sorted(files)
 
 
-def test_every_word_of_the_glossary_has_a_file() -> None:
-    words = rows((DOCS / "glossary.md").read_text("utf-8"), 3)[1:]
-    assert [row[0] for row in words] == sorted((row[0] for row in words), key=str.casefold)
-    for word, _, owner in words:
-        name = re.findall(r"`([^`]+)`", owner)[0]
-        found = LAYER.glob(name[2:]) if name.startswith("D/") else DOCS.glob(name)
-        assert list(found), f"{word}: {name}"
+def test_the_glossary_is_sorted_and_short() -> None:
+    words = [row[0] for row in rows(page("glossary.md"), 2)[1:]]
+    assert words == sorted(words, key=str.casefold)
+    assert 0 < len(words) <= 40
 
 
 def test_the_times_of_the_map_are_those_in_force() -> None:
-    table = rows((DOCS / "architecture.md").read_text("utf-8"), 5)[1:]
+    table = rows(page("architecture.md"), 5)[1:]
     states = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))["States"]
     functions = {spec.name: spec.timeout_s for spec in SPECS}
     assert len(table) == 8
