@@ -1,7 +1,8 @@
-"""2,000 documents through the loading machine, killed at random: the digest of one clean load.
+"""2,000 documents through the stages of a bucket, killed at random: the digest of one clean load.
 
-`make bench-ingest` (DOCUMENTS=2000, KILLS=10) writes `build/ingest.md`. The machine runs in a
-process that is killed (SIGKILL) at a random moment of its stages and run again under its own id.
+`make bench-ingest` (DOCUMENTS=2000, KILLS=10) writes `build/ingest.md`. The definition runs on
+sfnx, one task after another, in a process that is killed (SIGKILL) at a random moment of its stages
+and run again under its own id.
 """
 
 import argparse
@@ -19,13 +20,15 @@ from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.transfer.contents import digests
+from docstokg.ports import ObjectStore
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.ingesting import RunOrder, ingest, with_bucket
 from docstokg_local.cli.printing import say
 from docstokg_local.loading.stores import stores_of
+from tests.ingest_runner import run_ingest, stage_functions
 
 REPORT = Path(__file__).parents[1] / "build" / "ingest.md"
+SOURCES = "sources/default/"
 POISON = b"# Poison\n\nA NUL \0 is in it.\n"
 TOWNS = (
     "Bonn",
@@ -84,16 +87,27 @@ def settings_in(folder: Path) -> Settings:
     url = f"sqlite:///{folder / 'store.sqlite'}"
     environment = {**os.environ, "DOCSTOKG_INGEST_URL": f"file://{folder / 'bucket'}"}
     read = Settings.from_environment(environment)
-    return with_bucket(read.model_copy(update={"index_url": url, "graph_url": url}))
+    return read.model_copy(update={"index_url": url, "graph_url": url})
+
+
+def upload(source: Path, objects: ObjectStore) -> None:
+    """Put the files of a folder below the namespace's sources."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            objects.put(f"{SOURCES}{path.relative_to(source).as_posix()}", path.read_bytes())
 
 
 def child(source: Path, settings: Settings) -> None:
     """Run the machine to its end, or until this process is killed."""
     wiring = Wiring(settings)
-    report = ingest(source, wiring, RunOrder("default", run_id="bench"), say)
+    objects, functions = wiring.object_store(), stage_functions(wiring)
+    upload(source, objects)
+    say("run begins")
+    run = {"run_id": "bench", "namespace": "default", "bucket": "local", "prefix": SOURCES}
+    ended = run_ingest(functions, objects, run)
     wiring.close()
-    if report.get("reason"):
-        raise SystemExit(str(report["reason"]))
+    if ended.status != "SUCCEEDED":
+        raise SystemExit(f"{ended.error}: {ended.cause}")
 
 
 def run(source: Path, settings: Settings, after_s: float | None = None) -> int:

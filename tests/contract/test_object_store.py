@@ -14,7 +14,7 @@ from docstokg.errors import Misconfigured
 from docstokg.ports import ObjectStore
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from tests.workflow.machines import MemoryBucket
+from tests.memory_bucket import MemoryBucket
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PLACE = {"LocationConstraint": "eu-central-1"}

@@ -1,7 +1,7 @@
 """The functions that load an environment, as deployed, under the machine that loads.
 
-The machine is our engine with the deployed definition; what it lists and writes itself is in the
-table of tests/infra/service_calls.py, as AWS does it.
+The machine is sfnx with the definition of the repository; what it lists itself is in the table
+of tests/infra/service_calls.py, as AWS does it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from docstokg.adapters.aws.s3_objects import S3Objects
-from docstokg_local.engine.ingest_machine import IngestMachine
 from infra.specs import STAGES
 from tests.infra.cloud import Cloud
 from tests.infra.loopback_aws import Moto
 from tests.infra.service_calls import bucket_of
+from tests.ingest_runner import run_ingest
 
 NAMESPACE = "default"
 SENDER = {"sub": "s", "namespaces": [NAMESPACE], "groups": ["*"], "load": [NAMESPACE]}
@@ -79,8 +79,7 @@ class LoadingCloud(Cloud):
     def run(self, given: Mapping[str, Any]) -> str:
         """Run the machine once; its status."""
         functions = {spec.substitution: self._stage(spec.name) for spec in STAGES}
-        machine = IngestMachine(functions, self.objects, self.said.append, at_once=2)
-        ended = machine.run(given)
+        ended = run_ingest(functions, self.objects, given)
         self.said.append(f"{given['run_id']}: {ended.status} {ended.error} {ended.cause}")
         return ended.status
 

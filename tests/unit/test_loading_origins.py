@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from docstokg.adapters.folder_objects import FolderObjects
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions, LoadReport
@@ -25,7 +24,6 @@ from docstokg.loading.write.removal import delete_namespace
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.documents import list_loaded
-from docstokg_local.cli.ingesting import copy_folder, left_out
 from docstokg_local.loading.stores import stores_of
 
 NS = "default"
@@ -236,9 +234,6 @@ def test_names_that_no_id_can_have_are_rejected(store: Store, tmp_path: Path):
     ]
     (shown,) = [str(one) for one in store.rejects.first if "lines" in one.file]
     assert "two\\nlines.md:1: its name" in shown
-    objects = FolderObjects(tmp_path / "bucket")
-    assert copy_folder(home, objects, NS) == (3, 0)
-    assert len(left_out(home)) == 2
 
 
 def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: Path):
@@ -257,20 +252,6 @@ def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: 
         ("veiled", "a link to a hidden folder"),
     }
     assert report.types["folders"].rejected == 2
-    assert [Path(one.file).name for one in left_out(home)] == ["leads out"]
-
-
-def test_a_bucket_keeps_what_a_folder_cannot_list(tmp_path: Path):
-    home, objects = folder(tmp_path / "a", a="Blue.", b="Red."), FolderObjects(tmp_path / "bucket")
-    assert copy_folder(home, objects, NS) == (2, 0)
-    folder(home / "locked")
-    too_deep(home / "locked")
-    (home / "b.md").unlink()
-    with pytest.raises(LoadError, match="cannot be listed completely"):
-        copy_folder(home, objects, NS)
-    assert [one.key for one in objects.list("sources/")] == [
-        "sources/default/a.md", "sources/default/b.md"
-    ]  # fmt: skip
 
 
 def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_path: Path):

@@ -25,7 +25,6 @@ from docstokg.loading.transfer.contents import digests
 from docstokg.ports import ObjectStore, Parts, Spans
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.ingesting import RunOrder, ingest
 from docstokg_local.loading.stores import stores_of
 from tests.changing_folder import ChangingFolder
 from tests.run_stages import BUILDS, Killed, Stages, listed, run_stages
@@ -265,22 +264,6 @@ def run_whole(stages: Stages, place: Place) -> None:
     for items in shards:
         stages.call("write", items)
     stages.call("close")
-
-
-def test_the_machine_ends_in_the_same(place: Place, laptop: Place, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "in")
-    said: list[str] = []
-    for order in (RunOrder(NS), RunOrder(NS, sync=True)):
-        laptop.load(folder, sync=order.sync)
-        wiring = place.wiring()
-        report = ingest(folder, wiring, order, said.append)
-        wiring.close()
-        assert "reason" not in report
-        assert place.digest() == laptop.digest()
-        assert report["removed"] == (2 if order.sync else 0)
-        if not order.sync:
-            changed(folder)
-    assert said[0] == "bucket: 70 objects written, 0 removed"
 
 
 def test_several_writers_of_one_process_end_in_the_same(

@@ -24,8 +24,8 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import Parts, Spans
 from docstokg.settings import Settings
 from docstokg_local.engine.engine import Execution
-from docstokg_local.engine.ingest_machine import IngestMachine, stage_functions
 from docstokg_local.loading.stores import stores_of
+from tests.ingest_runner import run_ingest, stage_functions
 from tests.unit.test_stages import NS, Hashed, Place
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
@@ -49,22 +49,19 @@ def dying(handler: Handler, call: int, after: bool) -> Handler:
     return wrapped
 
 
-def run_machine(
-    place: Place, run_id: str, say: Callable[[str], object], death: tuple[str, ...] = ()
-) -> Execution:
+def run_machine(place: Place, run_id: str, death: tuple[str, ...] = ()) -> Execution:
     """Load what is in the place's bucket; `death`: stage, number of its call, before or after."""
     wiring = place.wiring()
     functions = stage_functions(wiring)
     if death:
         name = f"Ingest{death[0].title()}Function"
         functions[name] = dying(functions[name], int(death[1]), death[2] == "after")
+    run = {
+        **{"run_id": run_id, "namespace": NS, "bucket": "folder", "sync": True, "writers": 2},
+        **{"prefix": f"sources/{NS}/", "max_removed": 0, "remove": []},
+    }
     try:
-        return IngestMachine(functions, wiring.object_store(), say, at_once=2).run(
-            {
-                **{"run_id": run_id, "namespace": NS, "bucket": "folder", "sync": True},
-                **{"prefix": f"sources/{NS}/", "max_removed": 0, "remove": [], "writers": 2},
-            }
-        )
+        return run_ingest(functions, wiring.object_store(), run)
     finally:
         wiring.close()
 
@@ -111,4 +108,4 @@ def load_beside(place: Place, source: Path, gate: Path) -> None:
 if __name__ == "__main__" and sys.argv[2] == "load":
     load_beside(place_in(Path(sys.argv[1])), Path(sys.argv[3]), Path(sys.argv[4]))
 elif __name__ == "__main__":
-    print(run_machine(place_in(Path(sys.argv[1])), sys.argv[2], print, tuple(sys.argv[3:])).status)
+    print(run_machine(place_in(Path(sys.argv[1])), sys.argv[2], tuple(sys.argv[3:])).status)

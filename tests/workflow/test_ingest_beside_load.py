@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from docstokg.errors import Locked
 from docstokg_local.engine.engine import Execution
-from docstokg_local.engine.ingest_machine import IngestMachine, stage_functions
+from tests.ingest_runner import run_ingest, stage_functions
 from tests.unit.test_stages import NS, Place, folder_of
 
 ENCODING, WAITING = "chunks", "waiting for the load under way"
@@ -72,14 +73,11 @@ class Machine:
         functions = {
             name: self._watched(name, handler) for name, handler in stage_functions(wiring).items()
         }
-        machine = IngestMachine(functions, wiring.object_store(), lambda line: None, at_once=1)
-        given = {"run_id": run_id, "namespace": NS, "bucket": "b", "prefix": f"sources/{NS}/"}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(machine, "_pause", self._pause)
-            try:
-                return machine.run(given)
-            finally:
-                wiring.close()
+        run = {"run_id": run_id, "namespace": NS, "bucket": "b", "prefix": f"sources/{NS}/"}
+        try:
+            return run_ingest(functions, wiring.object_store(), run, self._failed)
+        finally:
+            wiring.close()
 
     def _watched(self, name: str, handler: Any) -> Any:
         def call(event: dict[str, Any], context: object) -> Any:
@@ -88,9 +86,10 @@ class Machine:
 
         return call
 
-    def _pause(self, seconds: float) -> None:
-        self.waits += 1
-        self.meanwhile()
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, Locked):
+            self.waits += 1
+            self.meanwhile()
 
 
 @pytest.fixture

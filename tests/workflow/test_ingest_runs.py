@@ -27,22 +27,16 @@ def test_the_machine_ends_in_the_content_of_one_load(
 ) -> None:
     folder, digest = loaded
     place = Place(tmp_path)
-    said: list[str] = []
     place.upload(folder)
-    assert run_machine(place, RUN, said.append).status == "SUCCEEDED"
+    assert run_machine(place, RUN).status == "SUCCEEDED"
     assert place.digest() == digest
     rejected = {row["doc_id"]: row["reason"] for row in place.report()["rejected"]}
     assert rejected["poisoned.md"] == "NUL character in line 3"
-    assert list(dict.fromkeys(line.split(":")[0].split()[0] for line in said)) == [
-        "read",
-        "compute",
-        "write",
-    ]
 
-    assert run_machine(place, "second", said.append).status == "SUCCEEDED"
+    assert run_machine(place, "second").status == "SUCCEEDED"
     assert place.digest() == digest
     place.objects.delete("sources/default/part1/report001.md")
-    assert run_machine(place, "third", said.append).status == "SUCCEEDED"
+    assert run_machine(place, "third").status == "SUCCEEDED"
     assert place.report("third")["removed"] == 1
     assert place.digest() != digest
 

@@ -181,24 +181,6 @@ def load(
     raise typer.Exit(NOT_GOOD if log.count or report.kept_back else DONE)
 
 
-@app.command(hidden=True)
-def ingest(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", exists=True, file_okay=False)],
-    namespace: Namespace = "default",
-    sync: Annotated[bool, typer.Option("--sync")] = False,
-    max_removed: Annotated[int, typer.Option("--max-removed", metavar="N", min=0)] = 0,
-    run_id: Annotated[str, typer.Option("--run-id", metavar="ID")] = "",
-    index: Index = None,
-    graph: Graph = None,
-) -> None:
-    """Load a folder as a deployment does: through a bucket and the loading machine."""
-    from docstokg_local.cli.ingesting import RunOrder, ingest_folder
-
-    _check_namespace(namespace)
-    order = RunOrder(namespace, sync, max_removed, run_id=run_id)
-    raise typer.Exit(DONE if ingest_folder(_wiring(index, graph), folder, order) else NOT_GOOD)
-
-
 @app.command()
 def export(
     namespace: Annotated[str, typer.Argument(metavar="NS", help="The namespace.")],

@@ -1,0 +1,275 @@
+"""What the local engine adds to sfnx, and the one contract it rests on."""
+
+import base64
+import copy
+import inspect
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sfnx.testing as sfnx
+
+from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.errors import NothingToCite, Timeout
+from docstokg.wiring import Wiring
+from docstokg_local.engine.engine import StateMachine, read_definition
+from docstokg_local.engine.workflow import DEFINITION, STEPS
+
+ASL = json.loads(DEFINITION.read_text("utf-8"))
+
+
+def machine(function, timeout_s=None, task_s=1, catch=True) -> StateMachine:
+    task = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Arguments": {"FunctionName": "${F}", "Payload": "{% $states.input %}"},
+        "TimeoutSeconds": task_s,
+        "Output": "{% $states.result.Payload %}",
+        "End": True,
+    }
+    states: dict = {"T": task}
+    if catch:
+        states["Done"] = {"Type": "Pass", "End": True}
+        task["Catch"] = [
+            {
+                "ErrorEquals": ["States.Timeout", "NamedError"],
+                "Output": "{% {'caught': $states.errorOutput.Error} %}",
+                "Next": "Done",
+            }
+        ]
+    definition = {"QueryLanguage": "JSONata", "StartAt": "T", "States": states}
+    return StateMachine(definition, {"F": function}, timeout_s)
+
+
+class NamedError(Exception):
+    pass
+
+
+def raises(payload, context):
+    raise NamedError("no")
+
+
+def test_result_and_sizes() -> None:
+    done = machine(lambda payload, context: {"got": payload}).execute({"a": "ü"})
+    assert (done.status, done.output) == ("SUCCEEDED", {"got": {"a": "ü"}})
+    assert done.sizes[0][0] == "T"
+
+
+def test_a_named_error_is_caught_by_its_class() -> None:
+    assert machine(raises).execute({}).output == {"caught": "NamedError"}
+    failed = machine(raises, catch=False).execute({})
+    assert (failed.status, failed.error) == ("FAILED", "NamedError")
+
+
+def test_a_task_is_abandoned_at_its_timeout() -> None:
+    assert machine(lambda p, c: time.sleep(3)).execute({}).output == {"caught": "States.Timeout"}
+
+
+def test_a_machine_timeout_cannot_be_caught() -> None:
+    slow = machine(lambda p, c: time.sleep(3), timeout_s=0.2)
+    assert slow.execute({}).status == "TIMED_OUT"
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_results_are_measured_in_utf8_bytes(over: int) -> None:
+    text = "\U0001f600" * ((STATE_LIMIT_BYTES - 8) // 4)
+    padding = "x" * (STATE_LIMIT_BYTES - 8 - len(text.encode()) + over)
+    done = machine(lambda p, c: {"a": text + padding}).execute({})
+    assert done.status == ("FAILED" if over else "SUCCEEDED")
+    assert done.error == ("States.DataLimitExceeded" if over else None)
+
+
+def test_no_catch_sees_data_over_the_limit() -> None:
+    """On AWS `States.ALL` does not catch it, so a branch that does would pass here alone."""
+    task = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Arguments": {"FunctionName": "${F}", "Payload": "{% $states.input %}"},
+        "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Done"}],
+        "End": True,
+    }
+    states = {"T": task, "Done": {"Type": "Pass", "End": True}}
+    definition = {"QueryLanguage": "JSONata", "StartAt": "T", "States": states}
+    large = "x" * STATE_LIMIT_BYTES
+    for given, returned in (({"a": large[:-20]}, {}), ({}, {"a": large})):
+        engine = StateMachine(definition, {"F": lambda payload, context, r=returned: r})
+        done = engine.execute(given)
+        assert (done.status, done.error) == ("FAILED", "States.DataLimitExceeded")
+        assert done.states == ("T",)
+
+
+def test_large_arguments_are_refused() -> None:
+    done = machine(lambda p, c: {}).execute({"a": "x" * (STATE_LIMIT_BYTES - 20)})
+    assert done.error == "States.DataLimitExceeded"
+
+
+def test_a_missing_function_is_named() -> None:
+    with pytest.raises(KeyError, match="F"):
+        StateMachine({"States": {"x": "${F}"}}, {})
+
+
+def test_what_is_used_of_sfnx_is_as_it_was() -> None:
+    """`scope` and `Record` are not documented: read their source again before another version."""
+    assert version("sfnx") == "3.1.0"
+    parameters = list(inspect.signature(sfnx.scope).parameters)
+    assert parameters == ["definition", "variables", "state_input", "context", "record"]
+    assert list(inspect.signature(sfnx.Record).parameters)[:3] == ["tasks", "waits", "states"]
+    assert list(inspect.signature(sfnx.Call).parameters) == ["state", "resource", "arguments"]
+
+
+@pytest.mark.parametrize("broken", [None, "RetrieveFunction", "ExpandFunction", "GroundFunction"])
+def test_an_execution_is_that_of_sfnx(broken: str | None) -> None:
+    plan = {"expansion": {"enabled": True, "restrict": False}, "verbosity": "graph"}
+    replies = {
+        "ValidateFunction": {"plan": plan, "scope": {}, "reply": None},
+        "RetrieveFunction": {"degraded": ["channel_bm25_unavailable"]},
+        "ExpandFunction": {"degraded": []},
+        "GroundFunction": {"degraded": ["a", "b"]},
+        "TraverseFunction": {"degraded": [], "graph": {}, "reply": None},
+        "SynthesizeFunction": {},
+        "RespondFunction": {"statusCode": 200, "body": "{}"},
+    }
+
+    def answer(name: str, payload: dict[str, Any]) -> dict[str, Any]:
+        seen.append((name, payload))
+        if name == broken:
+            raise ValueError("no")
+        return replies[name]
+
+    seen: list[tuple[str, Any]] = []
+    functions = {name: (lambda p, c, n=name: answer(n, p)) for name in replies}
+    envelope = {"route": "answer", "request_id": "r"}
+    done = StateMachine(ASL, functions).execute(envelope)
+    ours, seen = seen, []
+
+    def task(call: sfnx.Call) -> object:
+        arguments: Any = call.arguments
+        try:
+            return {"Payload": answer(arguments["FunctionName"], arguments["Payload"])}
+        except ValueError as error:
+            raise sfnx.Failure("ValueError") from error
+
+    definition = read_definition(ASL, functions)
+    expected = sfnx.run(definition, envelope, task, start_time=ours[0][1]["started_at"])
+    assert (done.states, done.output) == (expected.states, expected.output)
+    assert ours == seen
+
+
+@pytest.mark.parametrize("branch", [False, True])
+def test_a_tasks_time_may_be_read_from_a_variable(branch: bool) -> None:
+    task = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Arguments": {"FunctionName": "${F}", "Payload": {}},
+        "TimeoutSeconds": "{% $seconds %}",
+        "Catch": [{"ErrorEquals": ["States.Timeout"], "Output": "late", "Next": "Done"}],
+        "End": True,
+    }
+    states: dict[str, Any] = {"T": task, "Done": {"Type": "Pass", "End": True}}
+    if branch:
+        branches = [{"StartAt": "T", "States": states}]
+        states = {"P": {"Type": "Parallel", "Branches": branches, "End": True}}
+    first = {"Type": "Pass", "Assign": {"seconds": 1}, "Next": next(iter(states))}
+    definition = {"QueryLanguage": "JSONata", "StartAt": "S", "States": {"S": first, **states}}
+    done = StateMachine(definition, {"F": lambda p, c: time.sleep(3)}, 20).execute({})
+    assert done.output == (["late"] if branch else "late")
+
+
+def test_who_leaves_has_no_further_task_begun() -> None:
+    done = machine(lambda p, c: {}).execute({}, gone=lambda: True)
+    assert (done.status, done.sizes) == ("TIMED_OUT", ())
+
+
+def test_the_definition_has_every_safety_net() -> None:
+    path = Path(__file__).resolve().parents[2] / "statemachine" / "answer.asl.json"
+    text = path.read_text(encoding="utf-8")
+    states = json.loads(text)["States"]
+    for name, state in states.items():
+        if state["Type"] == "Task":
+            assert "TimeoutSeconds" in state, name
+            assert state["Catch"], name
+            assert "States.ALL" in state["Catch"][-1]["ErrorEquals"], name
+
+
+Ask = Callable[[dict[str, Any]], tuple[tuple[str, ...], dict[str, Any]]]
+
+
+@pytest.fixture
+def handlers(
+    small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    wiring = Wiring(settings_for(small_store), made=models)
+    yield {name: module.build(wiring) for name, module in STEPS.items()}
+    wiring.close()
+
+
+@pytest.fixture
+def ask(handlers: dict[str, Any]) -> Ask:
+    body = json.dumps({"query": "Which gene causes Dravet syndrome?", "top_k": 5})
+    envelope = {
+        "route": "answer",
+        "request_id": "r",
+        "caller": {"sub": "s", "namespaces": ["*"], "groups": ["*"]},
+        "body_b64": base64.b64encode(body.encode()).decode(),
+    }
+
+    def asked(definition: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+        done = StateMachine(definition, handlers).execute(envelope)
+        return done.states, json.loads(done.output["body"])
+
+    return asked
+
+
+def test_a_choice_changed_in_the_file_changes_the_answer(ask: Ask) -> None:
+    states, whole = ask(ASL)
+    assert "Expand" in states
+    assert any(citation["kg_evidence"] for citation in whole["citations"])
+
+    changed = copy.deepcopy(ASL)
+    changed["States"]["Expand?"]["Choices"][0]["Condition"] = "{% $not($plan.expansion.enabled) %}"
+    states, without = ask(changed)
+    assert "Expand" not in states
+    assert without["citations"]
+    assert not any(citation.get("kg_evidence") for citation in without["citations"])
+
+    refusing = copy.deepcopy(ASL)
+    refusing["States"]["Refused?"]["Choices"][0] = {"Condition": "{% true %}", "Next": "Crashed"}
+    assert ask(refusing)[1]["code"] == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("error", "reasons"),
+    [(Timeout("late"), " Reasons: deadline_exceeded."), (NothingToCite("gone"), "")],
+)
+def test_a_deadline_that_passes_is_told_from_a_broken_index(
+    error: Exception, reasons: str, ask: Ask, handlers: dict[str, Any]
+) -> None:
+    def fail(event: dict[str, Any], context: object) -> dict[str, Any]:
+        raise error
+
+    handlers["GroundFunction"] = fail
+    _, body = ask(ASL)
+    assert (body["status"], body["code"]) == (503, "nothing_to_cite")
+    assert body["detail"].endswith(f"read.{reasons}")
+
+
+@pytest.mark.parametrize(("given", "threads"), [(None, "1"), ("3", "3")])
+def test_the_linear_algebra_of_a_question_stays_in_its_thread(
+    given: str | None, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two threads a question's sparse weights cost six times the processor time."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    code = (
+        "import docstokg.domain.vectors, numpy, os; print(os.environ['OPENBLAS_NUM_THREADS'])\n"
+        "import docstokg_functions.retrieve.handler"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == threads
