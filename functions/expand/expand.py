@@ -130,7 +130,7 @@ def _first_hop(
     ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
     seeds = seeds_of(run.plan.namespace, plan.seeds)
     around = SliceRequest(
-        alias_keys=question_keys(run.plan.query),
+        alias_keys=tuple(dict.fromkeys([*question_keys(run.plan.query), *seeds.keys])),
         entity_ids=tuple(dict.fromkeys([*seeds.entities, *ends])),
         chunk_uuids=tuple(dict.fromkeys([*seeds.chunks, *pool[:SEEDING_CHUNKS]])),
         groups=seeds.groups,
@@ -208,8 +208,12 @@ def ranked(
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
     matches = decided(without_everyday_pages(plan.query, explored.names, graph), graph)
     shares = _shares(matches, graph)
-    seeds = {seed.casefold() for seed in plan.expansion.seeds}
-    chosen = {entity: 1.0 for entity in graph.entities if entity.casefold() in seeds}
+    seeds = seeds_of(plan.namespace, plan.expansion.seeds)
+    ids = {seed.casefold() for seed in seeds.names}
+    named = seeds.named(part)
+    chosen = {
+        entity: 1.0 for entity in graph.entities if entity.casefold() in ids or entity in named
+    }
     shares |= chosen
     pool = {
         candidate.uuid: candidate.score
@@ -218,7 +222,7 @@ def ranked(
     }
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
     leading = {entity: share for entity, share in shares.items() if leads(graph, entity)}
-    seed_shares = seeds_of(plan.namespace, plan.expansion.seeds).shares(part)
+    seed_shares = seeds.shares(part)
     start = restart(graph, {**leading, **chosen, **seed_shares}, facts, pool)
     return RankedGraph(graph, matches, shares, seed_shares, start, walk(graph, start))
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from docstokg.contracts.graph import DOCUMENT, TOPIC, GraphSlice
 from docstokg.domain.identity import chunk_uuid, is_id
+from docstokg.domain.text.folding import variant
+from docstokg.domain.text.words import fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,13 +14,18 @@ class Seeds:
     """Given seeds, as what each may be.
 
     `entities`: ids. `chunks`: uuids, also those of chunk ids. `groups`: `doc:ID` and `topic:NAME`;
-    a bare id is tried as both, unless it is an entity's.
+    a bare id is tried as both, unless it is an entity's. `keys`: of the alias index, for names.
     """
 
     names: tuple[str, ...]
     entities: tuple[str, ...]
     chunks: tuple[str, ...]
     groups: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+
+    def named(self, part: GraphSlice) -> set[str]:
+        """Give the ids of the entities that seeds name."""
+        return {alias.entity_id for alias in part.aliases if alias.key in self.keys}
 
     def unknown(self, part: GraphSlice) -> list[str]:
         """List the seeds of which nothing is in a slice."""
@@ -29,7 +36,12 @@ class Seeds:
         ids.update(chunk.chunk_id for chunk in part.chunks)
         for group, _ in part.members:
             ids.update((group, group.partition(":")[2]))
-        return [seed for seed in self.names if seed not in ids and seed.casefold() not in ids]
+        keys = {alias.key for alias in part.aliases}
+        return [
+            seed
+            for seed in self.names
+            if not {seed, seed.casefold()} & ids and not set(_keys(seed)) & keys
+        ]
 
     def shares(self, part: GraphSlice) -> dict[str, float]:
         """Give each chunk that a seed names its share of that seed."""
@@ -49,12 +61,20 @@ class Seeds:
 def seeds_of(namespace: str, names: Sequence[str]) -> Seeds:
     """Say what each seed may be in a namespace; the graph tells what it is."""
     entities, chunks, groups = [], [], []
+    keys: list[str] = []
     for seed in names:
         if seed.startswith((DOCUMENT, TOPIC)):
             groups.append(seed)
             continue
         entities.append(seed)
+        # A chunk's id may look like an entity's: `HP:0001250/with`.
+        chunks += [seed, chunk_uuid(namespace, seed)]
         if not is_id(seed):
-            chunks += [seed, chunk_uuid(namespace, seed)]
             groups += [DOCUMENT + seed, TOPIC + seed]
-    return Seeds(tuple(names), tuple(entities), tuple(chunks), tuple(groups))
+            keys += _keys(seed)
+    return Seeds(tuple(names), tuple(entities), tuple(chunks), tuple(groups), tuple(keys))
+
+
+def _keys(seed: str) -> tuple[str, ...]:
+    """Give the keys by which the alias index knows a name; none for an id."""
+    return () if is_id(seed) else (fold(seed), variant(seed))

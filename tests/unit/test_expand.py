@@ -393,9 +393,7 @@ def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
     assert any("no:1" in warning for warning in by_seed.warnings)
 
 
-@pytest.mark.parametrize(
-    "seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure", "seizure"], ids=repr
-)
+@pytest.mark.parametrize("seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure"], ids=repr)
 def test_chunks_documents_and_topics_are_seeds(clinic: MemoryGraph, seed: str) -> None:
     found = run(clinic, "nothing known", retrieved("x"), seeds=(seed,))
     assert found.warnings == ()
@@ -407,6 +405,19 @@ def test_chunks_documents_and_topics_are_seeds(clinic: MemoryGraph, seed: str) -
     assert found.seeds == ()
     unknown = run(clinic, "nothing known", retrieved("x"), seeds=("doc:none", seed))
     assert unknown.warnings == ("kg_expansion.seeds not in the graph: doc:none",)
+
+
+def test_a_name_and_a_chunk_id_that_looks_like_an_entity_s_are_seeds() -> None:
+    graph = MemoryGraph()
+    fill(graph)
+    graph.put_chunks([chunk("HP:0001250/with", "d9")])
+    graph.close_load()
+    by_chunk = run(graph, "nothing known", retrieved("x"), seeds=("HP:0001250/with",))
+    assert by_chunk.warnings == ()
+    assert [item.source for item in by_chunk.ranking] == ["hybrid", "kg_expansion"]
+    by_name = run(graph, "nothing known", retrieved("x"), seeds=("crohn's disease",))
+    assert by_name.warnings == ()
+    assert [seed.id for seed in by_name.seeds] == ["MONDO:1"]
 
 
 def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> None:
