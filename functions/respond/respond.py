@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.response import (
     BudgetUsed,
     Citation,
@@ -20,7 +21,8 @@ from docstokg.contracts.response import (
 from docstokg.contracts.state import Block, Grounded, RespondInput, Synthesis, TraceMessage
 from docstokg.domain import time_budget
 from docstokg.domain.answer.grounding import MIN_COVERAGE
-from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
+from docstokg.domain.answer.notices import HARM_REMOVED, SYNTHESIS_UNAVAILABLE, is_abstention
+from docstokg.domain.answer.reply import harmless
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
@@ -140,8 +142,11 @@ def _checked(
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         comparison.know(run.plan.query, grounded.query_vector)
         blocks = grounded.blocks[: synthesis.block_count]
+        answer, is_altered = synthesis.answer, False
+        if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
+            answer, is_altered = harmless(answer, [block.text for block in blocks])
         checked = check_answer(
-            synthesis.answer,
+            answer,
             blocks,
             citations=grounded.citations,
             query=run.plan.query,
@@ -149,6 +154,11 @@ def _checked(
             repair=run.plan.repair,
         )
         checked = checks.consistent(run, checked, blocks)
+    if is_altered:
+        run.warnings.append(HARM_REMOVED)
+        if checked.grounding is not None:
+            report = checked.grounding.model_copy(update={"grounded": False})
+            checked = checked.model_copy(update={"grounding": report})
     run.warnings.extend(checked.warnings)
     return checked
 

