@@ -16,6 +16,9 @@ from docstokg.ports import LanguageModel
 from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
+LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
+"""What a reply may have of the tokens that were asked for: some servers know no limit."""
+
 CONTEXT_SHARE = 0.9
 """Of a model's context: tokens are estimated, and its own count may be a tenth higher."""
 
@@ -142,7 +145,8 @@ def _completed(
         max_tokens=chosen.max_tokens,
         timeout_s=timeout_s,
     )
-    answer = reply.read(completion.text)
+    most_bytes = max(LEAST_ANSWER_BYTES, chosen.max_tokens * BYTES_A_TOKEN)
+    answer = reply.cut(reply.read(completion.text), most_bytes)
     if not answer:
         raise WrongAnswer(f"model {name} answered nothing")
     return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.answer.reply import harmless, read
+from docstokg.domain.answer.reply import cut, harmless, read
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,12 @@ def test_nothing_harmful_is_put_together_by_removing(text: str) -> None:
 
 def test_a_tag_in_a_tag_goes_as_well() -> None:
     assert harmless("<scr<b>ipt>x</scr</b>ipt> [1]", [])[0] == "x [1]"
+
+
+def test_a_reply_that_knows_no_end_is_cut_at_a_sentence() -> None:
+    text = "It opens at noon [1]. It shuts at six [2]. " * 1000
+    kept = cut(text, 4000)
+    assert 3950 < len(kept) <= 4000
+    assert kept.endswith("].")
+    assert cut("Short.", 4000) == "Short."
+    assert len(cut("\U0001f600" * 3000, 4000).encode()) == 4000

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from docstokg.domain.answer.citations import code_ranges
 from docstokg.domain.answer.prompt import without_fence
+from docstokg.domain.text.sentences import sentence_spans
 
 _THOUGHT: Final = re.compile(
     r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE
@@ -73,6 +74,15 @@ def read(raw: str) -> str:
     if _MARKER.search(body := _LIST_OF_SOURCES.sub("", text)):
         text = body
     return text.strip()
+
+
+def cut(text: str, most_bytes: int) -> str:
+    """Give the sentences of a text that fit into so many UTF-8 bytes, the first one cut to fit."""
+    if len(text.encode()) <= most_bytes:
+        return text
+    head = text.encode()[:most_bytes].decode("utf-8", "ignore")
+    ends = [end for _, end in sentence_spans(head)[:-1]]
+    return head[: ends[-1]].rstrip() if ends else head
 
 
 def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
