@@ -1,0 +1,64 @@
+"""Evidence is what a path from the question leads to; seeds may be names and odd ids."""
+
+import pytest
+
+from docstokg.contracts.records import MentionRecord
+from tests.contract.graph_fake import MemoryGraph
+from tests.contract.test_knowledge_graph import BRIDGE, chunk, entity, fill, number
+from tests.unit.test_expand import retrieved, run
+
+
+@pytest.fixture
+def clinic() -> MemoryGraph:
+    graph = MemoryGraph()
+    fill(graph)
+    return graph
+
+
+def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
+    graph = MemoryGraph()
+    fill(graph)
+    graph.put_entities([entity("X:1", "Far thing"), entity("X:2", "Farther thing")])
+    graph.put_chunks([chunk("far", "d7"), chunk("farther", "d8")])
+    graph.put_mentions("default", {
+        number("far"): [MentionRecord(uuid=number("far"), entity="X:1", start=0, end=3)],
+        number("farther"): [
+            MentionRecord(uuid=number("farther"), entity="X:1", about=True),
+            MentionRecord(uuid=number("farther"), entity="X:2", start=5, end=8),
+        ],
+    })  # fmt: skip
+    graph.close_load()
+    found = run(graph, "seizures", retrieved("far", "a"))
+    by_uuid = {item.uuid: item for item in found.ranking}
+    assert by_uuid[number("far")].evidence is None  # its only name is not tied to the question
+    added = by_uuid[number("farther")]
+    assert added.source == "kg_expansion"
+    assert added.evidence is not None
+    assert (added.evidence.match_type, added.evidence.related_to) == (None, None)
+    named = by_uuid[number("a")].evidence
+    assert named is not None
+    assert (named.match_type, named.path) == ("direct_mention", ())
+
+
+def test_an_edge_between_two_names_of_a_chunk_spans_both(clinic: MemoryGraph) -> None:
+    found = run(clinic, "Crohn's disease", retrieved("d"))
+    tied = next(item for item in found.ranking if item.uuid == number("d")).evidence
+    assert tied is not None
+    assert tied.match_type == "related_via"
+    (edge,) = (found.edges[i] for i in tied.path)
+    assert (edge.src, edge.type, edge.dst) == ("MONDO:1", "CO_MENTIONED", BRIDGE)
+    assert edge.evidence is not None
+    assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 0, 26)
+
+
+def test_a_name_and_a_chunk_id_that_looks_like_an_entity_s_are_seeds() -> None:
+    graph = MemoryGraph()
+    fill(graph)
+    graph.put_chunks([chunk("HP:0001250/with", "d9")])
+    graph.close_load()
+    by_chunk = run(graph, "nothing known", retrieved("x"), seeds=("HP:0001250/with",))
+    assert by_chunk.warnings == ()
+    assert [item.source for item in by_chunk.ranking] == ["hybrid", "kg_expansion"]
+    by_name = run(graph, "nothing known", retrieved("x"), seeds=("crohn's disease",))
+    assert by_name.warnings == ()
+    assert [seed.id for seed in by_name.seeds] == ["MONDO:1"]
