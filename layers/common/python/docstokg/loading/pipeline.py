@@ -8,7 +8,7 @@ then counts as unfinished.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -79,8 +79,6 @@ def load(
         for file in find_files(paths, rejects, may_be_empty=options.sync or bool(files))
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
-    if options.embed and stores.embedder is None:
-        report.warnings.append(NO_EMBEDDER)
     timed = _Timed(progress or Silent(), report.stages)
     with alone(stores.index_writer, timed):
         _load(paths, files, options, stores, rejects, timed, report)
@@ -98,19 +96,15 @@ def _load(
     timed: "_Timed",
     report: LoadReport,
 ) -> None:
-    staging = Staging()
-    try:
-        before = info_before(stores.search_index)
-        origins = Origins(stores.register, options.namespace, options.replace_docs, report.run_id)
-        context = _read(files, options, stores, staging, rejects, timed, report, before, origins)
+    with closing(Staging()) as staging:
+        context, before, origins = begin(options, stores, staging, rejects, timed, report)
+        context = read_files(context, _rows(files, stores.readers), len(files), origins)
         if options.extract is not None:
             report.extraction = options.extract(context)
         gone = _gone(paths, files, options, context, origins) if options.sync else []
         decisions = decide(context, before.unfinished_load, gone)
         write_chunks(context, decisions.book, decisions.finder)
         finish(context, decisions, origins)
-    finally:
-        staging.close()
 
 
 class _Timed:
@@ -137,88 +131,31 @@ def info_before(index: SearchIndex) -> IndexInfo:
         return IndexInfo()
 
 
-def _read(
-    files: Sequence[SourceFile],
+def begin(
     options: LoadOptions,
     stores: Stores,
     staging: Staging,
     rejects: RejectLog,
     progress: Progress,
     report: LoadReport,
-    before: IndexInfo,
-    origins: Origins,
-) -> Context:
-    """Stage all files, and find out which vector space is written."""
-    dense = stores.embedder if options.embed else None
-    dimension = dense.dimension if dense else before.dimension
-    count_unread(report, rejects)
-    with progress.stage("reading", len(files)) as advance:
-        for file, rows in _rows(files, stores.readers):
-            dimension = stage_file(file, rows, staging, rejects, report, dimension, origins)
-            advance(1)
-    beginning = Beginning(before, origins, dimension)
-    return context_of(options, stores, staging, rejects, progress, report, beginning)
-
-
-def count_unread(report: LoadReport, rejects: RejectLog) -> None:
-    """Count the files that have no reader, by type."""
-    for type_, unread in rejects.unread.items():
-        report.types[type_] = TypeCount(files=unread, rejected=unread)
-
-
-def stage_file(
-    file: SourceFile,
-    rows: Iterable[Row],
-    staging: Staging,
-    rejects: RejectLog,
-    report: LoadReport,
-    dimension: int | None,
-    origins: Origins,
-) -> int | None:
-    """Stage one file's rows and count them; the dimension of vectors, see `reading.stage`."""
-    count = report.types.setdefault(file.type, TypeCount())
-    rejected, chunks = rejects.count, staging.count("chunk")
-    dimension = stage(file, rows, staging, rejects, dimension, origins)
-    count.files += 1
-    count.rejected += rejects.count > rejected
-    count.chunks += staging.count("chunk") - chunks
-    return dimension
-
-
-class Beginning(NamedTuple):
-    """What was there before a load, and the `dimension` of the vectors it writes."""
-
-    before: IndexInfo
-    origins: Origins
-    dimension: int | None
-
-
-def context_of(
-    options: LoadOptions,
-    stores: Stores,
-    staging: Staging,
-    rejects: RejectLog,
-    progress: Progress,
-    report: LoadReport,
-    beginning: Beginning,
-) -> Context:
-    """Give the context of a load whose files are all staged."""
-    before, origins, dimension = beginning
+) -> tuple[Context, IndexInfo, Origins]:
+    """Give a load's context before its files are read, and what was there before it."""
+    before = info_before(stores.search_index)
+    origins = Origins(stores.register, options.namespace, options.replace_docs, report.run_id)
     dense = stores.embedder if options.embed else None
     sparse = stores.sparse_encoder if options.embed else None
-    model = before.embedding_model or (UPSTREAM if staging.given_dimensions() else None)
-    if dense is not None:
-        model = dense.model
-    report.embedding_model, report.sparse_model = model, sparse.model if sparse else None
-    return Context(
+    if options.embed and dense is None:
+        report.warnings.append(NO_EMBEDDER)
+    report.sparse_model = sparse.model if sparse else None
+    context = Context(
         namespace=options.namespace,
         stores=stores,
         staging=staging,
         rejects=rejects,
         progress=progress,
         report=report,
-        model=model,
-        dimension=dimension if model else None,
+        model=before.embedding_model if dense is None else dense.model,
+        dimension=before.dimension if dense is None else dense.dimension,
         dense=dense,
         sparse=sparse,
         replace_docs=options.replace_docs,
@@ -228,6 +165,32 @@ def context_of(
         else frozenset(origins.stored),
         generation=str(ULID()),
     )
+    return context, before, origins
+
+
+def read_files(
+    context: Context,
+    files: Iterable[tuple[SourceFile, Iterable[Row]]],
+    total: int | None,
+    origins: Origins,
+) -> Context:
+    """Stage the rows of all files, and find out which vector space is written."""
+    report, rejects, staging = context.report, context.rejects, context.staging
+    dimension = context.dimension
+    for type_, unread in rejects.unread.items():
+        report.types[type_] = TypeCount(files=unread, rejected=unread)
+    with context.progress.stage("reading", total) as advance:
+        for file, rows in files:
+            count = report.types.setdefault(file.type, TypeCount())
+            rejected, chunks = rejects.count, staging.count("chunk")
+            dimension = stage(file, rows, staging, rejects, dimension, origins)
+            count.files += 1
+            count.rejected += rejects.count > rejected
+            count.chunks += staging.count("chunk") - chunks
+            advance(1)
+    model = context.model or (UPSTREAM if staging.given_dimensions() else None)
+    report.embedding_model = model
+    return replace(context, model=model, dimension=dimension if model else None)
 
 
 def _rows(

@@ -5,10 +5,10 @@ import io
 import json
 import shutil
 import tempfile
-import threading
 import zlib
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,14 @@ from docstokg.loading.pipeline import Decisions
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.entity_book import EntityBook
-from docstokg.loading.run.readings import RecalledEmbedder, RecalledSparse, readings
+from docstokg.loading.run.readings import RecordedEmbedder, RecordedSparse, readings
 from docstokg.loading.run.rows import compressed, each_line, packed_lines
 from docstokg.ports import ObjectStore
 
 STAGING = "staging.sqlite.gz"
 DECISIONS = "decisions.jsonl.gz"
 PIECE = 1 << 20
+MOST_IDLE = 8
 
 
 def put_book(
@@ -93,41 +94,32 @@ def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
 class WarmBooks:
     """Books that a process keeps between its tasks: fetching one and building its linker is work.
 
-    They are of the last run that was written, one for each task that was under way at once.
+    They are of the run that was written last; one of an earlier run is given up when it is met.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._version = ""
-        self._idle: list[RunBook] = []
+        self._idle: deque[tuple[str, RunBook]] = deque(maxlen=MOST_IDLE)
 
     @contextmanager
     def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["RunBook"]:
         """Give the run's book as it is in the bucket now; to one task at a time."""
         listed = objects.list(run.key("book"))
         version = run.run_id + "".join(f" {entry.key} {entry.etag}" for entry in listed)
-        with self._lock:
-            if self._version != version:
-                self._drop()
-                self._version = version
-            book = self._idle.pop() if self._idle else None
-        if book is None:
-            book = RunBook(run, objects)
+        book = None
+        while book is None and self._idle:
+            with suppress(IndexError):  # another task has taken the last one
+                of, kept = self._idle.pop()
+                if of == version:
+                    book = kept
+                else:
+                    kept.close()
+        book = book or RunBook(run, objects)
         try:
             yield book
         except BaseException:
             book.close()
             raise
-        with self._lock:
-            if self._version == version:
-                self._idle.append(book)
-            else:
-                book.close()
-
-    def _drop(self) -> None:
-        for book in self._idle:
-            book.close()
-        self._idle.clear()
+        self._idle.append((version, book))
 
 
 class RunBook:
@@ -173,9 +165,9 @@ class RunBook:
         if head["dense"]:
             if stores.embedder is None or stores.embedder.model != head["model"]:
                 raise Unavailable(f"the run writes vectors of {head['model']!r}: it is not here")
-            dense = RecalledEmbedder(stores.embedder, vectors)
+            dense = RecordedEmbedder(stores.embedder, vectors)
         if head["sparse"] is not None:
-            sparse = RecalledSparse(head["sparse"], weights)
+            sparse = RecordedSparse(head["sparse"], None, weights)
         report = LoadReport(run_id=self._run.run_id)
         report.sparse_model, report.embedding_model = head["sparse"], head["model"]
         return Context(

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -34,8 +34,8 @@ class Entry(NamedTuple):
     unread: str
 
 
-class Ledger(Mapping[str, tuple[FoundName, ...]]):
-    """A temporary file of parts and, as a mapping, of the names found in each text."""
+class Ledger:
+    """A temporary file of parts, and of the names found in each text."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
@@ -90,20 +90,10 @@ class Ledger(Mapping[str, tuple[FoundName, ...]]):
         )
         return (row[0] for row in rows)
 
-    def __getitem__(self, key: str) -> tuple[FoundName, ...]:
-        """Give the names found in a text."""
+    def get(self, key: str, /) -> tuple[FoundName, ...] | None:
+        """Give the names found in a text, None where nobody has read it."""
         row = self._db.execute("SELECT names FROM name WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            raise KeyError(key)
-        return tuple(FoundName(*name) for name in json.loads(row[0]))
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the texts that were read for names."""
-        return (row[0] for row in self._db.execute("SELECT key FROM name ORDER BY 1"))
-
-    def __len__(self) -> int:
-        """Count them."""
-        return int(self._db.execute("SELECT count(*) FROM name").fetchone()[0])
+        return None if row is None else tuple(FoundName(*name) for name in json.loads(row[0]))
 
 
 def _entry(inner: str, rows: list[tuple[str, int | None, str, int, int, str]]) -> Entry:

@@ -8,12 +8,12 @@ stages all rows in the order of their paths and decides, `write` writes one shar
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import batched
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
 from docstokg.domain.visibility import may_see
@@ -29,32 +29,28 @@ from docstokg.loading.context import (
 )
 from docstokg.loading.names.candidates import RULE, find_names, has_given_mentions
 from docstokg.loading.pipeline import (
-    NO_EMBEDDER,
-    Beginning,
     Mark,
-    context_of,
-    count_unread,
+    begin,
     decide,
     finishing,
     gone_documents,
     info_before,
-    stage_file,
+    read_files,
 )
 from docstokg.loading.read.given import GivenChunk
 from docstokg.loading.read.origins import Origins
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Place, Staging
 from docstokg.loading.run.book import DECISIONS, RunBook, WarmBooks, put_book
 from docstokg.loading.run.lease import CLOSED, check_turn, end_turns, give_back, is_closed, turn
 from docstokg.loading.run.ledger import Entry, Ledger
 from docstokg.loading.run.readings import (
     Answers,
-    RecalledNames,
-    RecalledSparse,
-    RecordingEmbedder,
-    RecordingNames,
-    RecordingSparse,
+    RecordedEmbedder,
+    RecordedNames,
+    RecordedSparse,
     answers_of,
     put_names,
     put_readings,
@@ -82,6 +78,7 @@ LARGEST_OBJECT = 500_000_000
 MOST_NAMED = 1000
 """Rejections that a run's report names; all of them are in `rejects/book.jsonl`."""
 
+UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
 SHARDS_AT_HAND = 4
 CLOSING = "closing.json"
 
@@ -163,8 +160,8 @@ def encode(
     count = 0
     with reason_kept(task, objects):
         for shard, rows in _shards(task, objects):
-            dense_notes = RecordingEmbedder(embedder) if embedder is not None else None
-            sparse_notes = RecordingSparse(sparse) if sparse is not None else None
+            dense_notes = RecordedEmbedder(embedder) if embedder is not None else None
+            sparse_notes = RecordedSparse(sparse.model, sparse) if sparse is not None else None
             for chunks in batched(rows.chunks(), CHUNK_BATCH, strict=False):
                 texts, borders = encoder_input(chunks)
                 vectors_of(dense_notes, chunks, texts, borders)
@@ -179,7 +176,7 @@ def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> 
     count = 0
     with reason_kept(task, objects):
         for shard, rows in _shards(task, objects):
-            notes = RecordingNames(finder) if finder is not None else None
+            notes = RecordedNames(finder.model, finder) if finder is not None else None
             linked = (chunk for chunk in rows.chunks() if not has_given_mentions(chunk))
             for chunks in batched(linked, CHUNK_BATCH, strict=False):
                 find_names(notes, [chunk.text for chunk in chunks])
@@ -211,80 +208,72 @@ def book(
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
         with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
-            desk = _Desk(ledger, staging, rejects, InTime(time or TaskTime()))
-            maker = _BookMaker(run, objects, stores, desk)
-            report = maker.make(Path(folder, "staging.sqlite"))
+            progress = InTime(time or TaskTime())
+            maker = _BookMaker(run, objects, ledger, staging, rejects, progress)
+            summary = maker.make(stores, Path(folder, "staging.sqlite"))
         objects.put(run.key("rejects", "book.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
-    return {"done": True, "documents": report["loaded"], "rejected": rejects.count}
+    return {"done": True, "documents": summary["loaded"], "rejected": rejects.count}
 
 
-class _Desk(NamedTuple):
-    """What a book is made with."""
+@dataclass
+class _BookMaker:
+    """One making of a run's book."""
 
+    run: IngestRun
+    objects: ObjectStore
     ledger: Ledger
     staging: Staging
     rejects: RejectLog
     progress: Progress
 
-
-class _BookMaker:
-    """One making of a run's book."""
-
-    def __init__(self, run: IngestRun, objects: ObjectStore, stores: Stores, desk: _Desk) -> None:
-        self._run, self._objects = run, objects
-        self._ledger, self._staging, self._rejects, self._progress = desk
-        self._sources = RunSources.of(run, objects)
-        self._before = info_before(stores.search_index)
-        self._origins = Origins(stores.register, run.namespace, run.replace, run.run_id)
+    def __post_init__(self) -> None:
+        self.sources = RunSources.of(self.run, self.objects)
+        self.files = 0
+        self.paths: dict[str, str] = {}
         self._at_hand: dict[str, Shard] = {}
         self._came: set[str] = set()
-        self._unread: list[str] = []
-        self._paths: dict[str, str] = {}
-        self._files = 0
-        self._stores = self._survey(stores)
 
-    def make(self, file: Path) -> dict[str, Any]:
-        """Make the book and keep it; what the run's report will tell."""
-        run, origins = self._run, self._origins
-        again = _is_there(self._objects, run.key("book", DECISIONS))
-        origins.write_key()
+    def make(self, stores: Stores, file: Path) -> dict[str, Any]:
+        """Make the book and keep it; `file`: the staging's. Give what the run's report will say."""
+        run = self.run
         options = LoadOptions(
             run.namespace,
-            embed=self._stores.embedder is not None,
             replace_docs=run.replace,
             sync=run.sync,
             agree=lambda gone: len(gone) <= run.max_removed,
             run_id=run.run_id,
         )
-        context = self._stage(options)
-        asked_for, refused = self._removals(again)
-        gone = sorted({*asked_for, *(self._gone(options, context) if run.sync else ())})
-        decisions = decide(context, self._before.unfinished_load, gone)
+        stores, report = self._survey(stores), LoadReport(run_id=run.run_id)
+        context, before, origins = begin(
+            options, stores, self.staging, self.rejects, self.progress, report
+        )
+        origins.write_key()
+        context = read_files(context, self._files(), None, origins)
+        removed, refused = self._removals(origins)
+        gone = sorted({*removed, *(self._gone(options, context, origins) if run.sync else ())})
+        decisions = decide(context, before.unfinished_load, gone)
+        documents = sum(1 for _ in self.staging.origins())
         summary = {
-            "loaded": self._files - len(self._paths) if run.posted else self._documents(),
+            "loaded": self.files - len(self.paths) if run.posted else documents,
             "removed": len(gone),
-            "kept_back": context.report.kept_back[:MOST_NAMED],
-            "warnings": context.report.warnings,
-            "rejected_count": self._rejects.count + len(refused),
-            "rejected": [
-                *({"doc_id": doc_id, "reason": refused[doc_id]} for doc_id in sorted(refused)),
-                *self._rejected(),
-            ],
+            "kept_back": report.kept_back[:MOST_NAMED],
+            "warnings": report.warnings,
+            "rejected_count": self.rejects.count + len(refused),
+            "rejected": [*refused, *self._rejected()],
         }
-        put_book(run, self._objects, context, decisions, file, summary)
+        put_book(run, self.objects, context, decisions, file, summary)
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
         """Note what is listed and what was read, and let the models' answers be recalled."""
-        run, objects, ledger = self._run, self._objects, self._ledger
-        listed = (
+        run, objects, ledger = self.run, self.objects, self.ledger
+        ledger.list(
             (inner, etag)
-            for key, etag in every_object(objects, self._sources.prefix)
-            if self._sources.counts(inner := self._sources.inner(key))
+            for key, etag in every_object(objects, self.sources.prefix)
+            if self.sources.counts(inner := self.sources.inner(key))
         )
-        ledger.list(listed)
         models: dict[str, str | None] | None = None
-        with self._progress.stage("shards", None) as advance:
+        with self.progress.stage("shards", None) as advance:
             for shard, (parts, answers) in ahead(self._read, shard_names(run, objects)):
                 ledger.add(shard, parts)
                 ledger.add_names(answers.names)
@@ -294,115 +283,90 @@ class _BookMaker:
                 if answers.models != models:
                     raise LoadError("two models have read this run's chunks: begin it again")
                 advance(1)
-        self._coming = ahead(lambda name: read_shard(run, objects, name), ledger.shards())
         if models is None:
             return self._without_rows(stores)
-        sparse, recogniser = models["sparse"], models["model"]
-        recalled = RecalledNames(recogniser, ledger) if recogniser is not None else None
-        if recalled is not None:
-            recalled.inner = stores.names
+        dense, sparse, recogniser = models["dense"], models["sparse"], models["model"]
         return replace(
             stores,
-            embedder=stores.embedder if models["dense"] is not None else None,
-            sparse_encoder=None if sparse is None else RecalledSparse(sparse, {}),
-            names=recalled,
+            embedder=stores.embedder if dense is not None else None,
+            sparse_encoder=None if sparse is None else RecordedSparse(sparse, None, {}),
+            names=RecordedNames(recogniser, stores.names, ledger) if recogniser else None,
         )
-
-    def _read(self, shard: str) -> tuple[Sequence[Part], Answers]:
-        run, objects = self._run, self._objects
-        return read_shard(run, objects, shard).parts, answers_of(run, objects, shard)
 
     def _without_rows(self, stores: Stores) -> Stores:
         """Keep the store's recogniser where nothing was read: another would name all anew."""
-        recogniser = (
-            stores.graph_writer.recogniser(self._run.namespace) if self._before.chunks else None
-        )
-        if recogniser == RULE:
-            return replace(stores, names=None)
-        if recogniser:
-            recalled = RecalledNames(recogniser, self._ledger)
-            recalled.inner = stores.names
-            return replace(stores, names=recalled)
-        return stores
+        there = info_before(stores.search_index).chunks
+        recogniser = stores.graph_writer.recogniser(self.run.namespace) if there else None
+        if not recogniser:
+            return stores
+        named = recogniser != RULE
+        return replace(stores, names=RecordedNames(recogniser, stores.names, {}) if named else None)
 
-    def _stage(self, options: LoadOptions) -> Context:
-        dense = self._stores.embedder
-        dimension = dense.dimension if dense is not None else self._before.dimension
-        report = LoadReport(run_id=self._run.run_id)
-        if dense is None:
-            report.warnings.append(NO_EMBEDDER)
-        with self._progress.stage("reading", None) as advance:
-            for entry in self._ledger.entries():
-                self._files += 1
-                if entry.unread:
-                    self._unread.append(entry.inner)
-                    self._paths[entry.inner] = entry.inner
-                    self._rejects.add_file(Path(entry.inner), entry.unread)
-                    continue
-                file = self._sources.file(entry.inner)
-                rows, before = self._rows(entry), self._rejects.count
-                dimension = stage_file(
-                    file, rows, self._staging, self._rejects, report, dimension, self._origins
-                )
-                if self._rejects.count > before:
-                    self._paths[str(file.path)] = entry.inner
-                advance(1)
-        count_unread(report, self._rejects)
-        beginning = Beginning(self._before, self._origins, dimension)
-        return context_of(
-            options, self._stores, self._staging, self._rejects, self._progress, report, beginning
-        )
+    def _read(self, shard: str) -> tuple[Sequence[Part], Answers]:
+        parts = read_shard(self.run, self.objects, shard).parts
+        return parts, answers_of(self.run, self.objects, shard)
 
-    def _rows(self, entry: Entry) -> Iterator[Row]:
+    def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
+        """Yield the objects with their rows; note which of them was not read as it is."""
+        names = self.ledger.shards()
+        coming = ahead(lambda name: read_shard(self.run, self.objects, name), names)
+        for entry in self.ledger.entries():
+            self.files += 1
+            if entry.unread:
+                self.paths[entry.inner] = entry.inner
+                self.rejects.add_file(Path(entry.inner), entry.unread)
+                continue
+            file = self.sources.file(entry.inner)
+            yield file, self._rows(entry, coming)
+            if self.rejects.by_file[str(file.path)]:
+                self.paths[str(file.path)] = entry.inner
+
+    def _rows(self, entry: Entry, coming: Iterator[tuple[str, Shard]]) -> Iterator[Row]:
         for stretch in entry.stretches:
-            for line, record in self._shard(stretch.shard).rows(stretch.position):
-                self._staging.place = Place(stretch.shard, stretch.position, line)
+            for line, record in self._shard(stretch.shard, coming).rows(stretch.position):
+                self.staging.place = Place(stretch.shard, stretch.position, line)
                 yield line, record
 
-    def _shard(self, name: str) -> Shard:
+    def _shard(self, name: str, coming: Iterator[tuple[str, Shard]]) -> Shard:
         """Give a shard: one of the last, the next one, or one that is needed again, fetched."""
         while name not in self._at_hand:
             if name in self._came:
-                came = name, read_shard(self._run, self._objects, name)
+                came, shard = name, read_shard(self.run, self.objects, name)
             else:
-                came = next(self._coming)
+                came, shard = next(coming)
             if len(self._at_hand) >= SHARDS_AT_HAND:
                 del self._at_hand[next(iter(self._at_hand))]
-            self._at_hand[came[0]] = came[1]
-            self._came.add(came[0])
+            self._at_hand[came] = shard
+            self._came.add(came)
         return self._at_hand[name]
 
-    def _gone(self, options: LoadOptions, context: Context) -> list[str]:
-        run, origins, root = self._run, self._origins, self._sources.root
-        if self._sources.prefix != run.sources:
+    def _gone(self, options: LoadOptions, context: Context, origins: Origins) -> list[str]:
+        root = self.sources.root
+        if self.sources.prefix != self.run.sources:
             context.report.warnings.append(
-                f"only all of {run.sources} can be made the same: nothing is removed"
+                f"only all of {self.run.sources} can be made the same: nothing is removed"
             )
             return []
-        rejected = {(origins.root(root), inner) for inner in self._paths.values()}
-        empty = not self._files
-        return gone_documents([root], rejected, options, context, origins, empty)
+        rejected = {(origins.root(root), inner) for inner in self.paths.values()}
+        return gone_documents([root], rejected, options, context, origins, empty=not self.files)
 
-    def _removals(self, again: bool) -> tuple[list[str], dict[str, str]]:
+    def _removals(self, origins: Origins) -> tuple[list[str], list[dict[str, str]]]:
         """Tell which of the named documents go, and why others do not."""
-        gone, refused = [], {}
-        for doc_id in self._run.remove:
-            record = self._origins.stored.get(doc_id)
-            if record is not None and may_see(record.acl, self._run.groups):
+        again = _is_there(self.objects, self.run.key("book", DECISIONS))
+        gone, refused = [], []
+        for doc_id in sorted(self.run.remove):
+            record = origins.stored.get(doc_id)
+            if record is not None and may_see(record.acl, self.run.groups):
                 gone.append(doc_id)
             elif record is not None or not again:
-                refused[doc_id] = "there is no document of this id that the sender may read"
+                refused.append({"doc_id": doc_id, "reason": UNKNOWN_DOCUMENT})
         return gone, refused
-
-    def _documents(self) -> int:
-        return sum(1 for _ in self._staging.origins())
 
     def _rejected(self) -> list[dict[str, str]]:
         """Give the first reason of each object that was rejected, or had a row that was."""
         reasons: dict[str, str] = {}
-        for rejection in self._rejects.first:
-            place = self._paths.get(rejection.file, rejection.file)
-            reasons.setdefault(place, rejection.reason)
+        for rejection in self.rejects.first:
+            reasons.setdefault(self.paths.get(rejection.file, rejection.file), rejection.reason)
         return [{"doc_id": place, "reason": reason} for place, reason in reasons.items()]
 
 
@@ -454,7 +418,7 @@ def close(
     """
     run = task.run
     if task.failed:
-        return _give_up(task, objects)
+        return _give_up(task, objects, stores)
     if is_closed(run, objects):
         give_back(run, objects)
         return {"done": True}
@@ -497,7 +461,7 @@ def _finish(
     return None
 
 
-def _give_up(task: IngestTask, objects: ObjectStore) -> Answer:
+def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
     """Report why, and let others begin; the load stays unfinished, to be gone on with."""
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
@@ -515,6 +479,7 @@ def _give_up(task: IngestTask, objects: ObjectStore) -> Answer:
     if not is_closed(task.run, objects):
         objects.put(f"runs/{task.run.run_id}/{CLOSED}", _json(report))
     give_back(task.run, objects)
+    end_turns(task.run, stores.index_writer)
     return {"done": True, "reason": reason}
 
 
