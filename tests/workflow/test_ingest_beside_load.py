@@ -192,6 +192,6 @@ def test_a_load_before_the_book_is_taken_into_account(
     place: Place, beside: Begin, wanted: Digest
 ) -> None:
     machine = Machine(place)
-    machine.before["IngestBookFunction"] = lambda: beside().end()
+    machine.before["IngestResolveFunction"] = lambda: beside().end()
     assert machine.run("run").status == "SUCCEEDED"
     assert place.digest() == wanted

@@ -1,4 +1,4 @@
-"""Whose turn it is: the store's own lease for a task, an object of the bucket for a whole run."""
+"""One load at a time: the store's own lease for a task, an object of the bucket for a run."""
 
 import json
 import time

@@ -1,7 +1,7 @@
 """The six stages of a load over a bucket: each may run twice, in any number of processes.
 
 They end in the content that `pipeline.load` gives of the same files, because they call what it
-calls: `read` takes each object's rows, `encode` and `names` ask the models about them, `book`
+calls: `read` takes each object's rows, `encode` and `names` ask the models about them, `resolve`
 stages all rows in the order of their paths and decides, `write` writes one shard's documents,
 `close` does the rest.
 """
@@ -27,7 +27,7 @@ from docstokg.loading.context import (
     Readers,
     Stores,
 )
-from docstokg.loading.names.candidates import RULE, find_names, has_given_mentions
+from docstokg.loading.names.candidates import RULE, find_names, has_own_mentions
 from docstokg.loading.pipeline import (
     Mark,
     begin,
@@ -37,15 +37,13 @@ from docstokg.loading.pipeline import (
     info_before,
     read_files,
 )
-from docstokg.loading.read.given import GivenChunk
-from docstokg.loading.read.origins import Origins
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Place, Staging
-from docstokg.loading.run.book import DECISIONS, RunBook, WarmBooks, put_book
 from docstokg.loading.run.lease import CLOSED, check_turn, end_turns, give_back, is_closed, turn
-from docstokg.loading.run.ledger import Entry, Ledger
 from docstokg.loading.run.readings import (
     Answers,
     RecordedEmbedder,
@@ -56,6 +54,7 @@ from docstokg.loading.run.readings import (
     put_readings,
 )
 from docstokg.loading.run.refusal import reason_kept, refusal
+from docstokg.loading.run.resolved import DECISIONS, ResolvedRun, ResolverCache, put_resolved
 from docstokg.loading.run.rows import (
     Part,
     Shard,
@@ -67,6 +66,7 @@ from docstokg.loading.run.rows import (
     shard_names,
     shard_of,
 )
+from docstokg.loading.run.shard_manifest import Entry, ShardManifest
 from docstokg.loading.run.sources import RunSources
 from docstokg.loading.run.task_time import InTime, TaskTime
 from docstokg.loading.write.chunk_writing import encoder_input, vectors_of, weights_of, write_chunks
@@ -76,7 +76,7 @@ LARGEST_OBJECT = 500_000_000
 """Bytes: the whole of an object is in memory while its rows are read."""
 
 MOST_NAMED = 1000
-"""Rejections that a run's report names; all of them are in `rejects/book.jsonl`."""
+"""Rejections that a run's report names; all of them are in `rejects/resolve.jsonl`."""
 
 UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
 SHARDS_AT_HAND = 4
@@ -177,7 +177,7 @@ def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> 
     with reason_kept(task, objects):
         for shard, rows in _shards(task, objects):
             notes = RecordedNames(finder.model, finder) if finder is not None else None
-            linked = (chunk for chunk in rows.chunks() if not has_given_mentions(chunk))
+            linked = (chunk for chunk in rows.chunks() if not has_own_mentions(chunk))
             for chunks in batched(linked, CHUNK_BATCH, strict=False):
                 find_names(notes, [chunk.text for chunk in chunks])
                 count += len(chunks)
@@ -191,7 +191,7 @@ def _shards(task: IngestTask, objects: ObjectStore) -> Iterator[tuple[str, Shard
         yield shard, read_shard(task.run, objects, shard)
 
 
-def book(
+def resolve(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
 ) -> Answer:
     """Stage every row, in the order of the paths, decide who is named, and keep that.
@@ -203,25 +203,25 @@ def book(
         return {"done": True}
     with (
         turn(run, objects, stores.index_writer),
-        tempfile.TemporaryDirectory(prefix="docstokg-book-") as folder,
-        closing(Ledger()) as ledger,
+        tempfile.TemporaryDirectory(prefix="docstokg-resolve-") as folder,
+        closing(ShardManifest()) as manifest,
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
         with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
             progress = InTime(time or TaskTime())
-            maker = _BookMaker(run, objects, ledger, staging, rejects, progress)
+            maker = _Resolution(run, objects, manifest, staging, rejects, progress)
             summary = maker.make(stores, Path(folder, "staging.sqlite"))
-        objects.put(run.key("rejects", "book.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
+        objects.put(run.key("rejects", "resolve.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
     return {"done": True, "documents": summary["loaded"], "rejected": rejects.count}
 
 
 @dataclass
-class _BookMaker:
-    """One making of a run's book."""
+class _Resolution:
+    """What `resolve` works with, and what it does."""
 
     run: IngestRun
     objects: ObjectStore
-    ledger: Ledger
+    manifest: ShardManifest
     staging: Staging
     rejects: RejectLog
     progress: Progress
@@ -234,7 +234,7 @@ class _BookMaker:
         self._came: set[str] = set()
 
     def make(self, stores: Stores, file: Path) -> dict[str, Any]:
-        """Make the book and keep it; `file`: the staging's. Give what the run's report will say."""
+        """Decide, and keep that with the staging's `file`; give what the report will say."""
         run = self.run
         options = LoadOptions(
             run.namespace,
@@ -244,13 +244,13 @@ class _BookMaker:
             run_id=run.run_id,
         )
         stores, report = self._survey(stores), LoadReport(run_id=run.run_id)
-        context, before, origins = begin(
+        context, before, registry = begin(
             options, stores, self.staging, self.rejects, self.progress, report
         )
-        origins.write_key()
-        context = read_files(context, self._files(), None, origins)
-        removed, refused = self._removals(origins)
-        gone = sorted({*removed, *(self._gone(options, context, origins) if run.sync else ())})
+        registry.write_key()
+        context = read_files(context, self._files(), None, registry)
+        removed, refused = self._removals(registry)
+        gone = sorted({*removed, *(self._gone(options, context, registry) if run.sync else ())})
         decisions = decide(context, before.unfinished_load, gone)
         documents = sum(1 for _ in self.staging.origins())
         summary = {
@@ -261,13 +261,13 @@ class _BookMaker:
             "rejected_count": self.rejects.count + len(refused),
             "rejected": [*refused, *self._rejected()],
         }
-        put_book(run, self.objects, context, decisions, file, summary)
+        put_resolved(run, self.objects, context, decisions, file, summary)
         return summary
 
     def _survey(self, stores: Stores) -> Stores:
         """Note what is listed and what was read, and let the models' answers be recalled."""
-        run, objects, ledger = self.run, self.objects, self.ledger
-        ledger.list(
+        run, objects, manifest = self.run, self.objects, self.manifest
+        manifest.list(
             (inner, etag)
             for key, etag in every_object(objects, self.sources.prefix)
             if self.sources.counts(inner := self.sources.inner(key))
@@ -275,8 +275,8 @@ class _BookMaker:
         models: dict[str, str | None] | None = None
         with self.progress.stage("shards", None) as advance:
             for shard, (parts, answers) in ahead(self._read, shard_names(run, objects)):
-                ledger.add(shard, parts)
-                ledger.add_names(answers.names)
+                manifest.add(shard, parts)
+                manifest.add_names(answers.names)
                 if not {"dense", "model"} <= answers.models.keys():
                     raise Unavailable("some chunks were not encoded or read for names yet")
                 models = models or answers.models
@@ -290,7 +290,7 @@ class _BookMaker:
             stores,
             embedder=stores.embedder if dense is not None else None,
             sparse_encoder=None if sparse is None else RecordedSparse(sparse, None, {}),
-            names=RecordedNames(recogniser, stores.names, ledger) if recogniser else None,
+            names=RecordedNames(recogniser, stores.names, manifest) if recogniser else None,
         )
 
     def _without_rows(self, stores: Stores) -> Stores:
@@ -308,9 +308,9 @@ class _BookMaker:
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
         """Yield the objects with their rows; note which of them was not read as it is."""
-        names = self.ledger.shards()
+        names = self.manifest.shards()
         coming = ahead(lambda name: read_shard(self.run, self.objects, name), names)
-        for entry in self.ledger.entries():
+        for entry in self.manifest.entries():
             self.files += 1
             if entry.unread:
                 self.paths[entry.inner] = entry.inner
@@ -322,9 +322,9 @@ class _BookMaker:
                 self.paths[str(file.path)] = entry.inner
 
     def _rows(self, entry: Entry, coming: Iterator[tuple[str, Shard]]) -> Iterator[Row]:
-        for stretch in entry.stretches:
-            for line, record in self._shard(stretch.shard, coming).rows(stretch.position):
-                self.staging.place = Place(stretch.shard, stretch.position, line)
+        for part in entry.parts:
+            for line, record in self._shard(part.shard, coming).rows(part.position):
+                self.staging.place = Place(part.shard, part.position, line)
                 yield line, record
 
     def _shard(self, name: str, coming: Iterator[tuple[str, Shard]]) -> Shard:
@@ -340,22 +340,22 @@ class _BookMaker:
             self._came.add(came)
         return self._at_hand[name]
 
-    def _gone(self, options: LoadOptions, context: Context, origins: Origins) -> list[str]:
+    def _gone(self, options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
         root = self.sources.root
         if self.sources.prefix != self.run.sources:
             context.report.warnings.append(
                 f"only all of {self.run.sources} can be made the same: nothing is removed"
             )
             return []
-        rejected = {(origins.root(root), inner) for inner in self.paths.values()}
-        return gone_documents([root], rejected, options, context, origins, empty=not self.files)
+        rejected = {(registry.root(root), inner) for inner in self.paths.values()}
+        return gone_documents([root], rejected, options, context, registry, empty=not self.files)
 
-    def _removals(self, origins: Origins) -> tuple[list[str], list[dict[str, str]]]:
+    def _removals(self, registry: SourceRegistry) -> tuple[list[str], list[dict[str, str]]]:
         """Tell which of the named documents go, and why others do not."""
-        again = _is_there(self.objects, self.run.key("book", DECISIONS))
+        again = _is_there(self.objects, self.run.key("resolved", DECISIONS))
         gone, refused = [], []
         for doc_id in sorted(self.run.remove):
-            record = origins.stored.get(doc_id)
+            record = registry.stored.get(doc_id)
             if record is not None and may_see(record.acl, self.run.groups):
                 gone.append(doc_id)
             elif record is not None or not again:
@@ -370,10 +370,12 @@ class _BookMaker:
         return [{"doc_id": place, "reason": reason} for place, reason in reasons.items()]
 
 
-def write(task: IngestTask, objects: ObjectStore, stores: Stores, books: WarmBooks) -> Answer:
+def write(
+    task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
+) -> Answer:
     """Write the documents that begin in some shards, with what they mention.
 
-    Any number of tasks may do so at once, each for other shards. `books`: of this process.
+    Any number of tasks may do so at once, each for other shards. `resolvers`: of this process.
     """
     run = task.run
     written = chunks = 0
@@ -381,18 +383,18 @@ def write(task: IngestTask, objects: ObjectStore, stores: Stores, books: WarmBoo
         return {"chunks": 0, "written": 0}
     with reason_kept(task, objects), turn(run, objects, stores.index_writer):
         check_turn(run, stores.search_index)
-        with books.lent(run, objects) as run_book:
+        with resolvers.lent(run, objects) as resolved:
             for item in task.items:
-                context = _write_shard(run, objects, stores, run_book, shard_of(item.key))
+                context = _write_shard(run, objects, stores, resolved, shard_of(item.key))
                 written += context.report.written
                 chunks += context.report.chunks
     return {"chunks": chunks, "written": written}
 
 
 def _write_shard(
-    run: IngestRun, objects: ObjectStore, stores: Stores, run_book: RunBook, shard: str
+    run: IngestRun, objects: ObjectStore, stores: Stores, resolved: ResolvedRun, shard: str
 ) -> Context:
-    staging = run_book.staging
+    staging = resolved.staging
     documents = staging.documents_beginning(shard)
     shards = staging.shards_of(documents)
     for name in shards:
@@ -400,11 +402,11 @@ def _write_shard(
         for position in range(len(rows.parts)):
             for line, record in rows.rows(position):
                 staging.place = Place(name, position, line)
-                if isinstance(record, GivenChunk):
+                if isinstance(record, RawChunk):
                     staging.fill(record)
-    context = run_book.context(stores, tuple(shards))
-    decisions = run_book.decisions(context)
-    write_chunks(context, decisions.book, decisions.finder, shard)
+    context = resolved.context(stores, tuple(shards))
+    decisions = resolved.decisions(context)
+    write_chunks(context, decisions.resolver, decisions.finder, shard)
     staging.empty(documents)
     return context
 
@@ -423,18 +425,18 @@ def close(
         give_back(run, objects)
         return {"done": True}
     with turn(run, objects, stores.index_writer):
-        closing_before = _is_there(objects, run.key("book", CLOSING))
+        closing_before = _is_there(objects, run.key("resolved", CLOSING))
         check_turn(run, stores.search_index, closing_before)
-        with closing(RunBook(run, objects)) as run_book:
-            objects.put(run.key("book", CLOSING), b"{}")
-            context = run_book.context(stores)
-            stopped = _finish(task, context, run_book, time or TaskTime())
+        with closing(ResolvedRun(run, objects)) as resolved:
+            objects.put(run.key("resolved", CLOSING), b"{}")
+            context = resolved.context(stores)
+            stopped = _finish(task, context, resolved, time or TaskTime())
             if stopped is not None:
                 return {"done": False, "cursor": stopped.model_dump()}
             report = {
                 "run_id": run.run_id,
                 "namespace": run.namespace,
-                **run_book.head["said"],
+                **resolved.head["said"],
                 "relations": context.report.relations,
                 "relinked": context.report.relinked,
             }
@@ -445,15 +447,15 @@ def close(
 
 
 def _finish(
-    task: IngestTask, context: Context, run_book: RunBook, time: TaskTime
+    task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
 ) -> IngestCursor | None:
     """Go on with a load's end; where it stopped, None when all is done."""
     run, begun, report = task.run, None, context.report
     if task.cursor is not None:
         begun = Mark(task.cursor.step, task.cursor.after)
         report.relations, report.relinked = task.cursor.relations, task.cursor.relinked
-    origins = Origins(context.stores.register, run.namespace, run.replace, run.run_id)
-    for mark in finishing(context, run_book.decisions(context), origins, begun):
+    registry = SourceRegistry(context.stores.register, run.namespace, run.replace, run.run_id)
+    for mark in finishing(context, resolved.decisions(context), registry, begun):
         if time.is_over():
             return IngestCursor(
                 **mark._asdict(), relations=report.relations, relinked=report.relinked

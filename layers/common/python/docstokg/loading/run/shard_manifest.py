@@ -1,4 +1,4 @@
-"""What a run's shards hold and its prefix lists, side by side on disk: any number of objects."""
+"""The manifest of a run: what its shards hold and its prefix lists, on disk for any number."""
 
 import json
 import sqlite3
@@ -19,8 +19,8 @@ CREATE TABLE name (key TEXT PRIMARY KEY, names TEXT) WITHOUT ROWID;
 NOT_READ = "it was not read to its end: run the load again"
 
 
-class Stretch(NamedTuple):
-    """Where rows of an object stand."""
+class PartRef(NamedTuple):
+    """The shard that holds some rows of an object, and the place of the part in it."""
 
     shard: str
     position: int
@@ -30,11 +30,11 @@ class Entry(NamedTuple):
     """An object as it is listed now: where its rows stand, or why it was not read."""
 
     inner: str
-    stretches: tuple[Stretch, ...]
+    parts: tuple[PartRef, ...]
     unread: str
 
 
-class Ledger:
+class ShardManifest:
     """A temporary file of parts, and of the names found in each text."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Ledger:
         self._db.execute("BEGIN")
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close and remove the file."""
         self._db.close()
 
     def list(self, objects: Iterable[tuple[str, str]]) -> None:
@@ -97,7 +97,7 @@ class Ledger:
 
 
 def _entry(inner: str, rows: list[tuple[str, int | None, str, int, int, str]]) -> Entry:
-    parts: dict[int, Stretch] = {}
+    parts: dict[int, PartRef] = {}
     complete, unread = False, ""
     for _, number, shard, position, last, reason in rows:
         if number is None:
@@ -105,7 +105,7 @@ def _entry(inner: str, rows: list[tuple[str, int | None, str, int, int, str]]) -
         if reason:
             unread = reason
             continue
-        parts.setdefault(number, Stretch(shard, position))
+        parts.setdefault(number, PartRef(shard, position))
         complete = complete or bool(last)
     if complete and len(parts) == max(parts) + 1:
         return Entry(inner, tuple(parts[number] for number in sorted(parts)), "")
