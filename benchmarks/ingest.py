@@ -201,7 +201,7 @@ def _sizes(settings: Settings) -> str:
     """Say how many bytes each stage of the clean run left."""
     wiring = Wiring(settings)
     objects, sizes = wiring.object_store(), []
-    for kind in ("rows", "vectors", "names", "book"):
+    for kind in ("rows", "vectors", "names", "resolved"):
         size = sum(entry.size for entry in objects.list(f"runs/bench/{kind}/"))
         sizes.append(f"{kind} {size / 1e6:.2f} MB")
     wiring.close()

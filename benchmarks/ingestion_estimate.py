@@ -17,7 +17,7 @@ from docstokg.loading.run.rows import AHEAD
 
 LAMBDA_S = 900
 BOOK_MB = 3008
-BOOK_GETS = 4
+RESOLVE_GETS = 4
 """Of a shard: its rows twice, which names were found in it, and which models read it."""
 TRANSITIONS = 9
 """Of a batch: two where it is read, five where encoders and names run, two where it is written."""
@@ -36,9 +36,9 @@ class Load:
     """A load, and what its parts were measured to take.
 
     CPU seconds of one core: `read` a document, `encode` and `names` a chunk. Rates a second:
-    `book` chunks that one task stages and whose names it decides, `write` chunks of one writer
+    `resolve` chunks that one task stages and whose names it decides, `write` chunks of one writer
     into both stores. `name_kb`: what a name that nobody named before takes of the memory of
-    `write`, which opens the whole book, or of `book`, whichever is more.
+    `write`, which opens all decisions, or of `resolve`, whichever is more.
     `batch`: documents of one child of the map. `get`: seconds until the bucket gives an object.
     """
 
@@ -48,7 +48,7 @@ class Load:
     read: float = 0.05
     encode: float = 0.12
     names: float = 0.011
-    book: float = 2_950.0
+    resolve: float = 2_950.0
     name_kb: float = 1.6
     write: float = 192.0
     writers: int = 1
@@ -84,7 +84,7 @@ def stages(load: Load) -> list[Stage]:
         _mapped(load, "read", load.documents * load.read),
         _mapped(load, "encode", load.chunks * load.encode),
         _mapped(load, "names", load.chunks * load.names),
-        _alone("book", load.chunks * book_s(load), 1, 1),
+        _alone("resolve", load.chunks * resolve_s(load), 1, 1),
         _alone("write", load.chunks / load.write / load.writers, load.writers, load.batches),
     ]
 
@@ -104,18 +104,18 @@ def _compute(tasks: int, core_s: float, memory_mb: int = CORE_MB) -> float:
     return tasks * CALL.usd / MILLION + core_s * memory_mb / 1024 * COMPUTE.usd
 
 
-def book_s(load: Load) -> float:
-    """Give the seconds the book takes for a chunk: to decide, and to wait for its shard."""
-    return 1 / load.book + BOOK_GETS * load.get / AHEAD / (load.batch * load.chunks_each)
+def resolve_s(load: Load) -> float:
+    """Give the seconds `resolve` takes for a chunk: to decide, and to wait for its shard."""
+    return 1 / load.resolve + RESOLVE_GETS * load.get / AHEAD / (load.batch * load.chunks_each)
 
 
-def book_limit(load: Load) -> int:
-    """How many chunks one task of the book stages before its function has to end."""
-    return round(LAMBDA_S * 0.8 / book_s(load))
+def resolve_limit(load: Load) -> int:
+    """How many chunks one task of `resolve` stages before its function has to end."""
+    return round(LAMBDA_S * 0.8 / resolve_s(load))
 
 
 def name_limit(load: Load) -> int:
-    """How many names nobody named before fit the memory of a task that has the whole book."""
+    """How many names nobody named before fit the memory of a task that has all decisions."""
     return int(BOOK_MB * 0.8 * 1000 / load.name_kb)
 
 
@@ -154,9 +154,9 @@ def report(load: Load) -> str:
             f"({slowest.wall_s / HOUR:.1f} h).",
             f"Peak load, {load.writers} writer(s): {chunks_s:,.0f} chunks a second on the index, "
             f"{chunks_s * load.mentions_each:,.0f} mentions a second on the graph.",
-            f"One task of the book ends at {book_limit(load):,} chunks or {name_limit(load):,} new "
-            f"names; this load has {load.chunks:,} chunks: "
-            f"{math.ceil(load.chunks / book_limit(load))} namespaces.",
+            f"One task of `resolve` ends at {resolve_limit(load):,} chunks or {name_limit(load):,} "
+            f"new names; this load has {load.chunks:,} chunks: "
+            f"{math.ceil(load.chunks / resolve_limit(load))} namespaces.",
         ]
     )
 

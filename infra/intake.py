@@ -150,7 +150,7 @@ STAGE_OBJECTS: Mapping[str, Below] = {
     "ingest_read": Below((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
     "ingest_encode": Below((RUNS,), (RUNS,)),
     "ingest_names": Below((RUNS,), (RUNS,)),
-    "ingest_book": Below((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
+    "ingest_resolve": Below((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
     "ingest_write": Below((RUNS,), (RUNS,)),
     "ingest_close": Below((RUNS,), (RUNS,)),
 }

@@ -135,9 +135,9 @@ STAGES: tuple[FunctionSpec, ...] = (
     # These three read the names of entities with the embedder.
     # On disk a chunk takes 1.5 kB with its text and a third of that without it, a name in memory
     # 1.6 kB: two million and a million fit (docs/decisions/cloud-ingestion.md).
-    _stage("book", 3008, 900, *_STORES, storage_mb=10240),
-    _stage("write", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_book"),
-    _stage("close", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_book"),
+    _stage("resolve", 3008, 900, *_STORES, storage_mb=10240),
+    _stage("write", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
+    _stage("close", 3008, 900, *_STORES, storage_mb=4096, lock="ingest_resolve"),
 )
 """Of the machine that loads, in its order."""
 

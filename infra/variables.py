@@ -64,7 +64,7 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "health": frozenset({"kg_enabled", "health_keep_s"}),
     "ingest_encode": frozenset({"sparse"}),
     "ingest_names": frozenset({"names"}),
-    "ingest_book": frozenset({"names", "sparse"}),
+    "ingest_resolve": frozenset({"names", "sparse"}),
     "ingest_write": frozenset({"names", "sparse"}),
     "ingest_close": frozenset({"names", "sparse"}),
 }  # fmt: skip

@@ -19,7 +19,7 @@ from docstokg_local.engine.engine import Execution, failure_of
 from docstokg_local.engine.limits import transferred
 
 DEFINITION = Path(__file__).resolve().parents[1] / "statemachine" / "ingest.asl.json"
-STAGES = ("read", "encode", "names", "book", "write", "close")
+STAGES = ("read", "encode", "names", "resolve", "write", "close")
 
 
 def stage_functions(wiring: Wiring) -> dict[str, Handler]:

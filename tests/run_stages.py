@@ -10,18 +10,18 @@ from typing import Any
 
 from docstokg.ports import ObjectStore
 from docstokg.wiring import Handler, Wiring
-from docstokg_functions.ingest.book.handler import build as build_book
 from docstokg_functions.ingest.close.handler import build as build_close
 from docstokg_functions.ingest.encode.handler import build as build_encode
 from docstokg_functions.ingest.names.handler import build as build_names
 from docstokg_functions.ingest.read.handler import build as build_read
+from docstokg_functions.ingest.resolve.handler import build as build_resolve
 from docstokg_functions.ingest.write.handler import build as build_write
 
 BUILDS: dict[str, Callable[[Wiring], Handler]] = {
     "read": build_read,
     "encode": build_encode,
     "names": build_names,
-    "book": build_book,
+    "resolve": build_resolve,
     "write": build_write,
     "close": build_close,
 }
@@ -145,7 +145,7 @@ def run_stages(
     shards = [[item] for item in listed(objects, f"runs/{run['run_id']}/rows/")]
     every("encode", list(shards))
     every("names", list(shards))
-    every("book", [[]])
+    every("resolve", [[]])
     every("write", list(shards))
     every("close", [[]])
     return stages.fuse.burnt

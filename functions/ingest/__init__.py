@@ -1,1 +1,1 @@
-"""The loader's stages as functions: read, encode, names, book, write, close."""
+"""The loader's stages as functions: read, encode, names, resolve, write, close."""

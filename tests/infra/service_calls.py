@@ -161,12 +161,12 @@ STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "encode": (("runs/1/rows/a",), ()),
     "names": (("runs/1/rows/a",), ()),
-    "book": (
+    "resolve": (
         ("posted/d/1.json", "runs/1/rows/a", "runs/lease.json"),
         ("sources/d/", "inbox/d/1/", "posted/d/1.json", "runs/1/rows/", "runs/1/report.json"),
     ),
-    "write": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/book/", "runs/1/report.json")),
-    "close": (("runs/1/book/a", "runs/lease.json"), ("runs/1/book/", "runs/1/report.json")),
+    "write": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/resolved/", "runs/1/report.json")),
+    "close": (("runs/1/resolved/a", "runs/lease.json"), ("runs/1/resolved/", "runs/1/report.json")),
 }
 """What each stage reads, and what it lists: beginnings of keys, and keys that may be absent."""
 
@@ -184,7 +184,7 @@ def _stages(deployed: Deployed) -> Iterator[Right]:
         yield _one(page, role, "s3:PutObject", f"{bucket}/runs/1/rows/a")
         if stage == "close":
             yield _one(page, role, "s3:DeleteObject", f"{bucket}/runs/lease.json")
-        if stage in ("book", "write", "close"):
+        if stage in ("resolve", "write", "close"):
             variables = deployed.variables(f"ingest_{stage}")
             (secret,) = (
                 deployed.ref(name)

@@ -105,13 +105,13 @@ def test_a_snapshot_worked_by_hand() -> None:
 
 
 def test_the_note_on_ingestion_shows_what_the_estimate_says() -> None:
-    from benchmarks.ingestion_estimate import Load, book_limit, report, stages
+    from benchmarks.ingestion_estimate import Load, report, resolve_limit, stages
 
     note = (ROOT / "docs" / "decisions" / "cloud-ingestion.md").read_text("utf-8")
     assert report(Load()) in note
     usual, wider = stages(Load()), stages(Load(parallel=100))
-    assert [stage.name for stage in usual] == ["read", "encode", "names", "book", "write"]
+    assert [stage.name for stage in usual] == ["read", "encode", "names", "resolve", "write"]
     assert wider[1].wall_s == usual[1].wall_s / 2
     assert wider[1].usd == usual[1].usd
     assert stages(Load(writers=4))[4].wall_s == usual[4].wall_s / 4
-    assert book_limit(Load(book=1000.0, get=0.0)) == 720_000
+    assert resolve_limit(Load(resolve=1000.0, get=0.0)) == 720_000

@@ -13,6 +13,7 @@ from docstokg.adapters.opensearch import lease as opensearch_lease
 from docstokg.adapters.opensearch.lease import LoadLease
 from docstokg.adapters.opensearch.server import Server
 from docstokg.errors import Timeout, Unavailable
+from docstokg.loading.run.lease import TAKE_S
 from tests.contract.real import remove_indices
 from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
@@ -117,4 +118,14 @@ def test_a_task_of_a_run_that_was_passed_over_writes_no_more(leases, monkeypatch
     monkeypatch.setattr(opensearch_lease, "CALL_S", 5.0)
     with pytest.raises(Unavailable, match="run it again"):
         first.check()
+    second.check()
+
+
+def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) -> None:
+    first, second = leases
+    assert TAKE_S > opensearch_lease.LEASE_S
+    monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
+    first.acquire(0, run="one")
+    first.release(more=True)
+    second.acquire(TAKE_S, run="two")
     second.check()

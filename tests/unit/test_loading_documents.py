@@ -13,7 +13,7 @@ from docstokg.adapters.onnx.wordpieces import EstimatedPieces, WordPieces
 from docstokg.contracts.outline import Outline
 from docstokg.loading.names.candidates import Labels
 from docstokg.loading.read.chunking import ENCODER_PIECES
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import encoder_text
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.documents import (
@@ -46,22 +46,22 @@ def read(path: Path, doc_id: str) -> Document:
     return document
 
 
-def chunks_of(path: Path, raw: bytes, doc_id: str = "guide.md") -> tuple[str, list[GivenChunk]]:
+def chunks_of(path: Path, raw: bytes, doc_id: str = "guide.md") -> tuple[str, list[RawChunk]]:
     path.write_bytes(raw)
     document = read(path, doc_id)
     return raw.decode(), list(document_chunks(document, path.name, PIECES))
 
 
-def cut(text: str, name: str = "d.md") -> list[GivenChunk]:
+def cut(text: str, name: str = "d.md") -> list[RawChunk]:
     outline = MARKDOWN.outline(text) if name.endswith(".md") else outline_text(text)
     return list(document_chunks(Document("d", outline, 0, {}, {}), name, PIECES))
 
 
-def pieces(chunk: GivenChunk) -> int:
+def pieces(chunk: RawChunk) -> int:
     return len(PIECES.starts(encoder_text(chunk.title, chunk.text, chunk.headings))) + 2
 
 
-def check_stretches(text: str, chunks: list[GivenChunk]) -> None:
+def check_stretches(text: str, chunks: list[RawChunk]) -> None:
     """Every chunk is a stretch, in order, of what the encoder can read."""
     last = -1
     for chunk in chunks:

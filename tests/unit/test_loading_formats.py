@@ -19,7 +19,7 @@ from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.sources import find_files
 from docstokg.loading.readers.documents import document_chunks, read_documents
@@ -37,7 +37,7 @@ def child() -> Iterator[ChildConverter]:
     converter.close()
 
 
-def read(child: ChildConverter, path: Path, raw: bytes) -> tuple[str, list[GivenChunk]]:
+def read(child: ChildConverter, path: Path, raw: bytes) -> tuple[str, list[RawChunk]]:
     path.write_bytes(raw)
     (document,) = read_documents(path, path.name, child)
     chunks = list(document_chunks(document, path.name, PIECES))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.loading.read.given import GivenMention
+from docstokg.loading.read.raw_input import RawMention
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import read_chunk
 from docstokg.loading.readers.entities import read_entity
@@ -40,7 +40,7 @@ def test_a_chunk_keeps_what_it_says_and_unknown_keys_as_metadata():
     assert (chunk.title, chunk.page, chunk.char_start) == ("Seizure", "iv", 7)
     assert (chunk.topics, chunk.acl) == (("t",), ("g",))
     assert chunk.metadata == {"year": 2020, "kept": 1, "mesh": ["a", "b"]}
-    assert chunk.mentions == (GivenMention("HP:0001250", 0, 8),)
+    assert chunk.mentions == (RawMention("HP:0001250", 0, 8),)
     assert chunk.embedding is not None and len(chunk.embedding) == 8
     assert chunk.sparse == {"seizure": 1.5}
 

@@ -14,9 +14,9 @@ from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.pipeline import load
-from docstokg.loading.read.origins import KEY, document_rows, every_document
 from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.source_registry import KEY, document_rows, every_document
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.loading.write.deletion import delete_document

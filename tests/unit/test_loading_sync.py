@@ -14,8 +14,8 @@ from docstokg.contracts.records import FoundName
 from docstokg.domain.text.names import capitalised_names
 from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.pipeline import load
-from docstokg.loading.read.origins import document_rows
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.source_registry import document_rows
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.loading.write.deletion import delete_document
 from docstokg.ports import NameFinder

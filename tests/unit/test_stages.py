@@ -19,7 +19,7 @@ from docstokg.errors import LoadError, Locked
 from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.resolve.doubts import UNREAD
+from docstokg.loading.resolve.stale_entities import UNREAD
 from docstokg.loading.run import rows as run_rows
 from docstokg.loading.transfer.contents import digests
 from docstokg.ports import ObjectStore, Parts, Spans
@@ -260,7 +260,7 @@ def run_whole(stages: Stages, place: Place) -> None:
     for stage in ("encode", "names"):
         for items in shards:
             stages.call(stage, items)
-    stages.call("book")
+    stages.call("resolve")
     for items in shards:
         stages.call("write", items)
     stages.call("close")
@@ -269,7 +269,7 @@ def run_whole(stages: Stages, place: Place) -> None:
 def test_several_writers_of_one_process_end_in_the_same(
     place: Place, laptop: Place, tmp_path: Path
 ) -> None:
-    """Each has a book of its own, kept between its shards; a changed folder is loaded over it."""
+    """Each keeps a resolver between its shards; a changed folder is loaded over it."""
     folder = folder_of(tmp_path / "in")
     for run_id in ("first", "second"):
         if run_id == "second":
@@ -284,7 +284,7 @@ def test_several_writers_of_one_process_end_in_the_same(
         for shard in shards:
             stages.call("encode", shard)
             stages.call("names", shard)
-        stages.call("book")
+        stages.call("resolve")
         wiring = place.wiring()
         handler = BUILDS["write"](wiring)
         events = [{"run": stages.run, "stage": "write", "items": shard} for shard in shards]
@@ -351,7 +351,9 @@ def test_what_nobody_can_read_for_names_again_stays_named_with_a_warning(
     call = stages.call
 
     def without(stage: str, *args: Any, **more: Any) -> dict[str, Any]:
-        monkeypatch.setattr(Capitals, "model", f"another in {stage}" if stage == "book" else NAMED)
+        monkeypatch.setattr(
+            Capitals, "model", f"another in {stage}" if stage == "resolve" else NAMED
+        )
         return call(stage, *args, **more)
 
     monkeypatch.setattr(stages, "call", without)
@@ -391,7 +393,7 @@ def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path
     stages.call("read", [item for item in sources if item is not lost])
     stages.call("read", [lost], crashed={"Error": "Runtime.ExitError", "Cause": "killed"})
     shards = [[item] for item in listed(place.objects, f"runs/{RUN}/rows/")]
-    for stage in ("encode", "names", "book", "write", "close"):
+    for stage in ("encode", "names", "resolve", "write", "close"):
         for items in shards if stage in ("encode", "names", "write") else [[]]:
             stages.call(stage, items)
     reasons = {row["doc_id"]: row["reason"] for row in place.report()["rejected"]}
@@ -420,12 +422,12 @@ def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
         for item in list(listed(place.objects, f"runs/{stages.run['run_id']}/rows/")):
             stages.call("encode", [item])
             stages.call("names", [item])
-    first.call("book")
+    first.call("resolve")
     with pytest.raises(Locked, match="the run first is loading"):
-        second.call("book")
+        second.call("resolve")
     first.call("close", failed=True, error={"Error": "States.Timeout", "Cause": "late"})
     assert place.report("first")["reason"] == "States.Timeout: late"
-    second.call("book")
+    second.call("resolve")
     with pytest.raises(LoadError, match="another load has begun"):
         place.objects.delete("runs/lease.json")
         first.call("close")

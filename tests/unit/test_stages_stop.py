@@ -1,6 +1,6 @@
-"""`book` and `close` are killed at any of their writes, or run out of time: one content in the end.
+"""`resolve` and `close` are killed at any write, or run out of time: one content in the end.
 
-`book` begins anew; `close` goes on where it stopped, as often as it has to.
+`resolve` begins anew; `close` goes on where it stopped, as often as it has to.
 """
 
 import shutil
@@ -20,7 +20,7 @@ RUN = "second"
 DOCUMENTS = 8
 STEPS = ["stale", "gone", "edges", "earlier", "graph", "register", "index"]
 MOST = 200
-"""Writes of one task: more than `book` or `close` of these few documents make."""
+"""Writes of one task: more than `resolve` or `close` of these few documents make."""
 
 
 class Left:
@@ -53,7 +53,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, s
     laptop.load(source)
     place.upload(source)
     computed(first, place)
-    first.call("book")
+    first.call("resolve")
     written(first, place)
     first.call("close")
     changed(source)
@@ -65,13 +65,13 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, s
 
 
 @pytest.fixture(scope="module")
-def booked(
+def resolved(
     before: tuple[Path, tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The same, up to `close`."""
-    place = copy(before[0], tmp_path_factory.mktemp("booked"))
+    place = copy(before[0], tmp_path_factory.mktemp("resolved"))
     stages = place.stages(RUN, sync=True)
-    stages.call("book")
+    stages.call("resolve")
     written(stages, place)
     return folder_in(place)
 
@@ -122,8 +122,8 @@ def test_a_book_killed_at_any_write_is_made_again(
 ) -> None:
     folder, wanted = before
     count = 0
-    for stages, place in kills(folder, tmp_path, "book"):
-        stages.call("book")
+    for stages, place in kills(folder, tmp_path, "resolve"):
+        stages.call("resolve")
         written(stages, place)
         stages.call("close")
         assert place.digest() == wanted, count
@@ -132,10 +132,10 @@ def test_a_book_killed_at_any_write_is_made_again(
 
 
 def test_a_close_killed_at_any_write_is_gone_on_with(
-    before: tuple[Path, tuple[str, str, str]], booked: Path, tmp_path: Path
+    before: tuple[Path, tuple[str, str, str]], resolved: Path, tmp_path: Path
 ) -> None:
     count = 0
-    for stages, place in kills(booked, tmp_path, "close"):
+    for stages, place in kills(resolved, tmp_path, "close"):
         assert stages.call("close")["done"]
         assert place.digest() == before[1], count
         count += 1
@@ -145,14 +145,14 @@ def test_a_close_killed_at_any_write_is_gone_on_with(
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_close_without_time_does_a_batch_and_says_where_it_stopped(
     before: tuple[Path, tuple[str, str, str]],
-    booked: Path,
+    resolved: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     twice: bool,
 ) -> None:
     monkeypatch.setattr(edges, "ROW_BATCH", 1)
     monkeypatch.setattr(relinking, "ROW_BATCH", 3)
-    at_once, pieces = (copy(booked, tmp_path / name) for name in ("whole", "pieces"))
+    at_once, pieces = (copy(resolved, tmp_path / name) for name in ("whole", "pieces"))
     at_once.stages(RUN, sync=True).call("close")
     stages = pieces.stages(RUN, sync=True)
     stages.context = OVER
@@ -180,10 +180,10 @@ def test_a_book_that_cannot_end_in_its_time_says_so_and_leaves_the_store_alone(
     stages = place.stages(RUN, sync=True)
     stages.context = OVER
     with pytest.raises(LoadError, match="several namespaces, or once with `docstokg load`"):
-        stages.call("book")
+        stages.call("resolve")
     assert place.digest() == content
     stages.context = Left(900)
-    stages.call("book")
+    stages.call("resolve")
     written(stages, place)
     stages.call("close")
     assert place.digest() == before[1]

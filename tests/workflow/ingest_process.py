@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from docstokg.loading.context import LoadOptions, Silent
+from docstokg.loading.context import LoadOptions, NullProgress
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.ports import Parts, Spans
@@ -85,7 +85,7 @@ class Waiting(Hashed):
         return super().embed_parts(texts, parts)
 
 
-class Telling(Silent):
+class Telling(NullProgress):
     """Progress that names each stage as it begins."""
 
     @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from docstokg.errors import Locked
+from docstokg.loading.run import lease as run_lease
 from docstokg_local.engine.engine import Execution
 from tests.ingest_runner import run_ingest, stage_functions
 from tests.unit.test_stages import NS, Place, folder_of
@@ -90,6 +91,12 @@ class Machine:
         if isinstance(error, Locked):
             self.waits += 1
             self.meanwhile()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that finds the store held says so without waiting."""
+    monkeypatch.setattr(run_lease, "TAKE_S", 0.0)
 
 
 @pytest.fixture
@@ -185,6 +192,6 @@ def test_a_load_before_the_book_is_taken_into_account(
     place: Place, beside: Begin, wanted: Digest
 ) -> None:
     machine = Machine(place)
-    machine.before["IngestBookFunction"] = lambda: beside().end()
+    machine.before["IngestResolveFunction"] = lambda: beside().end()
     assert machine.run("run").status == "SUCCEEDED"
     assert place.digest() == wanted

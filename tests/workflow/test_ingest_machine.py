@@ -97,7 +97,7 @@ class Stages:
         turn = (payload["cursor"] or 0) + 1
         return {"done": True} if turn >= self.rounds else {"done": False, "cursor": turn}
 
-    def book(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def resolve(self, payload: dict[str, Any]) -> dict[str, Any]:
         return self._rounds(payload)
 
     def write(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def test_every_object_of_the_prefix_reaches_the_store_once(count: int) -> None:
     batches = -(-count // 40)
     calls = {stage: len(payloads) for stage, payloads in stages.payloads.items()}
     each = {"read": batches, "encode": batches, "names": batches, "write": batches}
-    assert calls == {**each, "book": 1, "close": 1}
+    assert calls == {**each, "resolve": 1, "close": 1}
     for payload in stages.payloads["read"]:
         assert payload["stage"] == "read"
         for item in payload["items"]:
@@ -163,7 +163,7 @@ def test_book_and_close_go_on_from_where_they_stopped() -> None:
     stages = folder_of(3)
     stages.rounds = 4
     assert ran(stages).status == "SUCCEEDED"
-    for stage in ("book", "close"):
+    for stage in ("resolve", "close"):
         assert [payload["cursor"] for payload in stages.payloads[stage]] == [None, 1, 2, 3]
 
 
@@ -203,7 +203,7 @@ def test_what_fails_once_is_tried_again(stage: str, error: str) -> None:
     assert len(stages.payloads[stage]) == 2
 
 
-@pytest.mark.parametrize("stage", ["encode", "names", "book", "write", "close"])
+@pytest.mark.parametrize("stage", ["encode", "names", "resolve", "write", "close"])
 @pytest.mark.parametrize("error", ["Unavailable", "ValueError", "Runtime.ExitError"])
 def test_a_stage_that_stays_broken_gives_the_lease_back_and_fails(stage: str, error: str) -> None:
     stages = folder_of(3)
@@ -225,12 +225,12 @@ def test_a_stage_that_stays_broken_gives_the_lease_back_and_fails(stage: str, er
 
 def test_a_run_waits_for_the_load_before_it() -> None:
     stages = folder_of(1)
-    stages.broken = {"book": ("Locked", 12)}
+    stages.broken = {"resolve": ("Locked", 12)}
     assert ran(stages).status == "SUCCEEDED"
-    assert len(stages.payloads["book"]) == 13
-    book = ASL["States"]["Book"]["Retry"][-1]
-    assert book["ErrorEquals"] == ["Locked"]
-    assert book["MaxAttempts"] * book["MaxDelaySeconds"] >= 8 * 3600
+    assert len(stages.payloads["resolve"]) == 13
+    resolving = ASL["States"]["Resolve"]["Retry"][-1]
+    assert resolving["ErrorEquals"] == ["Locked"]
+    assert resolving["MaxAttempts"] * resolving["MaxDelaySeconds"] >= 8 * 3600
 
 
 def test_run_again_it_does_nothing_else() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.errors import Misconfigured
-from docstokg.loading.read.given import GivenEntity, GivenRelation
+from docstokg.loading.read.raw_input import RawEntity, RawRelation
 from docstokg.loading.readers.obo import read_obo
 
 CENTRE = "HP:0001250"
@@ -61,7 +61,7 @@ class Annotation:
 class Ontology:
     """Terms by id, their parents and children, and what diseases show."""
 
-    terms: dict[str, GivenEntity] = field(default_factory=dict)
+    terms: dict[str, RawEntity] = field(default_factory=dict)
     parents: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     children: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     diseases: dict[str, str] = field(default_factory=dict)
@@ -93,9 +93,9 @@ def read_ontology(folder: Path) -> Ontology:
     """Read hp.obo and phenotype.hpoa."""
     ontology = Ontology()
     for _, record in read_obo(folder / "hp.obo"):
-        if isinstance(record, GivenEntity):
+        if isinstance(record, RawEntity):
             ontology.terms[record.id] = record
-        elif isinstance(record, GivenRelation) and record.type == "is_a":
+        elif isinstance(record, RawRelation) and record.type == "is_a":
             ontology.parents[record.source].append(record.target)
             ontology.children[record.target].append(record.source)
     term_ids = ontology.below(ROOT)
@@ -318,7 +318,7 @@ def _annotations(path: Path) -> Iterator[tuple[Annotation, str]]:
             )
 
 
-def _term_entity(term: GivenEntity) -> dict[str, Any]:
+def _term_entity(term: RawEntity) -> dict[str, Any]:
     row: dict[str, Any] = {"id": term.id, "name": term.name, "type": "Phenotype"}
     row["synonyms"] = list(term.synonyms)
     if term.definition:

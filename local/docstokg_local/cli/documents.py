@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docstokg.contracts.records import DocumentRecord
-from docstokg.loading.read.origins import every_document
+from docstokg.loading.read.source_registry import every_document
 from docstokg.ports import DocumentRegister, GraphWriter
 from docstokg_local.cli.printing import counted, say
 

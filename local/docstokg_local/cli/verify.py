@@ -17,7 +17,7 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span as Place
 from docstokg.errors import DocsToKGError, LoadError
 from docstokg.loading.context import Readers
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.reading import rows_of, stage
 from docstokg.loading.read.records import text_sha256
 from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable
@@ -70,7 +70,7 @@ class Sources(Protocol):
 
 
 def _source_chunk(
-    chunk: StoredChunk | GivenChunk, chunk_id: str, document: str | None
+    chunk: StoredChunk | RawChunk, chunk_id: str, document: str | None
 ) -> SourceChunk:
     return SourceChunk(
         chunk_id=chunk_id,

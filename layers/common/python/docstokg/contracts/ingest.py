@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from docstokg.contracts.model import Contract
 
-Stage = Literal["read", "compute", "encode", "names", "book", "write", "close"]
+Stage = Literal["read", "compute", "encode", "names", "resolve", "write", "close"]
 
 
 class IngestMessage(Contract):

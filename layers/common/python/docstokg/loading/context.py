@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from docstokg.contracts.records import Scope
-from docstokg.loading.read.given import GivenRecord
+from docstokg.loading.read.raw_input import RawRecord
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Staging
@@ -37,12 +37,12 @@ class Progress(Protocol):
         ...
 
 
-class Silent:
-    """Says nothing."""
+class NullProgress:
+    """Progress that is shown nowhere."""
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        """Count nothing."""
+        """Begin a stage whose steps are not counted."""
         yield lambda steps: None
 
 
@@ -122,7 +122,7 @@ class LoadReport:
     warnings: list[str] = field(default_factory=list)
 
 
-Rows = Sequence[tuple[int, GivenRecord | Rejected]]
+Rows = Sequence[tuple[int, RawRecord | Rejected]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

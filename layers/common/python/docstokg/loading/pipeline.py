@@ -8,7 +8,7 @@ then counts as unfinished.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -24,9 +24,9 @@ from docstokg.loading.context import (
     Context,
     LoadOptions,
     LoadReport,
+    NullProgress,
     Progress,
     Readers,
-    Silent,
     Stores,
     TypeCount,
 )
@@ -39,17 +39,17 @@ from docstokg.loading.names.candidates import (
 )
 from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.names.naming import Entry
-from docstokg.loading.read.origins import Origins, is_listable, many
 from docstokg.loading.read.reading import Row, rows_of, stage
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.source_registry import SourceRegistry, is_listable, many
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.resolve.doubts import Anew, doubts_of
-from docstokg.loading.resolve.entity_book import EntityBook
-from docstokg.loading.resolve.relinking import News, relink
+from docstokg.loading.resolve.entity_resolver import EntityResolver
+from docstokg.loading.resolve.relinking import NewAliases, relink
+from docstokg.loading.resolve.stale_entities import RescanPolicy, stale_entities_of
 from docstokg.loading.write.chunk_writing import write_chunks
 from docstokg.loading.write.edges import resolve_edges, write_edges
-from docstokg.loading.write.removal import alone, remove_documents, remove_stale
+from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_stale
 from docstokg.ports import SearchIndex
 
 UPSTREAM = "upstream"
@@ -79,10 +79,8 @@ def load(
         for file in find_files(paths, rejects, may_be_empty=options.sync or bool(files))
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
-    if options.embed and stores.embedder is None:
-        report.warnings.append(NO_EMBEDDER)
-    timed = _Timed(progress or Silent(), report.stages)
-    with alone(stores.index_writer, timed):
+    timed = _Timed(progress or NullProgress(), report.stages)
+    with exclusive_load(stores.index_writer, timed):
         _load(paths, files, options, stores, rejects, timed, report)
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
@@ -98,19 +96,15 @@ def _load(
     timed: "_Timed",
     report: LoadReport,
 ) -> None:
-    staging = Staging()
-    try:
-        before = info_before(stores.search_index)
-        origins = Origins(stores.register, options.namespace, options.replace_docs, report.run_id)
-        context = _read(files, options, stores, staging, rejects, timed, report, before, origins)
+    with closing(Staging()) as staging:
+        context, before, registry = begin(options, stores, staging, rejects, timed, report)
+        context = read_files(context, _rows(files, stores.readers), len(files), registry)
         if options.extract is not None:
             report.extraction = options.extract(context)
-        gone = _gone(paths, files, options, context, origins) if options.sync else []
+        gone = _gone(paths, files, options, context, registry) if options.sync else []
         decisions = decide(context, before.unfinished_load, gone)
-        write_chunks(context, decisions.book, decisions.finder)
-        finish(context, decisions, origins)
-    finally:
-        staging.close()
+        write_chunks(context, decisions.resolver, decisions.finder)
+        finish(context, decisions, registry)
 
 
 class _Timed:
@@ -137,97 +131,68 @@ def info_before(index: SearchIndex) -> IndexInfo:
         return IndexInfo()
 
 
-def _read(
-    files: Sequence[SourceFile],
+def begin(
     options: LoadOptions,
     stores: Stores,
     staging: Staging,
     rejects: RejectLog,
     progress: Progress,
     report: LoadReport,
-    before: IndexInfo,
-    origins: Origins,
-) -> Context:
-    """Stage all files, and find out which vector space is written."""
-    dense = stores.embedder if options.embed else None
-    dimension = dense.dimension if dense else before.dimension
-    count_unread(report, rejects)
-    with progress.stage("reading", len(files)) as advance:
-        for file, rows in _rows(files, stores.readers):
-            dimension = stage_file(file, rows, staging, rejects, report, dimension, origins)
-            advance(1)
-    beginning = Beginning(before, origins, dimension)
-    return context_of(options, stores, staging, rejects, progress, report, beginning)
-
-
-def count_unread(report: LoadReport, rejects: RejectLog) -> None:
-    """Count the files that have no reader, by type."""
-    for type_, unread in rejects.unread.items():
-        report.types[type_] = TypeCount(files=unread, rejected=unread)
-
-
-def stage_file(
-    file: SourceFile,
-    rows: Iterable[Row],
-    staging: Staging,
-    rejects: RejectLog,
-    report: LoadReport,
-    dimension: int | None,
-    origins: Origins,
-) -> int | None:
-    """Stage one file's rows and count them; the dimension of vectors, see `reading.stage`."""
-    count = report.types.setdefault(file.type, TypeCount())
-    rejected, chunks = rejects.count, staging.count("chunk")
-    dimension = stage(file, rows, staging, rejects, dimension, origins)
-    count.files += 1
-    count.rejected += rejects.count > rejected
-    count.chunks += staging.count("chunk") - chunks
-    return dimension
-
-
-class Beginning(NamedTuple):
-    """What was there before a load, and the `dimension` of the vectors it writes."""
-
-    before: IndexInfo
-    origins: Origins
-    dimension: int | None
-
-
-def context_of(
-    options: LoadOptions,
-    stores: Stores,
-    staging: Staging,
-    rejects: RejectLog,
-    progress: Progress,
-    report: LoadReport,
-    beginning: Beginning,
-) -> Context:
-    """Give the context of a load whose files are all staged."""
-    before, origins, dimension = beginning
+) -> tuple[Context, IndexInfo, SourceRegistry]:
+    """Give a load's context before its files are read, and what was there before it."""
+    before = info_before(stores.search_index)
+    registry = SourceRegistry(
+        stores.register, options.namespace, options.replace_docs, report.run_id
+    )
     dense = stores.embedder if options.embed else None
     sparse = stores.sparse_encoder if options.embed else None
-    model = before.embedding_model or (UPSTREAM if staging.given_dimensions() else None)
-    if dense is not None:
-        model = dense.model
-    report.embedding_model, report.sparse_model = model, sparse.model if sparse else None
-    return Context(
+    if options.embed and dense is None:
+        report.warnings.append(NO_EMBEDDER)
+    report.sparse_model = sparse.model if sparse else None
+    context = Context(
         namespace=options.namespace,
         stores=stores,
         staging=staging,
         rejects=rejects,
         progress=progress,
         report=report,
-        model=model,
-        dimension=dimension if model else None,
+        model=before.embedding_model if dense is None else dense.model,
+        dimension=before.dimension if dense is None else dense.dimension,
         dense=dense,
         sparse=sparse,
         replace_docs=options.replace_docs,
         # Of a load that never ended the register knows nothing yet.
         earlier=None
-        if before.unfinished_load or (before.chunks and not origins.stored)
-        else frozenset(origins.stored),
+        if before.unfinished_load or (before.chunks and not registry.stored)
+        else frozenset(registry.stored),
         generation=str(ULID()),
     )
+    return context, before, registry
+
+
+def read_files(
+    context: Context,
+    files: Iterable[tuple[SourceFile, Iterable[Row]]],
+    total: int | None,
+    registry: SourceRegistry,
+) -> Context:
+    """Stage the rows of all files, and find out which vector space is written."""
+    report, rejects, staging = context.report, context.rejects, context.staging
+    dimension = context.dimension
+    for type_, unread in rejects.unread.items():
+        report.types[type_] = TypeCount(files=unread, rejected=unread)
+    with context.progress.stage("reading", total) as advance:
+        for file, rows in files:
+            count = report.types.setdefault(file.type, TypeCount())
+            rejected, chunks = rejects.count, staging.count("chunk")
+            dimension = stage(file, rows, staging, rejects, dimension, registry)
+            count.files += 1
+            count.rejected += rejects.count > rejected
+            count.chunks += staging.count("chunk") - chunks
+            advance(1)
+    model = context.model or (UPSTREAM if staging.vector_dimensions() else None)
+    report.embedding_model = model
+    return replace(context, model=model, dimension=dimension if model else None)
 
 
 def _rows(
@@ -247,11 +212,11 @@ def _gone(
     files: Sequence[SourceFile],
     options: LoadOptions,
     context: Context,
-    origins: Origins,
+    registry: SourceRegistry,
 ) -> list[str]:
     """List the documents that a folder no longer holds; none where that is not certain."""
     rejected = {
-        (origins.root(file.root), file.inner)
+        (registry.root(file.root), file.inner)
         for file in files
         if context.rejects.by_file[str(file.path)]
     }
@@ -259,7 +224,7 @@ def _gone(
     for root in [root for root in roots if not is_listable(root)]:
         context.report.warnings.append(f"{root} cannot be listed completely: nothing is removed")
         roots.remove(root)
-    return gone_documents(roots, rejected, options, context, origins, empty=not files)
+    return gone_documents(roots, rejected, options, context, registry, empty=not files)
 
 
 def gone_documents(
@@ -267,15 +232,15 @@ def gone_documents(
     rejected: set[tuple[str, str]],
     options: LoadOptions,
     context: Context,
-    origins: Origins,
+    registry: SourceRegistry,
     empty: bool,
 ) -> list[str]:
     """List what these completely listed folders no longer hold; none where nobody agrees to many.
 
-    `rejected`: see `Origins.gone`. `empty`: the folders hold no file at all.
+    `rejected`: see `SourceRegistry.gone`. `empty`: the folders hold no file at all.
     """
-    gone = origins.gone(roots, options.prefix, context.staging, rejected)
-    mine = origins.of_roots(roots)
+    gone = registry.gone(roots, options.prefix, context.staging, rejected)
+    mine = registry.of_roots(roots)
     if gone and (empty or many(gone, mine)) and not options.agree(gone):
         context.report.kept_back = gone
         return []
@@ -286,7 +251,7 @@ def gone_documents(
 class Decisions:
     """What a load has decided of names before it writes a chunk. `gone`: documents to remove."""
 
-    book: EntityBook
+    resolver: EntityResolver
     finder: MentionFinder
     labels: Labels
     aliases: Sequence[Entry]
@@ -314,20 +279,22 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
         stores.graph_writer.note_recogniser(namespace, "")
     stage_names(context, labels)
     # After an interrupted load nobody knows what the texts said that it replaced.
-    doubts = doubts_of(context, labels, leaving, Anew(all=unfinished or renamed, must=renamed))
-    book = EntityBook(context, doubts.ids)
-    resolve_edges(context, book.names, frozenset(gone))
-    book.write_listed()
-    book.rewrite(doubts.changed(book))
-    aliases = list(book.aliases.for_linking(book.names, labels, book.forgotten()))
+    stale = stale_entities_of(
+        context, labels, leaving, RescanPolicy(all=unfinished or renamed, must=renamed)
+    )
+    resolver = EntityResolver(context, stale.ids)
+    resolve_edges(context, resolver.names, frozenset(gone))
+    resolver.write_listed()
+    resolver.rewrite(stale.changed(resolver))
+    aliases = list(resolver.aliases.for_linking(resolver.names, labels, resolver.forgotten()))
     fresh = [
-        *book.aliases.new(aliases),
-        *book.aliases.lost(doubts.ids, aliases),
+        *resolver.aliases.new(aliases),
+        *resolver.aliases.lost(stale.ids, aliases),
         *((key, "", True) for key in labels.changed),
     ]
     return Decisions(
-        book=book,
-        finder=MentionFinder(Linker(aliases), book.names, labels),
+        resolver=resolver,
+        finder=MentionFinder(Linker(aliases), resolver.names, labels),
         labels=labels,
         aliases=aliases,
         fresh=fresh,
@@ -345,20 +312,20 @@ class Mark(NamedTuple):
     after: str = ""
 
 
-def finish(context: Context, decisions: Decisions, origins: Origins) -> None:
+def finish(context: Context, decisions: Decisions, registry: SourceRegistry) -> None:
     """Remove what is gone, write edges, link earlier chunks anew, and close both stores."""
-    for _ in finishing(context, decisions, origins):
+    for _ in finishing(context, decisions, registry):
         pass
 
 
 def finishing(
-    context: Context, decisions: Decisions, origins: Origins, begun: Mark | None = None
+    context: Context, decisions: Decisions, registry: SourceRegistry, begun: Mark | None = None
 ) -> Iterator[Mark]:
     """Do what `finish` does, a batch at a time: after each, the load may be left and gone on with.
 
     Yields where it stands; `begun`: the last mark of whoever did the beginning.
     """
-    steps = _steps(context, decisions, origins)
+    steps = _steps(context, decisions, registry)
     step, after = begun or Mark()
     names = list(steps)[list(steps).index(step) :]
     for name, following in zip_longest(names, names[1:]):
@@ -369,14 +336,16 @@ def finishing(
 
 
 def _steps(
-    context: Context, decisions: Decisions, origins: Origins
+    context: Context, decisions: Decisions, registry: SourceRegistry
 ) -> dict[str, Callable[[str], Iterator[str]]]:
     """Give the steps of a load's end, in order; each takes and yields what is done of it."""
-    stores, book = context.stores, decisions.book
+    stores, resolver = context.stores, decisions.resolver
 
     def relinked(after: str) -> Iterator[str]:
-        news = News(Linker(decisions.fresh), decisions.labels.changed, decisions.everything)
-        yield from relink(context, book, decisions.finder, news, after)
+        new_aliases = NewAliases(
+            Linker(decisions.fresh), decisions.labels.changed, decisions.everything
+        )
+        yield from relink(context, resolver, decisions.finder, new_aliases, after)
 
     def closed(_: str) -> Iterator[str]:
         stores.graph_writer.note_recogniser(context.namespace, decisions.recogniser)
@@ -391,9 +360,9 @@ def _steps(
     return {
         "stale": lambda after: remove_stale(context, every, after),
         "gone": lambda after: remove_documents(context, decisions.gone, after),
-        "edges": lambda after: write_edges(context, book, after),
+        "edges": lambda after: write_edges(context, resolver, after),
         "earlier": relinked,
         "graph": closed,
-        "register": lambda after: origins.write(context.staging, context.report.run_id, after),
+        "register": lambda after: registry.write(context.staging, context.report.run_id, after),
         "index": ended,
     }

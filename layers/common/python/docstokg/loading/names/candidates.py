@@ -17,7 +17,7 @@ from docstokg.domain.text.names import (
 )
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import Context
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.ports import NameFinder
 
 RULE = "capitals-4"
@@ -72,7 +72,7 @@ class Labels:
         """List folded titles, common and changed section labels, each sorted; see `of`."""
         return sorted(self._titles), sorted(self.common), sorted(self.changed)
 
-    def heads(self, chunk: GivenChunk) -> tuple[str, ...]:
+    def heads(self, chunk: RawChunk) -> tuple[str, ...]:
         """List the names of what a chunk is about: its document's title, its section's heading."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
         heading = self.heading(chunk.section)
@@ -133,13 +133,13 @@ def stage_names(context: Context, labels: Labels) -> None:
     """Keep every name of the load's chunks."""
     with context.progress.stage("names", context.staging.count("chunk")) as advance:
         for batch in batched(context.staging.chunks(), FIND_BATCH, strict=False):
-            for row in brought(context.stores.names, labels, batch):
+            for row in candidate_names(context.stores.names, labels, batch):
                 context.staging.add_name(*row)
             advance(len(batch))
 
 
-def brought(
-    finder: NameFinder | None, labels: Labels, batch: Sequence[GivenChunk]
+def candidate_names(
+    finder: NameFinder | None, labels: Labels, batch: Sequence[RawChunk]
 ) -> Iterator[NameRow]:
     """Yield the names that chunks bring; `finder`: see `find_names`."""
     for chunk in batch:
@@ -160,7 +160,7 @@ def brought(
                 long = " ".join(abbreviation.long.split())
                 if is_definition(long, abbreviation.short):
                     yield long, "", abbreviation.short
-    linked = [chunk for chunk in batch if not has_given_mentions(chunk)]
+    linked = [chunk for chunk in batch if not has_own_mentions(chunk)]
     for names_found in find_names(finder, [chunk.text for chunk in linked]):
         for found_name in names_found:
             if not labels.is_part(fold(found_name.text)):
@@ -179,7 +179,7 @@ def _pages(title: str, text: str) -> Iterator[NameRow]:
         yield page, MANUAL, ""
 
 
-def has_given_mentions(chunk: GivenChunk) -> bool:
+def has_own_mentions(chunk: RawChunk) -> bool:
     """Tell whether a chunk came with its mentions: then nothing is read from its text."""
     return chunk.mentions is not None
 
@@ -191,9 +191,9 @@ def find_names(finder: NameFinder | None, texts: Sequence[str]) -> Sequence[Sequ
     return [[FoundName(name) for name in dict.fromkeys(capitalised_names(t))] for t in texts]
 
 
-def as_given(chunk: StoredChunk) -> GivenChunk:
+def as_raw(chunk: StoredChunk) -> RawChunk:
     """Give what naming and linking need of a stored chunk."""
-    return GivenChunk(
+    return RawChunk(
         id=chunk.chunk_id,
         doc_id=chunk.doc_id,
         text=chunk.text,

@@ -19,7 +19,7 @@ from docstokg.errors import (
     WrongAnswer,
 )
 from docstokg.loading.context import Context, ExtractionReport
-from docstokg.loading.read.given import GivenChunk, GivenTriple
+from docstokg.loading.read.raw_input import RawChunk, RawTriple
 from docstokg.ports import LanguageModel, ReplyStore
 
 BATCH = 64
@@ -92,7 +92,7 @@ def extract(context: Context, chosen: Extraction) -> ExtractionReport:
     return report
 
 
-def _readable(context: Context, chosen: Extraction) -> Iterator[GivenChunk]:
+def _readable(context: Context, chosen: Extraction) -> Iterator[RawChunk]:
     for chunk in context.staging.chunks():
         if chunk.text.strip() and (chosen.restricted or not chunk.acl):
             yield chunk
@@ -204,7 +204,7 @@ class _Asking:
 
 
 def _keep(
-    context: Context, report: ExtractionReport, chunk: GivenChunk, reply: str | DocsToKGError
+    context: Context, report: ExtractionReport, chunk: RawChunk, reply: str | DocsToKGError
 ) -> None:
     """Stage what the reply says of the chunk, as that chunk's statements only."""
     report.chunks += 1
@@ -219,7 +219,7 @@ def _keep(
     report.refused.update(reading.refused)
     report.triples += len(reading.triples)
     for number, triple in enumerate(reading.triples, 1):
-        record = GivenTriple(
+        record = RawTriple(
             subject=triple.subject,
             relation=triple.relation,
             object=triple.object,

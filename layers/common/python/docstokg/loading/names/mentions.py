@@ -9,7 +9,7 @@ from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.names import addresses, is_mention
 from docstokg.loading.names.candidates import Labels
 from docstokg.loading.names.naming import Names
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 
 MOST_HOMONYMS = 8
 """A name of more entities than this says nothing about any of them."""
@@ -25,7 +25,7 @@ class MentionFinder:
         self._names = names
         self._labels = labels
 
-    def mentions(self, chunk: GivenChunk, uuid: str, stated: Iterable[str]) -> list[MentionRecord]:
+    def mentions(self, chunk: RawChunk, uuid: str, stated: Iterable[str]) -> list[MentionRecord]:
         """List what a chunk mentions, each entity once, by id.
 
         It is about its title and its heading. Those and the ends of the edges it states are

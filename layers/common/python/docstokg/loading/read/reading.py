@@ -5,16 +5,16 @@ from typing import Any
 
 from docstokg.domain.identity import is_id
 from docstokg.loading.context import Readers
-from docstokg.loading.read.given import (
-    GivenChunk,
-    GivenDocument,
-    GivenEntity,
-    GivenRecord,
-    GivenRelation,
+from docstokg.loading.read.raw_input import (
+    RawChunk,
+    RawDocument,
+    RawEntity,
+    RawRecord,
+    RawRelation,
 )
-from docstokg.loading.read.origins import Origins
 from docstokg.loading.read.records import text_sha256
 from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable
+from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import Kind, SourceFile
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.readers.chunks import read_chunk
@@ -25,10 +25,10 @@ from docstokg.loading.readers.obo import read_obo
 from docstokg.loading.readers.relations import read_relation
 from docstokg.loading.readers.triples import read_triple
 
-Row = tuple[int, GivenRecord | Rejected]
+Row = tuple[int, RawRecord | Rejected]
 """A line of a file, counted from 1, and what it says."""
 
-READERS: dict[Kind, Callable[[dict[str, Any]], GivenRecord]] = {
+READERS: dict[Kind, Callable[[dict[str, Any]], RawRecord]] = {
     "chunks": read_chunk,
     "entities": read_entity,
     "relations": read_relation,
@@ -42,7 +42,7 @@ def stage(
     staging: Staging,
     rejects: RejectLog,
     dimension: int | None,
-    origins: Origins | None = None,
+    registry: SourceRegistry | None = None,
 ) -> int | None:
     """Put one file's rows into `staging`; give the dimension of vectors, fixed by the first given.
 
@@ -51,20 +51,20 @@ def stage(
     name = str(file.path)
     skipped: str | None = None
     for line, record in rows:
-        if isinstance(record, GivenChunk) and record.whole and record.doc_id == skipped:
+        if isinstance(record, RawChunk) and record.whole and record.doc_id == skipped:
             continue
         try:
-            if isinstance(record, GivenDocument):
+            if isinstance(record, RawDocument):
                 skipped = record.doc_id
-                _claim(record, file, staging, origins)
+                _claim(record, file, staging, registry)
                 skipped = None
                 if record.note:
                     rejects.notes.append(f"{name}: {record.note}")
-            elif isinstance(record, GivenChunk) and origins is not None:
-                origins.note(file, GivenDocument(record.doc_id, named=True), staging)
+            elif isinstance(record, RawChunk) and registry is not None:
+                registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
                 raise record
-            if isinstance(record, GivenChunk | GivenEntity) and record.embedding is not None:
+            if isinstance(record, RawChunk | RawEntity) and record.embedding is not None:
                 size = len(record.embedding) // 4
                 dimension = dimension or size
                 if size != dimension:
@@ -76,18 +76,18 @@ def stage(
 
 
 def _claim(
-    document: GivenDocument, file: SourceFile, staging: Staging, origins: Origins | None
+    document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
     """Take a document's id for its text; `Rejected` when another text has it."""
-    if origins is not None and (reason := origins.conflict(file, document)):
+    if registry is not None and (reason := registry.conflict(file, document)):
         raise Rejected(reason)
     if not staging.add_document(document.doc_id, document.digest):
         raise Rejected(
             f"doc_id {document.doc_id!r} is that of another file of this load, with other text:"
             " load one of them with --prefix NAME/"
         )
-    if origins is not None:
-        origins.note(file, document, staging)
+    if registry is not None:
+        registry.note(file, document, staging)
 
 
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
@@ -138,7 +138,7 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
         made = document.converter
         yield (
             1,
-            GivenDocument(
+            RawDocument(
                 doc_id=document.doc_id,
                 digest=text_sha256(document.text),
                 note=note,
@@ -156,17 +156,17 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
             yield line, chunk
 
 
-def _keep(record: GivenRecord, staging: Staging, file: str, line: int) -> None:
-    if isinstance(record, GivenChunk):
+def _keep(record: RawRecord, staging: Staging, file: str, line: int) -> None:
+    if isinstance(record, RawChunk):
         staging.add_chunk(record, text_sha256(record.text))
-    elif isinstance(record, GivenEntity):
+    elif isinstance(record, RawEntity):
         staging.add_entity(record)
-    elif isinstance(record, GivenRelation):
+    elif isinstance(record, RawRelation):
         staging.add_relation(record, file, line)
         for end in (record.source, record.target):
             if not is_id(end):
                 staging.add_name(end)
-    elif isinstance(record, GivenDocument):
+    elif isinstance(record, RawDocument):
         return
     else:
         staging.add_triple(record, file, line)

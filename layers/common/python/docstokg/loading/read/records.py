@@ -11,7 +11,7 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span
 from docstokg.domain.visibility import FIELDS, facets
 from docstokg.loading.read.chunking import SEPARATOR
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 
 FINGERPRINT = "3"
 """Change it when sentence borders or stored fields change, so that chunks are written anew."""
@@ -19,7 +19,7 @@ FINGERPRINT = "3"
 
 SAME_FIELDS = tuple(
     field.name
-    for field in fields(GivenChunk)
+    for field in fields(RawChunk)
     if field.name in ChunkRecord.model_fields and field.name != "sparse"
 )
 """What the index keeps of a chunk as its file gave it."""
@@ -46,7 +46,7 @@ def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
     return f"{place}. {text}" if place else text
 
 
-def chunk_record(chunk: GivenChunk, namespace: str, run_id: str, encoding: Encoding) -> ChunkRecord:
+def chunk_record(chunk: RawChunk, namespace: str, run_id: str, encoding: Encoding) -> ChunkRecord:
     """Make what the index keeps of a chunk."""
     return ChunkRecord(
         uuid=chunk_uuid(namespace, chunk.id),
@@ -62,9 +62,9 @@ def chunk_record(chunk: GivenChunk, namespace: str, run_id: str, encoding: Encod
     )
 
 
-def chunk_node(chunk: GivenChunk | ChunkRecord, namespace: str) -> ChunkNode:
+def chunk_node(chunk: RawChunk | ChunkRecord, namespace: str) -> ChunkNode:
     """Make what the graph keeps of a chunk."""
-    chunk_id = chunk.id if isinstance(chunk, GivenChunk) else chunk.chunk_id
+    chunk_id = chunk.id if isinstance(chunk, RawChunk) else chunk.chunk_id
     filterable = {key: getattr(chunk, key) for key in FIELDS}
     return ChunkNode(
         uuid=chunk_uuid(namespace, chunk_id),
@@ -79,7 +79,7 @@ def chunk_node(chunk: GivenChunk | ChunkRecord, namespace: str) -> ChunkNode:
     )
 
 
-def fingerprint(chunk: GivenChunk, dense: str, sparse: str) -> str:
+def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
     """Name a chunk's content: `all.stated.links`.
 
     `stated` changes when the text, its owner or who may see it change: then edges that earlier

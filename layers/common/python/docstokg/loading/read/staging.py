@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from docstokg.loading.read.given import (
-    GivenChunk,
-    GivenEntity,
-    GivenMention,
-    GivenRelation,
-    GivenTriple,
+from docstokg.loading.read.raw_input import (
+    RawChunk,
+    RawEntity,
+    RawMention,
+    RawRelation,
+    RawTriple,
 )
 from docstokg.loading.read.rejects import Rejected
 
@@ -74,10 +74,10 @@ class Staging:
         self._db.execute("BEGIN")
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close and remove the file."""
         self._db.close()
 
-    def add_chunk(self, chunk: GivenChunk, digest: str) -> bool:
+    def add_chunk(self, chunk: RawChunk, digest: str) -> bool:
         """Keep a chunk; False when the same was there, `Rejected` when its id has other text."""
         row = self._db.execute("SELECT digest FROM chunk WHERE id = ?", (chunk.id,)).fetchone()
         if row is not None:
@@ -141,7 +141,7 @@ class Staging:
         ) as rows:
             yield from rows
 
-    def add_entity(self, entity: GivenEntity) -> None:
+    def add_entity(self, entity: RawEntity) -> None:
         """Keep an entity; the same id again adds synonyms, under another name it is refused."""
         row = self._db.execute(
             "SELECT payload, embedding FROM entity WHERE id = ?", (entity.id,)
@@ -155,7 +155,7 @@ class Staging:
         stored = _entity(entity.id, row[0], row[1])
         if stored.name != entity.name:
             raise Rejected(f"id {entity.id!r} is repeated with another name")
-        merged = GivenEntity(
+        merged = RawEntity(
             id=entity.id,
             name=stored.name,
             type=stored.type or entity.type,
@@ -170,14 +170,14 @@ class Staging:
             (_entity_payload(merged), merged.embedding, entity.id),
         )
 
-    def add_relation(self, relation: GivenRelation, file: str, line: int) -> None:
+    def add_relation(self, relation: RawRelation, file: str, line: int) -> None:
         """Keep a relation with its place, for what can only be checked at the end."""
         self._db.execute(
             "INSERT INTO relation (file, line, evidence, payload) VALUES (?, ?, ?, ?)",
             (file, line, relation.evidence, json.dumps(asdict(relation))),
         )
 
-    def add_triple(self, triple: GivenTriple, file: str, line: int) -> None:
+    def add_triple(self, triple: RawTriple, file: str, line: int) -> None:
         """Keep a triple with its place."""
         self._db.execute(
             "INSERT INTO triple (file, line, payload) VALUES (?, ?, ?)",
@@ -198,7 +198,7 @@ class Staging:
         )
         return done.rowcount > 0
 
-    def chunks(self) -> Iterator[GivenChunk]:
+    def chunks(self) -> Iterator[RawChunk]:
         """Yield every chunk, in the order of the files."""
         last = 0
         while rows := self._db.execute(
@@ -210,7 +210,7 @@ class Staging:
                 last = seq
                 yield _chunk(identity, doc_id, payload, embedding)
 
-    def documents_chunks(self, shard: str | None) -> Iterator[tuple[str, list[GivenChunk]]]:
+    def documents_chunks(self, shard: str | None) -> Iterator[tuple[str, list[RawChunk]]]:
         """Yield (doc_id, some of its chunks in order), all of a document one after another.
 
         `shard`: only the documents whose first chunk is of that shard.
@@ -243,7 +243,7 @@ class Staging:
         )
         return [row[0] for row in rows]
 
-    def fill(self, chunk: GivenChunk) -> None:
+    def fill(self, chunk: RawChunk) -> None:
         """Give a chunk of a slim file its text again, if it is the one that stands at `place`."""
         self._db.execute(
             "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
@@ -299,35 +299,35 @@ class Staging:
         rows = self._db.execute("SELECT id FROM chunk WHERE doc_id = ? ORDER BY seq", (doc_id,))
         return [row[0] for row in rows]
 
-    def entities(self) -> Iterator[GivenEntity]:
+    def entities(self) -> Iterator[RawEntity]:
         """Yield every listed entity, by id."""
         query = "SELECT id, payload, embedding FROM entity ORDER BY id"
         with closing(self._db.execute(query)) as rows:
             for row in rows:
                 yield _entity(*row)
 
-    def entity(self, identity: str) -> GivenEntity | None:
+    def entity(self, identity: str) -> RawEntity | None:
         """Find a listed entity of this load."""
         row = self._db.execute(
             "SELECT id, payload, embedding FROM entity WHERE id = ?", (identity,)
         ).fetchone()
         return None if row is None else _entity(*row)
 
-    def relations(self) -> Iterator[tuple[str, int, GivenRelation]]:
+    def relations(self) -> Iterator[tuple[str, int, RawRelation]]:
         """Yield every relation with its place, in the order of the files."""
         with closing(
             self._db.execute("SELECT file, line, payload FROM relation ORDER BY seq")
         ) as rows:
             for file, line, payload in rows:
-                yield file, line, GivenRelation(**json.loads(payload))
+                yield file, line, RawRelation(**json.loads(payload))
 
-    def triples(self) -> Iterator[tuple[str, int, GivenTriple]]:
+    def triples(self) -> Iterator[tuple[str, int, RawTriple]]:
         """Yield every triple with its place, in the order of the files."""
         with closing(
             self._db.execute("SELECT file, line, payload FROM triple ORDER BY seq")
         ) as rows:
             for file, line, payload in rows:
-                yield file, line, GivenTriple(**json.loads(payload))
+                yield file, line, RawTriple(**json.loads(payload))
 
     def edges(self) -> Iterator[tuple[str, str, str, str | None, dict[str, Any], str]]:
         """Yield (source, type, target, evidence uuid, payload, fact text), sorted."""
@@ -369,7 +369,7 @@ class Staging:
         query = f"SELECT count(*) FROM {table}"  # noqa: S608 (one of five literals)
         return int(self._db.execute(query).fetchone()[0])
 
-    def given_dimensions(self) -> list[int]:
+    def vector_dimensions(self) -> list[int]:
         """List the dimensions of the vectors that came with chunks and entities."""
         rows = self._db.execute(
             "SELECT DISTINCT length(embedding) / 4 FROM (SELECT embedding FROM chunk UNION ALL"
@@ -378,7 +378,7 @@ class Staging:
         return [int(row[0]) for row in rows]
 
 
-def _chunk_payload(chunk: GivenChunk) -> dict[str, Any]:
+def _chunk_payload(chunk: RawChunk) -> dict[str, Any]:
     payload = {
         key: value
         for key, value in asdict(chunk).items()
@@ -389,27 +389,27 @@ def _chunk_payload(chunk: GivenChunk) -> dict[str, Any]:
     return payload
 
 
-def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> GivenChunk:
+def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> RawChunk:
     fields = json.loads(payload)
     mentions = fields.pop("mentions", None)
     for key in ("topics", "acl", "headings"):
         fields[key] = tuple(fields.get(key, ()))
-    return GivenChunk(
+    return RawChunk(
         id=identity,
         doc_id=doc_id,
-        mentions=None if mentions is None else tuple(GivenMention(**row) for row in mentions),
+        mentions=None if mentions is None else tuple(RawMention(**row) for row in mentions),
         embedding=embedding,
         **fields,
     )
 
 
-def _entity_payload(entity: GivenEntity) -> str:
+def _entity_payload(entity: RawEntity) -> str:
     fields = asdict(entity)
     del fields["id"], fields["embedding"]
     return json.dumps(fields)
 
 
-def _entity(identity: str, payload: str, embedding: bytes | None) -> GivenEntity:
+def _entity(identity: str, payload: str, embedding: bytes | None) -> RawEntity:
     fields = json.loads(payload)
     fields["synonyms"] = tuple(fields["synonyms"])
-    return GivenEntity(id=identity, embedding=embedding, **fields)
+    return RawEntity(id=identity, embedding=embedding, **fields)

@@ -1,1 +1,1 @@
-"""One file a format that needs no vendor: each turns a file into given chunks and entities."""
+"""One file a format that needs no vendor: each turns a file into raw chunks and entities."""

@@ -6,7 +6,7 @@ from pydantic import Field, StrictInt, StrictStr, ValidationError, model_validat
 
 from docstokg.contracts.model import Many, StrictContract
 from docstokg.domain.vectors import pack
-from docstokg.loading.read.given import GivenChunk, GivenMention
+from docstokg.loading.read.raw_input import RawChunk, RawMention
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.lines import Line, reasons
 
@@ -73,7 +73,7 @@ class ChunkLine(Line):
         return self
 
 
-def read_chunk(line: dict[str, Any]) -> GivenChunk:
+def read_chunk(line: dict[str, Any]) -> RawChunk:
     """Check one line; `Rejected` lists everything wrong with it."""
     try:
         seen = ChunkLine.model_validate(line)
@@ -81,8 +81,8 @@ def read_chunk(line: dict[str, Any]) -> GivenChunk:
         raise Rejected(reasons(error)) from error
     mentions = None
     if seen.mentions is not None:
-        mentions = tuple(GivenMention(m.entity, m.start, m.end, m.about) for m in seen.mentions)
-    return GivenChunk(
+        mentions = tuple(RawMention(m.entity, m.start, m.end, m.about) for m in seen.mentions)
+    return RawChunk(
         id=seen.id,
         doc_id=seen.doc_id,
         text=seen.text,

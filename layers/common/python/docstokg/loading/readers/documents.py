@@ -11,7 +11,7 @@ from docstokg.contracts.outline import Block, Outline
 from docstokg.domain.text.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
 from docstokg.loading.read.chunking import cut_document
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.rejects import Rejected, Unreadable
 from docstokg.loading.read.sources import Posted, has_no_ending
 from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
@@ -183,7 +183,7 @@ def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, .
     return (*blocks, *paragraph_blocks(text, begin, len(text)))
 
 
-def document_chunks(document: Document, name: str, counter: PieceCounter) -> Iterator[GivenChunk]:
+def document_chunks(document: Document, name: str, counter: PieceCounter) -> Iterator[RawChunk]:
     """Cut a document at its headings and blocks, each chunk no longer than the encoder reads.
 
     Chunk texts are `document.text[char_start:char_start + len(text)]`, without white space at
@@ -200,7 +200,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     for number, cut in enumerate(cuts):
         section = cut.section
         heading = section.heading.label if section.heading is not None else ""
-        yield GivenChunk(
+        yield RawChunk(
             id=f"{document.doc_id}#{number}",
             doc_id=document.doc_id,
             text=document.text[cut.start : cut.end],

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError, field_validator
 from docstokg.contracts.model import Many
 from docstokg.domain.identity import is_curie
 from docstokg.domain.vectors import pack
-from docstokg.loading.read.given import GivenEntity
+from docstokg.loading.read.raw_input import RawEntity
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, reasons
@@ -40,7 +40,7 @@ class EntityLine(Line):
         return value.strip()
 
 
-def read_entity(line: dict[str, Any]) -> GivenEntity:
+def read_entity(line: dict[str, Any]) -> RawEntity:
     """Check one line; `Rejected` lists everything wrong with it."""
     try:
         seen = EntityLine.model_validate(line)
@@ -48,7 +48,7 @@ def read_entity(line: dict[str, Any]) -> GivenEntity:
         raise Rejected(reasons(error)) from error
     if seen.embedding is not None and not any(seen.embedding):
         raise Rejected("embedding: all zero")
-    return GivenEntity(
+    return RawEntity(
         id=seen.id,
         name=seen.name,
         type=seen.type or None,

@@ -40,7 +40,7 @@ Vector = Annotated[bytes, BeforeValidator(_unit)]
 Packed = Annotated[bytes, BeforeValidator(_decoded)]
 Entity = Annotated[Id, BeforeValidator(_entity)]
 Place = Annotated[int, Field(ge=0)]
-Stretch = Annotated[tuple[Place, Place], Field(strict=False)]
+PartRef = Annotated[tuple[Place, Place], Field(strict=False)]
 Labels = Many[Annotated[str, Field(max_length=512)]]
 
 
@@ -62,7 +62,7 @@ class ChunkRow(StrictContract):
     metadata: dict[str, Any] = {}
     topics: Labels = ()
     acl: Labels = ()
-    sentences: Many[Stretch] = ()
+    sentences: Many[PartRef] = ()
     sentence_vectors: Packed = b""
     sparse: dict[str, Weight] = {}
     vector: Vector | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from docstokg.domain.identity import is_curie
-from docstokg.loading.read.given import GivenEntity, GivenRelation
+from docstokg.loading.read.raw_input import RawEntity, RawRelation
 from docstokg.loading.read.rejects import Rejected, Unreadable
 
 _TAG = re.compile(r"([A-Za-z0-9_.-]+):\s*(.*)")
@@ -15,7 +15,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _ESCAPES = {"n": "\n", "t": "\t", "W": " "}
 _TRAILING = re.compile(r"(?<!\s)\s+(?:\{[^{}]*\}\s*)?(?:!.*)?$")
 
-OboRecord = GivenEntity | GivenRelation | Rejected
+OboRecord = RawEntity | RawRelation | Rejected
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ def _finish(term: _Term, default: str | None) -> Iterator[tuple[int, OboRecord]]
     kind = term.namespace or default
     yield (
         term.line,
-        GivenEntity(
+        RawEntity(
             id=identity,
             name=name,
             type=kind,
@@ -141,13 +141,11 @@ def _finish(term: _Term, default: str | None) -> Iterator[tuple[int, OboRecord]]
         if is_curie(alternative):
             yield (
                 term.line,
-                GivenEntity(
-                    alternative, alternative, type=kind, obsolete=True, replaced_by=identity
-                ),
+                RawEntity(alternative, alternative, type=kind, obsolete=True, replaced_by=identity),
             )
     for number, relation, target in dict.fromkeys(term.edges):
         if is_curie(target):
-            yield number, GivenRelation(source=identity, type=relation, target=target)
+            yield number, RawRelation(source=identity, type=relation, target=target)
         else:
             yield number, Rejected(f"{relation}: {target!r} is no CURIE")
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from docstokg.contracts.model import StrictContract
-from docstokg.loading.read.given import GivenRelation
+from docstokg.loading.read.raw_input import RawRelation
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, reasons
@@ -37,7 +37,7 @@ class RelationLine(Line):
     evidence: EvidenceLine | None = None
 
 
-def read_relation(line: dict[str, Any]) -> GivenRelation:
+def read_relation(line: dict[str, Any]) -> RawRelation:
     """Check one line; `Rejected` lists everything wrong with it."""
     try:
         seen = RelationLine.model_validate(line)
@@ -46,7 +46,7 @@ def read_relation(line: dict[str, Any]) -> GivenRelation:
     if not (seen.source.strip() and seen.type.strip() and seen.target.strip()):
         raise Rejected("source, type and target must say something")
     evidence = seen.evidence
-    return GivenRelation(
+    return RawRelation(
         source=seen.source.strip(),
         type=seen.type.strip(),
         target=seen.target.strip(),

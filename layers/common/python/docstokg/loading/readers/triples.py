@@ -4,7 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from docstokg.loading.read.given import GivenTriple
+from docstokg.loading.read.raw_input import RawTriple
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.chunks import Id
 from docstokg.loading.readers.lines import Line, reasons
@@ -31,13 +31,13 @@ class TripleLine(Line):
         return self
 
 
-def read_triple(line: dict[str, Any]) -> GivenTriple:
+def read_triple(line: dict[str, Any]) -> RawTriple:
     """Check one line; `Rejected` lists everything wrong with it."""
     try:
         seen = TripleLine.model_validate(line)
     except ValidationError as error:
         raise Rejected(reasons(error)) from error
-    return GivenTriple(
+    return RawTriple(
         subject=seen.subject.strip(),
         relation=seen.relation.strip(),
         object=seen.object.strip(),

@@ -1,4 +1,4 @@
-"""Chunks of earlier loads come to mention what a load names."""
+"""Links chunks of earlier loads again to the names that a load brings."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.names import heading_name
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
-from docstokg.loading.names.candidates import as_given
+from docstokg.loading.names.candidates import as_raw
 from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.read.records import is_linked_here
-from docstokg.loading.resolve.entity_book import EntityBook
+from docstokg.loading.resolve.entity_resolver import EntityResolver
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What a load changes for earlier chunks: names, section labels; `everything` for all."""
+class NewAliases:
+    """Names and section labels new to earlier chunks; `everything`: all are linked again."""
 
     names: Linker
     labels: Set[str]
@@ -36,9 +36,13 @@ class News:
 
 
 def relink(
-    context: Context, book: EntityBook, finder: MentionFinder, news: News, after: str = ""
+    context: Context,
+    resolver: EntityResolver,
+    finder: MentionFinder,
+    new_aliases: NewAliases,
+    after: str = "",
 ) -> Iterator[str]:
-    """Link again every earlier chunk that the news concern, or that states an edge of this load.
+    """Link again every earlier chunk that new aliases concern, or that states an edge of this load.
 
     Given mentions stay as they are. Yields the last chunk's uuid after each batch, in their order;
     `after`: the last one that was linked before.
@@ -47,7 +51,7 @@ def relink(
     stored = context.stores.graph_writer.chunk_uuids(context.namespace)
     others = [uuid for uuid in stored if uuid > after and uuid not in mine]
     stating = set(context.staging.evidence()) - mine
-    if not others or not (news or stating):
+    if not others or not (new_aliases or stating):
         return
     with context.progress.stage("earlier chunks", len(others)) as advance:
         for batch in batched(others, ROW_BATCH, strict=False):
@@ -57,22 +61,25 @@ def relink(
             concerned = {
                 uuid: chunk
                 for uuid, chunk in sorted(chunks.items())
-                if uuid in stating or news.concerns(chunk)
+                if uuid in stating or new_aliases.concerns(chunk)
             }
             if concerned:
-                _link(context, book, finder, concerned)
+                _link(context, resolver, finder, concerned)
             advance(len(batch))
             yield batch[-1]
 
 
 def _link(
-    context: Context, book: EntityBook, finder: MentionFinder, chunks: Mapping[str, StoredChunk]
+    context: Context,
+    resolver: EntityResolver,
+    finder: MentionFinder,
+    chunks: Mapping[str, StoredChunk],
 ) -> None:
     stated = context.stores.graph_writer.stated(context.namespace, list(chunks))
     mentions = {}
     for uuid, chunk in chunks.items():
         ends = {*stated.get(uuid, ()), *context.staging.endpoints(uuid)}
-        mentions[uuid] = finder.mentions(as_given(chunk), uuid, sorted(ends))
-    book.write_named(row.entity for rows in mentions.values() for row in rows)
+        mentions[uuid] = finder.mentions(as_raw(chunk), uuid, sorted(ends))
+    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
     context.stores.graph_writer.put_mentions(context.namespace, mentions)
     context.report.relinked += len(mentions)

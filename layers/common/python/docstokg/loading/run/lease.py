@@ -1,4 +1,4 @@
-"""Whose turn it is: the store's own lease for a task, an object of the bucket for a whole run."""
+"""One load at a time: the store's own lease for a task, an object of the bucket for a run."""
 
 import json
 import time
@@ -14,6 +14,9 @@ LEASE = "runs/lease.json"
 LEASE_S = 1800
 """How long a run that was ended without a word keeps others out; its tasks take half of it."""
 
+TAKE_S = 35.0
+"""How long a task waits for the store's lease: that of a run that died runs out in 30."""
+
 CLOSED = "report.json"
 
 
@@ -27,7 +30,7 @@ def turn(run: IngestRun, objects: ObjectStore, writer: IndexWriter) -> Iterator[
     _refuse_others(run, objects)
     with ExitStack() as held:
         try:
-            held.enter_context(writer.hold(0, run=run.run_id, more=True))
+            held.enter_context(writer.hold(TAKE_S, run=run.run_id, more=True))
         except Timeout as busy:
             raise Locked("another load or removal holds the index") from busy
         _take(run, objects)

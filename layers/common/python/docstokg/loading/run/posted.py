@@ -15,8 +15,8 @@ from docstokg.contracts.documents import (
 from docstokg.domain.visibility import may_see
 from docstokg.loading.context import LoadOptions, Stores
 from docstokg.loading.pipeline import load
-from docstokg.loading.read.origins import POSTED
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.source_registry import POSTED
 from docstokg.loading.read.sources import Posted, SourceFile
 from docstokg.loading.write.deletion import delete_document
 

@@ -1,14 +1,14 @@
 """What models said of a run's texts, kept so that its later stages need not ask them again.
 
-The ports stand between: what records asks a model and notes each answer, what recalls gives the
-notes. So the stages run a load's own functions, and neither knows of the other.
+The ports stand between: a recorded model gives what was noted and asks the model about the rest.
+So the stages run a load's own functions, and neither knows of the other.
 """
 
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from docstokg.contracts.ingest import IngestRun
 from docstokg.contracts.records import FoundName
@@ -21,135 +21,121 @@ Weights = dict[str, dict[str, float]]
 FoundNames = dict[str, tuple[FoundName, ...]]
 
 
+class Notes[Answer](Protocol):
+    """What was noted, by text key."""
+
+    def get(self, key: str, /) -> Answer | None:
+        """Give it, or None."""
+        ...
+
+
 def text_key(text: str, spans: Spans = ()) -> str:
     """Name a text with the stretches that are asked for."""
     request = json.dumps([text, [list(span) for span in spans]])
     return hashlib.sha256(request.encode()).hexdigest()[:40]
 
 
-class RecordingEmbedder:
-    """An embedder whose readings are noted."""
+class _Recorded[Answer]:
+    """A model behind its notes; without any it notes what it is asked, in `made`."""
 
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-        self.model, self.dimension = inner.model, inner.dimension
-        self.readings: Readings = {}
+    def __init__(self, notes: Notes[Answer] | None) -> None:
+        self.made: dict[str, Answer] = {}
+        self._notes, self._keeps = (self.made, True) if notes is None else (notes, False)
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        """Embed; nothing of it is noted."""
-        return self._inner.embed(texts, timeout_s)
+    def _answers(
+        self, keys: Sequence[str], ask: Callable[[list[int]], Iterable[Answer]]
+    ) -> tuple[Answer, ...]:
+        """Give an answer for each key; `ask` is given the places of those nothing is noted of."""
+        there = {key: noted for key in keys if (noted := self._notes.get(key)) is not None}
+        if todo := [place for place, key in enumerate(keys) if key not in there]:
+            made = dict(zip((keys[place] for place in todo), ask(todo), strict=True))
+            there |= made
+            if self._keeps:
+                self.made |= made
+        return tuple(there[key] for key in keys)
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Embed texts with their stretches."""
-        made = self._inner.embed_parts(texts, parts)
-        keys = [text_key(text, spans) for text, spans in zip(texts, parts, strict=True)]
-        self.readings.update(zip(keys, made, strict=True))
-        return made
 
+class RecordedEmbedder(_Recorded[Parts]):
+    """An embedder; names of entities are not noted."""
 
-class RecalledEmbedder:
-    """An embedder that gives what was noted; `inner` reads the names of entities and the rest."""
-
-    def __init__(self, inner: Embedder, readings: Mapping[str, Parts]) -> None:
-        self._inner, self._readings = inner, readings
-        self.model, self.dimension = inner.model, inner.dimension
+    def __init__(self, inner: Embedder, notes: Notes[Parts] | None = None) -> None:
+        super().__init__(notes)
+        self._inner, self.model, self.dimension = inner, inner.model, inner.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Embed."""
         return self._inner.embed(texts, timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        """Give what was noted, and embed what was not."""
+        """Embed texts with their stretches."""
         keys = [text_key(text, spans) for text, spans in zip(texts, parts, strict=True)]
-        todo = [i for i, key in enumerate(keys) if key not in self._readings]
-        made = self._inner.embed_parts([texts[i] for i in todo], [parts[i] for i in todo])
-        fresh = {keys[i]: reading for i, reading in zip(todo, made, strict=True)}
-        return tuple(fresh.get(key) or self._readings[key] for key in keys)
+        return self._answers(
+            keys,
+            lambda todo: self._inner.embed_parts(
+                [texts[i] for i in todo], [parts[i] for i in todo]
+            ),
+        )
 
 
-class RecordingSparse:
-    """A sparse encoder whose weights are noted."""
+class RecordedSparse(_Recorded[dict[str, float]]):
+    """A sparse encoder of passages; without `inner` every text has to be noted."""
 
-    def __init__(self, inner: SparseEncoder) -> None:
-        self._inner = inner
-        self.model = inner.model
-        self.weights: Weights = {}
-
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Weigh passages."""
-        made = self._inner.encode(texts, timeout_s)
-        self.weights.update(zip(map(text_key, texts), made, strict=True))
-        return made
-
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Weigh a question; nothing of it is noted."""
-        return self._inner.encode_query(text, timeout_s)
-
-
-class RecalledSparse:
-    """A sparse encoder that gives what was noted, where its own weights need not be installed."""
-
-    def __init__(self, model: str, weights: Weights) -> None:
-        self.model, self._weights = model, weights
+    def __init__(
+        self,
+        model: str,
+        inner: SparseEncoder | None,
+        notes: Notes[dict[str, float]] | None = None,
+    ) -> None:
+        super().__init__(notes)
+        self.model, self._inner = model, inner
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        """Give what was noted; `Unavailable` for a text that nobody has weighed."""
-        try:
-            return tuple(self._weights[text_key(text)] for text in texts)
-        except KeyError as missing:
-            raise Unavailable(
-                "a chunk was not encoded yet: run `encode` for its shard"
-            ) from missing
+        """Weigh passages; `Unavailable` for one that nobody has weighed, or can."""
+
+        def ask(todo: list[int]) -> Iterable[dict[str, float]]:
+            if self._inner is None:
+                raise Unavailable("a chunk was not encoded yet: run `encode` for its shard")
+            return self._inner.encode([texts[i] for i in todo], timeout_s)
+
+        return self._answers([text_key(text) for text in texts], ask)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        """Refuse: loads ask no questions."""
+        """Raise `Unavailable`: questions are not noted."""
         raise Unavailable("what was noted of texts answers no question")
 
 
-class RecordingNames:
-    """A recogniser whose names are noted."""
+class RecordedNames(_Recorded[tuple[FoundName, ...]]):
+    """A recogniser; without `inner`, or with another one, every text has to be noted."""
 
-    def __init__(self, inner: NameFinder) -> None:
-        self._inner = inner
-        self.model = inner.model
-        self.names: FoundNames = {}
-
-    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Find the names of texts."""
-        made = self._inner.find(texts)
-        self.names.update(zip(map(text_key, texts), made, strict=True))
-        return made
-
-
-class RecalledNames:
-    """A recogniser that gives what was noted; texts of earlier loads `inner` reads, if there is."""
-
-    def __init__(self, model: str, names: Mapping[str, tuple[FoundName, ...]]) -> None:
-        self.model, self._names = model, names
-        self.inner: NameFinder | None = None
+    def __init__(
+        self,
+        model: str,
+        inner: NameFinder | None,
+        notes: Notes[tuple[FoundName, ...]] | None = None,
+    ) -> None:
+        super().__init__(notes)
+        self.model, self._inner = model, inner
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Give what was noted of each text; `Unavailable` where nobody has read one."""
-        keys = [text_key(text) for text in texts]
-        there = {key: names for key in keys if (names := self._names.get(key)) is not None}
-        todo = [i for i, key in enumerate(keys) if key not in there]
-        if todo and (self.inner is None or self.inner.model != self.model):
-            raise Unavailable(
-                f"texts of earlier loads have to be read by {self.model!r}, which is not installed"
-                " here: load once with `docstokg load`"
-            )
-        if todo and self.inner is not None:
-            made = self.inner.find([texts[i] for i in todo])
-            there.update((keys[i], names) for i, names in zip(todo, made, strict=True))
-        return tuple(there[key] for key in keys)
+        """Find the names of texts; `Unavailable` where nobody has read one, or can."""
+
+        def ask(todo: list[int]) -> Iterable[tuple[FoundName, ...]]:
+            if self._inner is None or self._inner.model != self.model:
+                raise Unavailable(
+                    f"texts of earlier loads have to be read by {self.model!r}, which is not"
+                    " installed here: load once with `docstokg load`"
+                )
+            return self._inner.find([texts[i] for i in todo])
+
+        return self._answers([text_key(text) for text in texts], ask)
 
 
 def put_readings(
     run: IngestRun,
     objects: ObjectStore,
     shard: str,
-    dense: RecordingEmbedder | None,
-    sparse: RecordingSparse | None,
+    dense: RecordedEmbedder | None,
+    sparse: RecordedSparse | None,
 ) -> None:
     """Write what the encoders said of a shard's chunks."""
     head = {
@@ -158,9 +144,9 @@ def put_readings(
         "sparse": sparse.model if sparse else None,
     }
     lines = [json.dumps(head)]
-    for key, (vector, parts) in sorted(dense.readings.items()) if dense else ():
+    for key, (vector, parts) in sorted(dense.made.items()) if dense else ():
         lines.append(json.dumps(["dense", key, _text(vector), _text(parts)]))
-    for key, weights in sorted(sparse.weights.items()) if sparse else ():
+    for key, weights in sorted(sparse.made.items()) if sparse else ():
         lines.append(json.dumps(["sparse", key, weights]))
     objects.put(run.key("vectors", shard + ENDING), packed_lines(lines))
     objects.put(run.key("encoded", shard + ENDING), packed_lines(lines[:1]))
@@ -173,21 +159,20 @@ def readings(
     vectors: Readings = {}
     weights: Weights = {}
     for shard in shards:
-        for line in _lines(run, objects, "vectors", shard)[1:]:
-            row = json.loads(line)
-            if row[0] == "dense":
-                vectors[row[1]] = (base64.b64decode(row[2]), base64.b64decode(row[3]))
+        for kind, key, *row in map(json.loads, _lines(run, objects, "vectors", shard)[1:]):
+            if kind == "dense":
+                vectors[key] = (base64.b64decode(row[0]), base64.b64decode(row[1]))
             else:
-                weights[row[1]] = row[2]
+                weights[key] = row[0]
     return vectors, weights
 
 
 def put_names(
-    run: IngestRun, objects: ObjectStore, shard: str, names: RecordingNames | None
+    run: IngestRun, objects: ObjectStore, shard: str, names: RecordedNames | None
 ) -> None:
     """Write which names were found in a shard's chunks, sorted."""
     lines = [json.dumps({"model": names.model if names else None})]
-    for key, row in sorted(names.names.items()) if names else ():
+    for key, row in sorted(names.made.items()) if names else ():
         lines.append(json.dumps([key, [list(name) for name in row]]))
     objects.put(run.key("names", shard + ENDING), packed_lines(lines))
 

@@ -1,4 +1,4 @@
-"""Why a task of many failed: a machine's map says only that too many of them did."""
+"""The reason of a failed task, for the report: a Map says only that too many tasks failed."""
 
 import json
 from collections.abc import Iterator

@@ -14,14 +14,14 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestObject, IngestRun
 from docstokg.errors import WrongAnswer
-from docstokg.loading.read.given import (
-    GivenChunk,
-    GivenDocument,
-    GivenEntity,
-    GivenMention,
-    GivenRecord,
-    GivenRelation,
-    GivenTriple,
+from docstokg.loading.read.raw_input import (
+    RawChunk,
+    RawDocument,
+    RawEntity,
+    RawMention,
+    RawRecord,
+    RawRelation,
+    RawTriple,
 )
 from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
@@ -34,12 +34,12 @@ AHEAD = 8
 """Objects that are fetched at once, which are held in memory as well."""
 
 ENDING = ".jsonl.gz"
-KINDS: dict[str, type[GivenRecord]] = {
-    "chunk": GivenChunk,
-    "entity": GivenEntity,
-    "relation": GivenRelation,
-    "triple": GivenTriple,
-    "document": GivenDocument,
+KINDS: dict[str, type[RawRecord]] = {
+    "chunk": RawChunk,
+    "entity": RawEntity,
+    "relation": RawRelation,
+    "triple": RawTriple,
+    "document": RawDocument,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
 TUPLES = ("headings", "topics", "acl", "synonyms")
@@ -81,7 +81,7 @@ class ShardWriter:
         number = begin = chunks = 0
         begin = len(self._lines)
         for line, record in rows:
-            chunks += isinstance(record, GivenChunk)
+            chunks += isinstance(record, RawChunk)
             text = json.dumps(row_of(line, record), separators=(",", ":"))
             self._lines.append(text)
             self._size += len(text)
@@ -125,15 +125,15 @@ class Shard:
         for line in self._lines[begin : begin + self.parts[position].rows]:
             yield row_from(json.loads(line))
 
-    def chunks(self) -> Iterator[GivenChunk]:
+    def chunks(self) -> Iterator[RawChunk]:
         """Yield every chunk."""
         for position in range(len(self.parts)):
             for _, record in self.rows(position):
-                if isinstance(record, GivenChunk):
+                if isinstance(record, RawChunk):
                     yield record
 
 
-def row_of(line: int, record: GivenRecord | Rejected) -> list[Any]:
+def row_of(line: int, record: RawRecord | Rejected) -> list[Any]:
     """Write a row as JSON can hold it."""
     if isinstance(record, Rejected):
         return [line, "rejected", str(record)]
@@ -154,7 +154,7 @@ def row_from(row: Sequence[Any]) -> Row:
     if fields.get("embedding") is not None:
         fields["embedding"] = base64.b64decode(fields["embedding"])
     if fields.get("mentions") is not None:
-        fields["mentions"] = tuple(GivenMention(**mention) for mention in fields["mentions"])
+        fields["mentions"] = tuple(RawMention(**mention) for mention in fields["mentions"])
     return line, KINDS[kind](**fields)
 
 

@@ -43,6 +43,6 @@ class InTime:
     def _advance(self, steps: int) -> None:
         if self._time.is_over():
             raise LoadError(
-                "deciding who is named in these documents takes longer than one task of `book` may:"
-                " load them into several namespaces, or once with `docstokg load`"
+                "deciding who is named in these documents takes longer than one task of `resolve`"
+                " may: load them into several namespaces, or once with `docstokg load`"
             )

@@ -7,7 +7,7 @@ from itertools import chain
 
 from docstokg.contracts.records import ChunkRecord
 from docstokg.domain.vectors import quantise
-from docstokg.loading.read.origins import document_rows
+from docstokg.loading.read.source_registry import document_rows
 from docstokg.ports import DocumentRegister, GraphWriter, IndexWriter
 
 DIGITS = 4

@@ -14,7 +14,7 @@ from typing import Any
 from docstokg.contracts.records import ChunkRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
-from docstokg.loading.read.origins import every_document
+from docstokg.loading.read.source_registry import every_document
 from docstokg.loading.transfer.contents import digests
 
 FORMAT = 1

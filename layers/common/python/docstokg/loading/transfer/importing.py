@@ -25,8 +25,8 @@ from docstokg.contracts.records import (
 )
 from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import LoadError
-from docstokg.loading.context import ROW_BATCH, LoadReport, Progress, Silent, Stores
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.context import ROW_BATCH, LoadReport, NullProgress, Progress, Stores
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import SAME_FIELDS, chunk_node, fingerprint, text_sha256
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.readers.export_lines import (
@@ -40,7 +40,7 @@ from docstokg.loading.readers.export_lines import (
 from docstokg.loading.readers.lines import LONGEST_LINE, parse_object, reasons
 from docstokg.loading.transfer.exporting import FORMAT, MANIFEST, PARTS
 from docstokg.loading.write.edges import fact_id
-from docstokg.loading.write.removal import alone, remove
+from docstokg.loading.write.removal import exclusive_load, remove
 
 LARGEST_MANIFEST = 100_000
 SQUEEZED = 1000
@@ -125,8 +125,8 @@ def load_export(
     With `only`, what the namespace holds and the file does not is removed; without it that is
     a `LoadError`. Running it again, also after it was killed, ends in the same content.
     """
-    shown = progress or Silent()
-    with alone(stores.index_writer, shown):
+    shown = progress or NullProgress()
+    with exclusive_load(stores.index_writer, shown):
         return _loaded(path, namespace, stores, rejects, only, shown)
 
 
@@ -283,7 +283,7 @@ def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
 
     A wrong one would let a later load of the true text pass it over as unchanged.
     """
-    input_chunk = GivenChunk(
+    input_chunk = RawChunk(
         id=chunk.chunk_id,
         embedding=chunk.vector,
         sparse=chunk.sparse,

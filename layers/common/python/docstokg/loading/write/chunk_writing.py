@@ -11,7 +11,7 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.loading.context import CHUNK_BATCH, Context
 from docstokg.loading.names.mentions import MentionFinder
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import (
     Encoding,
     chunk_node,
@@ -20,10 +20,10 @@ from docstokg.loading.read.records import (
     fingerprint,
     same_statements,
 )
-from docstokg.loading.resolve.entity_book import EntityBook
+from docstokg.loading.resolve.entity_resolver import EntityResolver
 from docstokg.ports import Embedder, Parts, SparseEncoder
 
-Fresh = Sequence[tuple[GivenChunk, str]]
+Fresh = Sequence[tuple[RawChunk, str]]
 Records = list[tuple[ChunkRecord, str]]
 
 AHEAD = 2
@@ -41,13 +41,13 @@ class _Change(NamedTuple):
 class _Batch(NamedTuple):
     """Chunks, the new or changed ones with their fingerprints, and the documents that change."""
 
-    chunks: list[GivenChunk]
-    fresh: list[tuple[GivenChunk, str]]
+    chunks: list[RawChunk]
+    fresh: list[tuple[RawChunk, str]]
     changes: dict[str, _Change]
 
 
 def write_chunks(
-    context: Context, book: EntityBook, finder: MentionFinder, shard: str | None = None
+    context: Context, resolver: EntityResolver, finder: MentionFinder, shard: str | None = None
 ) -> None:
     """Write what is new or changed, encoded; the graph's side is written anew always.
 
@@ -63,9 +63,9 @@ def write_chunks(
         for batch in _batches(context, shard):
             waiting.append((batch, ahead.submit(encoded, context, batch.fresh)))
             if len(waiting) > AHEAD:
-                advance(_write(context, book, finder, *waiting.popleft()))
+                advance(_write(context, resolver, finder, *waiting.popleft()))
         while waiting:
-            advance(_write(context, book, finder, *waiting.popleft()))
+            advance(_write(context, resolver, finder, *waiting.popleft()))
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
@@ -83,7 +83,7 @@ def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
 
 
 def _compare(
-    context: Context, doc_id: str | None, chunks: Sequence[GivenChunk], batch: _Batch
+    context: Context, doc_id: str | None, chunks: Sequence[RawChunk], batch: _Batch
 ) -> None:
     """Find which chunks the store does not hold as they are now.
 
@@ -94,7 +94,7 @@ def _compare(
     writer, namespace = context.stores.index_writer, context.namespace
     uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
     stored = writer.fingerprints(namespace, uuids)
-    fresh: list[tuple[GivenChunk, str]] = []
+    fresh: list[tuple[RawChunk, str]] = []
     fallen: list[str] = []
     for uuid, chunk in zip(uuids, chunks, strict=True):
         mark = fingerprint(chunk, dense, sparse)
@@ -117,7 +117,7 @@ def _compare(
 
 def _write(
     context: Context,
-    book: EntityBook,
+    resolver: EntityResolver,
     finder: MentionFinder,
     batch: _Batch,
     encoding: Future[Records],
@@ -140,7 +140,7 @@ def _write(
                 generation=context.generation,
             )
         )
-    _write_nodes(context, book, finder, batch.chunks)
+    _write_nodes(context, resolver, finder, batch.chunks)
     report.chunks += len(batch.chunks)
     report.written += len(records)
     report.unchanged += len(batch.chunks) - len(records)
@@ -164,14 +164,14 @@ def encoded(context: Context, fresh: Fresh) -> Records:
     return records
 
 
-def encoder_input(chunks: Sequence[GivenChunk]) -> tuple[list[str], list[list[Span]]]:
+def encoder_input(chunks: Sequence[RawChunk]) -> tuple[list[str], list[list[Span]]]:
     """Give what the encoders read of each chunk, and its sentences in its own text."""
     texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk in chunks]
     return texts, [list(sentence_spans(chunk.text)) for chunk in chunks]
 
 
 def weights_of(
-    sparse: SparseEncoder | None, chunks: Sequence[GivenChunk], texts: Sequence[str]
+    sparse: SparseEncoder | None, chunks: Sequence[RawChunk], texts: Sequence[str]
 ) -> dict[int, dict[str, float]]:
     """Give every chunk its sparse weights: its own, else encoded ones, else none."""
     weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
@@ -184,7 +184,7 @@ def weights_of(
 
 def vectors_of(
     dense: Embedder | None,
-    chunks: Sequence[GivenChunk],
+    chunks: Sequence[RawChunk],
     texts: Sequence[str],
     borders: Sequence[Sequence[Span]],
 ) -> dict[int, Parts]:
@@ -200,14 +200,14 @@ def vectors_of(
 
 
 def _write_nodes(
-    context: Context, book: EntityBook, finder: MentionFinder, batch: Sequence[GivenChunk]
+    context: Context, resolver: EntityResolver, finder: MentionFinder, batch: Sequence[RawChunk]
 ) -> None:
     nodes = [chunk_node(chunk, context.namespace) for chunk in batch]
     mentions = {
         node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
         for node, chunk in zip(nodes, batch, strict=True)
     }
-    book.write_named(row.entity for rows in mentions.values() for row in rows)
+    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
     context.stores.graph_writer.put_chunks(nodes)
     context.stores.graph_writer.put_mentions(context.namespace, mentions)
     context.report.mentions += sum(len(rows) for rows in mentions.values())

@@ -5,36 +5,30 @@ from dataclasses import replace
 
 from ulid import ULID
 
-from docstokg.loading.context import LoadOptions, LoadReport, Silent, Stores
+from docstokg.loading.context import LoadOptions, LoadReport, NullProgress, Stores
 from docstokg.loading.names.candidates import RULE
-from docstokg.loading.pipeline import Beginning, context_of, decide, finish, info_before
-from docstokg.loading.read.origins import Origins
+from docstokg.loading.pipeline import begin, decide, finish, info_before
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.run.readings import RecalledNames
-from docstokg.loading.write.removal import alone
+from docstokg.loading.run.readings import RecordedNames
+from docstokg.loading.write.removal import exclusive_load
 
 
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
     """Remove a document's chunks with what only they support or name; count the chunks."""
-    with alone(stores.index_writer, Silent()):
+    with exclusive_load(stores.index_writer, NullProgress()):
         if not stores.index_writer.doc_uuids(namespace, doc_id):
             stores.register.forget(namespace, [doc_id])
             return 0
-        before, report = info_before(stores.search_index), LoadReport(run_id=str(ULID()))
-        origins = Origins(stores.register, namespace, False, report.run_id)
-        dense = stores.embedder
-        options = LoadOptions(
-            namespace, embed=dense is not None and dense.model == before.embedding_model
-        )
+        model, report = info_before(stores.search_index).embedding_model, LoadReport(str(ULID()))
+        encodes = stores.embedder is not None and stores.embedder.model == model
         with closing(Staging()) as staging:
-            beginning = Beginning(before, origins, before.dimension)
-            context = context_of(
-                options, _named_as_before(stores, namespace), staging, RejectLog(), Silent(),
-                report, beginning,
+            context, before, registry = begin(
+                LoadOptions(namespace, embed=encodes), _named_as_before(stores, namespace),
+                staging, RejectLog(), NullProgress(), report,
             )  # fmt: skip
             decisions = decide(context, before.unfinished_load, [doc_id])
-            finish(context, decisions, origins)
+            finish(context, decisions, registry)
         return report.removed
 
 
@@ -45,6 +39,4 @@ def _named_as_before(stores: Stores, namespace: str) -> Stores:
         return replace(stores, names=None)
     if recogniser is None:
         return stores
-    recalled = RecalledNames(recogniser, {})
-    recalled.inner = stores.names
-    return replace(stores, names=recalled)
+    return replace(stores, names=RecordedNames(recogniser, stores.names, {}))

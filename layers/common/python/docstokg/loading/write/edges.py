@@ -10,9 +10,9 @@ from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Names
-from docstokg.loading.read.given import GivenRelation, GivenTriple
+from docstokg.loading.read.raw_input import RawRelation, RawTriple
 from docstokg.loading.read.rejects import Rejected
-from docstokg.loading.resolve.entity_book import EntityBook
+from docstokg.loading.resolve.entity_resolver import EntityResolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
     with context.progress.stage("relations", total) as advance:
         for file, line, edge in _edge_rows(context):
             try:
-                if isinstance(edge, GivenRelation):
+                if isinstance(edge, RawRelation):
                     _resolve_relation(context, names, edge, gone)
                 else:
                     _resolve_triple(context, names, edge, gone)
@@ -48,7 +48,7 @@ def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
             advance(1)
 
 
-def write_edges(context: Context, book: EntityBook, after: str = "") -> Iterator[str]:
+def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> Iterator[str]:
     """Write relations to the graph and, as sentences, to the index.
 
     Yields how many are written, after each batch; `after`: so many were written before.
@@ -58,8 +58,8 @@ def write_edges(context: Context, book: EntityBook, after: str = "") -> Iterator
         advance(done)
         for batch in batched(islice(context.staging.edges(), done, None), ROW_BATCH, strict=False):
             ends = {end for row in batch for end in (row[0], row[2])}
-            book.write_named(ends)
-            names = book.display_names(ends)
+            resolver.write_named(ends)
+            names = resolver.display_names(ends)
             relations, facts = [], []
             for source, kind, target, evidence, payload, fact in batch:
                 relations.append(
@@ -114,12 +114,12 @@ def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] |
     return None
 
 
-def _edge_rows(context: Context) -> Iterator[tuple[str, int, GivenRelation | GivenTriple]]:
+def _edge_rows(context: Context) -> Iterator[tuple[str, int, RawRelation | RawTriple]]:
     yield from context.staging.relations()
     yield from context.staging.triples()
 
 
-def _resolve_relation(context: Context, names: Names, relation: GivenRelation, gone: Gone) -> None:
+def _resolve_relation(context: Context, names: Names, relation: RawRelation, gone: Gone) -> None:
     evidence = None
     payload: dict[str, Any] = {"properties": relation.properties, "weight": relation.weight}
     if relation.evidence is not None:
@@ -134,7 +134,7 @@ def _resolve_relation(context: Context, names: Names, relation: GivenRelation, g
     context.staging.add_edge((source, relation.type, target, evidence), payload, "")
 
 
-def _resolve_triple(context: Context, names: Names, triple: GivenTriple, gone: Gone) -> None:
+def _resolve_triple(context: Context, names: Names, triple: RawTriple, gone: Gone) -> None:
     place = _stating_place(context, triple, gone)
     start, end = triple.start, triple.end
     if end is None and (span := stating_sentence(place.text, triple.subject, triple.object)):
@@ -156,7 +156,7 @@ def _resolve_triple(context: Context, names: Names, triple: GivenTriple, gone: G
     context.staging.add_edge(key, payload, fact)
 
 
-def _stating_place(context: Context, triple: GivenTriple, gone: Gone) -> Place:
+def _stating_place(context: Context, triple: RawTriple, gone: Gone) -> Place:
     """Choose the chunk of the document that holds both ends, else one end, else the first."""
     if triple.chunk_id is not None:
         return _place(context, triple.chunk_id, gone)

@@ -7,7 +7,7 @@ from ulid import ULID
 
 from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import Timeout
-from docstokg.loading.context import Context, Progress, Silent, Stores
+from docstokg.loading.context import Context, NullProgress, Progress, Stores
 from docstokg.ports import IndexWriter
 
 WAIT_S = 3600.0
@@ -62,7 +62,7 @@ def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") 
 
 
 @contextmanager
-def alone(writer: IndexWriter, progress: Progress) -> Iterator[None]:
+def exclusive_load(writer: IndexWriter, progress: Progress) -> Iterator[None]:
     """Keep other loads and removals away; `Timeout` when the one under way does not end."""
     with ExitStack() as held:
         try:
@@ -75,7 +75,7 @@ def alone(writer: IndexWriter, progress: Progress) -> Iterator[None]:
 
 def delete_namespace(stores: Stores, namespace: str) -> int:
     """Remove everything of a namespace; count the chunks."""
-    with alone(stores.index_writer, Silent()):
+    with exclusive_load(stores.index_writer, NullProgress()):
         stores.index_writer.open_load(str(ULID()), None, None, None)
         count = remove(stores, namespace, None)
         stores.graph_writer.close_load()

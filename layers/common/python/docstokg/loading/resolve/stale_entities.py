@@ -3,7 +3,7 @@
 An entity that no list gave is the sum of what texts say of it: its name as it is written best, its
 kind, its other forms. When a text goes, what only that text said goes too, as if it had never been
 loaded. The texts that stay tell: those of this load are named anyway, and of the earlier ones those
-are named again that hold a doubted name.
+are named again that hold a name that may be stale.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -19,11 +19,11 @@ from docstokg.domain.text.names import heading_name, title_names
 from docstokg.domain.text.words import fold
 from docstokg.errors import Unavailable
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
-from docstokg.loading.names.candidates import Labels, NameRow, as_given, brought
+from docstokg.loading.names.candidates import Labels, NameRow, as_raw, candidate_names
 from docstokg.loading.names.naming import NamedEntity
-from docstokg.loading.read.given import GivenChunk
+from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import fingerprint, is_linked_here, same_statements
-from docstokg.loading.resolve.entity_book import EntityBook, stored_names
+from docstokg.loading.resolve.entity_resolver import EntityResolver, stored_names
 
 UNREAD = (
     "names that only replaced or removed texts brought are kept: what finds names is not"
@@ -31,13 +31,13 @@ UNREAD = (
 )
 
 _NO_PARTS = Labels((), (), set())
-"""With which an old text brings every name that it can have brought."""
+"""No section label counts as a part: an old text gives every name it can have given."""
 
 
-class Anew(NamedTuple):
-    """Whether `all` earlier texts are named anew, and whether the load fails where that cannot be.
+class RescanPolicy(NamedTuple):
+    """Whether `all` earlier texts are read for names again, or what hangs on texts that leave.
 
-    Otherwise only what hangs on texts that leave is looked at.
+    `must`: the load fails where texts cannot be read for names.
     """
 
     all: bool
@@ -45,7 +45,7 @@ class Anew(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Doubts:
+class StaleEntities:
     """Stored entities of which only what this load's names say counts; none where `ids` is empty.
 
     `stored`: what the store says of them, where that was read.
@@ -54,58 +54,60 @@ class Doubts:
     ids: Set[str] = frozenset()
     stored: dict[str, NamedEntity] = field(default_factory=dict)
 
-    def changed(self, book: EntityBook) -> Iterator[str]:
+    def changed(self, resolver: EntityResolver) -> Iterator[str]:
         """List those that are named otherwise now; what mentions them may stay as it is."""
         for identity, before in sorted(self.stored.items()):
-            now = book.find(identity)
+            now = resolver.find(identity)
             if now is not None and now != before:
                 yield identity
 
 
-def doubts_of(context: Context, labels: Labels, leaving: Set[str], anew: Anew) -> Doubts:
-    """Find the doubted entities, and keep the names of the earlier chunks that still bring them.
+def stale_entities_of(
+    context: Context, labels: Labels, leaving: Set[str], policy: RescanPolicy
+) -> StaleEntities:
+    """Find the stale entities, and keep the names of the earlier chunks that still bring them.
 
     The load's own names are kept before. `leaving`: see `leaving_of`.
     """
     try:
-        return _Search(context, labels, leaving).doubts(anew.all)
+        return _Search(context, labels, leaving).stale_entities(policy.all)
     except _Unread:
-        if anew.must:
+        if policy.must:
             raise
         context.report.warnings.append(UNREAD)
-        return Doubts()
+        return StaleEntities()
 
 
 class _Unread(Unavailable):
-    """What finds names cannot read a text here."""
+    """The recogniser of this store is not installed here."""
 
 
 class _Search:
-    """One load's search for who brings the names that texts on their way out have brought."""
+    """One load's search for the texts that name what replaced or removed texts have named."""
 
     def __init__(self, context: Context, labels: Labels, leaving: Set[str]) -> None:
         self._context, self._labels, self._leaving = context, labels, leaving
         self._graph = context.stores.graph_writer
         # Chunks whose edges fall; and chunks with given mentions, on their way out or staying.
         self._silent: set[str] = set()
-        self._given_out: set[str] = set()
-        self._given_kept: set[str] = set()
+        self._own_mentions_out: set[str] = set()
+        self._own_mentions_kept: set[str] = set()
 
-    def doubts(self, everything: bool) -> Doubts:
-        """Do it all."""
+    def stale_entities(self, everything: bool) -> StaleEntities:
+        """Find the stale entities; `everything`: name all earlier texts again."""
         lost = set() if self._is_first() else self._lost(with_names=not everything)
         if everything:
             ids = {row[1] for row in self._graph.aliases(self._context.namespace)}
-            doubts = _Doubted(NamedEntity(i, "") for i in ids if is_own_id(i))
-            self._read_earlier(None, doubts)
+            candidates = _StaleCandidates(NamedEntity(i, "") for i in ids if is_own_id(i))
+            self._read_earlier(None, candidates)
         else:
-            doubts = _Doubted(self._stored(lost))
-            doubts.see(self._context.staging.names())
-            doubts.settle()
-            if doubts.open or self._labels.freed:
-                self._read_earlier(self._labels.freed, doubts)
-        self._keep_supported(doubts)
-        return Doubts(frozenset(doubts.open), {} if everything else doubts.open)
+            candidates = _StaleCandidates(self._stored(lost))
+            candidates.see(self._context.staging.names())
+            candidates.settle()
+            if candidates.open or self._labels.freed:
+                self._read_earlier(self._labels.freed, candidates)
+        self._keep_supported(candidates)
+        return StaleEntities(frozenset(candidates.open), {} if everything else candidates.open)
 
     def _is_first(self) -> bool:
         return self._context.earlier is not None and not self._context.earlier
@@ -123,10 +125,10 @@ class _Search:
         for batch in batched(sorted(self._silent), ROW_BATCH, strict=False):
             for ends in self._graph.stated(self._context.namespace, batch).values():
                 ids.update(ends)
-        ids.update(self._mentioned(self._given_out))
+        ids.update(self._mentioned(self._own_mentions_out))
         return {identity for identity in ids if is_own_id(identity)}
 
-    def _old(self) -> Iterator[list[GivenChunk]]:
+    def _old(self) -> Iterator[list[RawChunk]]:
         """Yield the stored chunks that this load removes or names otherwise, and note them."""
         context, staged = self._context, set[str]()
         for batch in batched(context.staging.chunks(), ROW_BATCH, strict=False):
@@ -136,10 +138,10 @@ class _Search:
         for gone in batched(sorted(self._leaving - staged), ROW_BATCH, strict=False):
             marks = context.stores.index_writer.fingerprints(context.namespace, gone)
             self._silent.update(marks)
-            self._given_out.update(u for u in marks if not is_linked_here(marks[u]))
-            yield [as_given(chunk) for chunk in self._texts(list(marks))]
+            self._own_mentions_out.update(u for u in marks if not is_linked_here(marks[u]))
+            yield [as_raw(chunk) for chunk in self._texts(list(marks))]
 
-    def _changed(self, now: dict[str, GivenChunk]) -> list[GivenChunk]:
+    def _changed(self, now: dict[str, RawChunk]) -> list[RawChunk]:
         context = self._context
         earlier = context.earlier
         uuids = [u for u, chunk in now.items() if earlier is None or chunk.doc_id in earlier]
@@ -153,12 +155,12 @@ class _Search:
             mark = fingerprint(now[uuid], dense, sparse)
             if not is_linked_here(before):
                 # A mark tells nothing of given mentions.
-                self._given_out.add(uuid)
+                self._own_mentions_out.add(uuid)
             if before != mark:
                 other.append(uuid)
                 if not same_statements(before, mark):
                     self._silent.add(uuid)
-        pairs = ((as_given(chunk), now[chunk.uuid]) for chunk in self._texts(other))
+        pairs = ((as_raw(chunk), now[chunk.uuid]) for chunk in self._texts(other))
         return [old for old, new in pairs if _named_by(old) != _named_by(new)]
 
     def _texts(self, uuids: Sequence[str]) -> list[StoredChunk]:
@@ -168,9 +170,9 @@ class _Search:
         chunks = context.stores.search_index.get(uuids, context.scope, READ_S).chunks
         return [chunk for _, chunk in sorted(chunks.items())]
 
-    def _names(self, labels: Labels, chunks: Sequence[GivenChunk]) -> list[NameRow]:
+    def _names(self, labels: Labels, chunks: Sequence[RawChunk]) -> list[NameRow]:
         try:
-            return list(brought(self._context.stores.names, labels, chunks))
+            return list(candidate_names(self._context.stores.names, labels, chunks))
         except Unavailable as missing:
             raise _Unread(str(missing)) from missing
 
@@ -178,45 +180,45 @@ class _Search:
         for batch in batched(sorted(ids), ROW_BATCH, strict=False):
             yield from stored_names(self._context, batch)
 
-    def _read_earlier(self, keys: Set[str] | None, doubts: "_Doubted") -> None:
-        """Keep the names of the chunks that stay: of those that may bring a doubted one.
+    def _read_earlier(self, keys: Set[str] | None, candidates: "_StaleCandidates") -> None:
+        """Keep the names of the chunks that stay: of those that may bring one that may be stale.
 
         `keys`: folded names that are looked for to the end; None: all chunks are named.
         """
         context = self._context
         stored = (u for u in self._graph.chunk_uuids(context.namespace) if u not in self._leaving)
         for batch in batched(stored, ROW_BATCH, strict=False):
-            if keys is not None and not keys and not doubts.open:
+            if keys is not None and not keys and not candidates.open:
                 return
             marks = context.stores.index_writer.fingerprints(context.namespace, batch)
-            self._given_kept.update(u for u in marks if not is_linked_here(marks[u]))
+            self._own_mentions_kept.update(u for u in marks if not is_linked_here(marks[u]))
             chunks = self._texts([u for u in batch if u in marks])
             if keys is not None:
-                finder = _KeyFinder(keys | doubts.keys())
+                finder = _KeyFinder(keys | candidates.keys())
                 chunks = [chunk for chunk in chunks if finder.may_be_in(chunk)]
-            rows = self._names(self._labels, [self._as_given(chunk) for chunk in chunks])
+            rows = self._names(self._labels, [self._as_raw(chunk) for chunk in chunks])
             for row in rows:
                 context.staging.add_name(*row)
             if keys is not None:
-                doubts.see(rows)
-                doubts.settle()
+                candidates.see(rows)
+                candidates.settle()
 
-    def _as_given(self, chunk: StoredChunk) -> GivenChunk:
+    def _as_raw(self, chunk: StoredChunk) -> RawChunk:
         """Give an earlier chunk; of given mentions the names are not known, but nothing is read."""
-        mentions = () if chunk.uuid in self._given_kept else None
-        return replace(as_given(chunk), mentions=mentions)
+        mentions = () if chunk.uuid in self._own_mentions_kept else None
+        return replace(as_raw(chunk), mentions=mentions)
 
-    def _keep_supported(self, doubts: "_Doubted") -> None:
-        """Trust what the store says of the ends of edges that stay, and of given mentions.
+    def _keep_supported(self, candidates: "_StaleCandidates") -> None:
+        """Keep what the store says of the ends of edges that stay, and of given mentions.
 
         How their names were written stands in no text, so that their kinds and forms stay too.
         """
-        if not doubts.open:
+        if not candidates.open:
             return
         for relation in self._graph.stored_relations(self._context.namespace):
             if relation.evidence_uuid not in self._silent:
-                doubts.drop((relation.source, relation.target))
-        doubts.drop(self._mentioned(self._given_kept))
+                candidates.drop((relation.source, relation.target))
+        candidates.drop(self._mentioned(self._own_mentions_kept))
 
     def _mentioned(self, uuids: Set[str]) -> set[str]:
         if not uuids:
@@ -225,8 +227,8 @@ class _Search:
         return {mention.entity for mention in mentions if mention.uuid in uuids}
 
 
-class _Doubted:
-    """Doubted entities: as they are stored, and as texts that stay have named them so far."""
+class _StaleCandidates:
+    """Entities that may be stale: as stored, and as texts that stay have named them so far."""
 
     def __init__(self, stored: Iterable[NamedEntity]) -> None:
         self.open = {entity.id: entity for entity in stored}
@@ -243,18 +245,18 @@ class _Doubted:
                 entity.take(surface, kind, (synonym,) if synonym else ())
 
     def settle(self) -> None:
-        """Doubt no longer what was named as it is stored."""
+        """Take out what was named as it is stored."""
         for identity, seen in self._seen.items():
             if self.open.get(identity) == seen:
                 del self.open[identity]
 
     def drop(self, identities: Iterable[str]) -> None:
-        """Doubt these no longer."""
+        """Take these out."""
         for identity in identities:
             self.open.pop(identity, None)
 
     def keys(self) -> set[str]:
-        """Give the folded names that those still doubted go by."""
+        """Give the folded names of those that are left."""
         return {
             key
             for entity in self.open.values()
@@ -279,6 +281,6 @@ class _KeyFinder:
         )
 
 
-def _named_by(chunk: GivenChunk) -> tuple[object, ...]:
+def _named_by(chunk: RawChunk) -> tuple[object, ...]:
     """Give what the names of a chunk come from, but for given mentions."""
     return chunk.text, chunk.title, chunk.document_name, chunk.doc_id, chunk.section

@@ -1,14 +1,14 @@
-"""What a run's `book` has decided, kept for `write` and `close`: a slim staging and the names."""
+"""What a run's `resolve` decides, kept for `write` and `close`: a slim staging and the names."""
 
 import gzip
 import io
 import json
 import shutil
 import tempfile
-import threading
 import zlib
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,25 @@ from typing import Any
 from docstokg.contracts.ingest import IngestRun
 from docstokg.domain.graph.linking import Linker
 from docstokg.errors import Unavailable, WrongAnswer
-from docstokg.loading.context import Context, LoadReport, Silent, Stores
+from docstokg.loading.context import Context, LoadReport, NullProgress, Stores
 from docstokg.loading.names.candidates import Labels
 from docstokg.loading.names.mentions import MentionFinder
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names
 from docstokg.loading.pipeline import Decisions
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.resolve.entity_book import EntityBook
-from docstokg.loading.run.readings import RecalledEmbedder, RecalledSparse, readings
+from docstokg.loading.resolve.entity_resolver import EntityResolver
+from docstokg.loading.run.readings import RecordedEmbedder, RecordedSparse, readings
 from docstokg.loading.run.rows import compressed, each_line, packed_lines
 from docstokg.ports import ObjectStore
 
 STAGING = "staging.sqlite.gz"
 DECISIONS = "decisions.jsonl.gz"
 PIECE = 1 << 20
+MOST_IDLE = 8
 
 
-def put_book(
+def put_resolved(
     run: IngestRun,
     objects: ObjectStore,
     context: Context,
@@ -41,7 +42,7 @@ def put_book(
     file: Path,
     summary: Mapping[str, Any],
 ) -> None:
-    """Keep a run's book; `file`: the staging's. `summary`: more that its report tells.
+    """Keep what a run decided; `file`: the staging's. `summary`: more that its report tells.
 
     The decisions come last: who finds them finds both.
     """
@@ -63,8 +64,8 @@ def put_book(
     }
     staging.slim()
     staging.save()
-    objects.put(run.key("book", STAGING), compressed(_pieces(file)))
-    objects.put(run.key("book", DECISIONS), packed_lines(_lines(head, decisions)))
+    objects.put(run.key("resolved", STAGING), compressed(_pieces(file)))
+    objects.put(run.key("resolved", DECISIONS), packed_lines(_lines(head, decisions)))
 
 
 def _pieces(file: Path) -> Iterator[bytes]:
@@ -78,70 +79,63 @@ def _lines(head: Mapping[str, Any], decisions: Decisions) -> Iterator[str]:
     kinds = {
         "alias": decisions.aliases,
         "fresh": decisions.fresh,
-        "curie": decisions.book.aliases.of_curies(),
+        "curie": decisions.resolver.aliases.of_curies(),
     }
     for kind, entries in kinds.items():
         for entry in entries:
             yield json.dumps([kind, *entry])
-    for entity in decisions.book.own():
+    for entity in decisions.resolver.own():
         yield json.dumps(["named", entity.id, entity.name, entity.type, sorted(entity.synonyms)])
     for kind, keys in zip(("title", "common", "changed"), decisions.labels.counted(), strict=True):
         for key in keys:
             yield json.dumps([kind, key])
 
 
-class WarmBooks:
-    """Books that a process keeps between its tasks: fetching one and building its linker is work.
+class ResolverCache:
+    """Resolved runs that a process keeps between its tasks: fetching one and its linker is work.
 
-    They are of the last run that was written, one for each task that was under way at once.
+    One of an earlier run is given up when it is met.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._version = ""
-        self._idle: list[RunBook] = []
+        self._idle: deque[tuple[str, ResolvedRun]] = deque(maxlen=MOST_IDLE)
 
     @contextmanager
-    def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["RunBook"]:
-        """Give the run's book as it is in the bucket now; to one task at a time."""
-        listed = objects.list(run.key("book"))
+    def lent(self, run: IngestRun, objects: ObjectStore) -> Iterator["ResolvedRun"]:
+        """Give the run's decisions as they are in the bucket now; to one task at a time."""
+        listed = objects.list(run.key("resolved"))
         version = run.run_id + "".join(f" {entry.key} {entry.etag}" for entry in listed)
-        with self._lock:
-            if self._version != version:
-                self._drop()
-                self._version = version
-            book = self._idle.pop() if self._idle else None
-        if book is None:
-            book = RunBook(run, objects)
+        resolved = None
+        while resolved is None and self._idle:
+            with suppress(IndexError):  # another task has taken the last one
+                of, kept = self._idle.pop()
+                if of == version:
+                    resolved = kept
+                else:
+                    kept.close()
+        resolved = resolved or ResolvedRun(run, objects)
         try:
-            yield book
+            yield resolved
         except BaseException:
-            book.close()
+            resolved.close()
             raise
-        with self._lock:
-            if self._version == version:
-                self._idle.append(book)
-            else:
-                book.close()
-
-    def _drop(self) -> None:
-        for book in self._idle:
-            book.close()
-        self._idle.clear()
+        self._idle.append((version, resolved))
 
 
-class RunBook:
-    """A run's book, fetched: a copy of its staging, and the decisions."""
+class ResolvedRun:
+    """What a run has decided, fetched: a copy of its staging, and the decisions."""
 
     def __init__(self, run: IngestRun, objects: ObjectStore) -> None:
         """Fetch it; `Unavailable` when there is none yet."""
         self._run, self._objects = run, objects
         self._decided: Decisions | None = None
         try:
-            lines = each_line(objects.get(run.key("book", DECISIONS)))
-            body = objects.get(run.key("book", STAGING))
+            lines = each_line(objects.get(run.key("resolved", DECISIONS)))
+            body = objects.get(run.key("resolved", STAGING))
         except KeyError as missing:
-            raise Unavailable("the run has no book yet: `book` comes first") from missing
+            raise Unavailable(
+                "nothing is decided of this run yet: `resolve` comes first"
+            ) from missing
         self.head: dict[str, Any] = json.loads(next(lines))
         # A million names are read here: an id is one text, however many aliases lead to it.
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
@@ -151,18 +145,18 @@ class RunBook:
             if len(more) == 2:
                 more[0] = ids.setdefault(more[0], more[0])
             self._rows.setdefault(kind, []).append((first, *more))
-        with tempfile.NamedTemporaryFile(prefix="docstokg-book-", suffix=".sqlite") as file:
+        with tempfile.NamedTemporaryFile(prefix="docstokg-resolve-", suffix=".sqlite") as file:
             try:
                 with gzip.GzipFile(fileobj=io.BytesIO(body)) as packed:
                     shutil.copyfileobj(packed, file, PIECE)
             except (OSError, EOFError, zlib.error) as broken:
-                raise WrongAnswer("the run's book is cut short") from broken
+                raise WrongAnswer("what the run decided is cut short") from broken
             file.flush()
             # SQLite keeps the file open: it goes when the staging is closed or the process ends.
             self.staging = Staging(Path(file.name))
 
     def close(self) -> None:
-        """Give the copy up."""
+        """Close and remove the copy."""
         self.staging.close()
 
     def context(self, stores: Stores, shards: tuple[str, ...] = ()) -> Context:
@@ -173,9 +167,9 @@ class RunBook:
         if head["dense"]:
             if stores.embedder is None or stores.embedder.model != head["model"]:
                 raise Unavailable(f"the run writes vectors of {head['model']!r}: it is not here")
-            dense = RecalledEmbedder(stores.embedder, vectors)
+            dense = RecordedEmbedder(stores.embedder, vectors)
         if head["sparse"] is not None:
-            sparse = RecalledSparse(head["sparse"], weights)
+            sparse = RecordedSparse(head["sparse"], None, weights)
         report = LoadReport(run_id=self._run.run_id)
         report.sparse_model, report.embedding_model = head["sparse"], head["model"]
         return Context(
@@ -183,7 +177,7 @@ class RunBook:
             stores=replace(stores, embedder=dense, sparse_encoder=sparse),
             staging=self.staging,
             rejects=RejectLog(),
-            progress=Silent(),
+            progress=NullProgress(),
             report=report,
             model=head["model"],
             dimension=head["dimension"],
@@ -199,7 +193,7 @@ class RunBook:
         if self._decided is None:
             self._decided = self._decide(context)
             self._rows.clear()
-        return replace(self._decided, book=self._decided.book.within(context))
+        return replace(self._decided, resolver=self._decided.resolver.within(context))
 
     def _decide(self, context: Context) -> Decisions:
         names = Names()
@@ -211,7 +205,7 @@ class RunBook:
         labels = Labels.of(*(self._keys(kind) for kind in ("title", "common", "changed")))
         aliases = list(self._entries("alias"))
         return Decisions(
-            book=EntityBook.decided(context, names, entities, Aliases(())),
+            resolver=EntityResolver.decided(context, names, entities, Aliases(())),
             finder=MentionFinder(Linker(aliases), names, labels),
             labels=labels,
             aliases=aliases,

@@ -1,4 +1,4 @@
-"""Who is named in a load: lists and ontologies first, then titles and the ends of triples."""
+"""The entities of a load: lists and ontologies first, then titles and the ends of triples."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import batched
@@ -7,16 +7,16 @@ from docstokg.contracts.records import EntityRecord
 from docstokg.domain.identity import REDIRECT_DEPTH, is_own_id
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, NamedEntity, Names
-from docstokg.loading.read.given import GivenEntity
+from docstokg.loading.read.raw_input import RawEntity
 
 
-class EntityBook:
+class EntityResolver:
     """Every entity of a load, and which of them are written."""
 
-    def __init__(self, context: Context, doubted: Set[str] = frozenset()) -> None:
-        """`doubted`: stored entities of which only what the load's names say counts."""
+    def __init__(self, context: Context, stale: Set[str] = frozenset()) -> None:
+        """`stale`: stored entities of which only what the load's names say counts."""
         self._context = context
-        self._doubted = doubted
+        self._stale = stale
         self._own: dict[str, NamedEntity] = {}
         self._written: set[str] = set()
         self.names = Names()
@@ -25,22 +25,22 @@ class EntityBook:
     @classmethod
     def decided(
         cls, context: Context, names: Names, entities: Iterable[NamedEntity], aliases: Aliases
-    ) -> "EntityBook":
-        """Give the book of a load that was decided before, in another process."""
-        book = cls.__new__(cls)
-        book._context, book._doubted = context, frozenset()
-        book._own = {entity.id: entity for entity in entities}
-        book._written = set()
-        book.names, book.aliases = names, aliases
-        return book
+    ) -> "EntityResolver":
+        """Give the resolver of a load that was decided before, in another process."""
+        made = cls.__new__(cls)
+        made._context, made._stale = context, frozenset()
+        made._own = {entity.id: entity for entity in entities}
+        made._written = set()
+        made.names, made.aliases = names, aliases
+        return made
 
-    def within(self, context: Context) -> "EntityBook":
-        """Give this book for another task of the same load; what one wrote the other need not."""
-        book = EntityBook.__new__(EntityBook)
-        book._context, book._doubted = context, self._doubted
-        book._own, book._written = self._own, self._written
-        book.names, book.aliases = self.names, self.aliases
-        return book
+    def within(self, context: Context) -> "EntityResolver":
+        """Give this resolver for another task of the same load; both know what one wrote."""
+        made = EntityResolver.__new__(EntityResolver)
+        made._context, made._stale = context, self._stale
+        made._own, made._written = self._own, self._written
+        made.names, made.aliases = self.names, self.aliases
+        return made
 
     def own(self) -> Iterable[NamedEntity]:
         """Give the entities that no list gave, by id."""
@@ -58,17 +58,15 @@ class EntityBook:
             if is_own_id(identity):
                 entry = self._own.setdefault(identity, NamedEntity(identity, surface))
                 entry.take(surface, kind, (synonym,) if synonym else ())
-        for identities in batched(
-            sorted(self._own.keys() - self._doubted), ROW_BATCH, strict=False
-        ):
+        for identities in batched(sorted(self._own.keys() - self._stale), ROW_BATCH, strict=False):
             self._merge_stored(identities)
         for entry in self._own.values():
             aliases.put(entry.id, entry.name, sorted(entry.synonyms))
         return aliases
 
     def forgotten(self) -> Set[str]:
-        """List the doubted entities that nothing names any more."""
-        return self._doubted - self._own.keys()
+        """List the stale entities that nothing names any more."""
+        return self._stale - self._own.keys()
 
     def find(self, identity: str) -> NamedEntity | None:
         """Find an entity that no list gave."""
@@ -79,7 +77,7 @@ class EntityBook:
         for stored in stored_names(self._context, identities):
             self._own[stored.id].take(stored.name, stored.type, stored.synonyms)
 
-    def _current(self, entity: GivenEntity) -> str:
+    def _current(self, entity: RawEntity) -> str:
         """Follow `replaced_by` through this load's entities, so that old names find new terms."""
         identity = entity.id
         for _ in range(REDIRECT_DEPTH):

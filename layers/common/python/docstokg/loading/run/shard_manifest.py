@@ -1,8 +1,8 @@
-"""What a run's shards hold and its prefix lists, side by side on disk: any number of objects."""
+"""The manifest of a run: what its shards hold and its prefix lists, on disk for any number."""
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ CREATE TABLE name (key TEXT PRIMARY KEY, names TEXT) WITHOUT ROWID;
 NOT_READ = "it was not read to its end: run the load again"
 
 
-class Stretch(NamedTuple):
-    """Where rows of an object stand."""
+class PartRef(NamedTuple):
+    """The shard that holds some rows of an object, and the place of the part in it."""
 
     shard: str
     position: int
@@ -30,12 +30,12 @@ class Entry(NamedTuple):
     """An object as it is listed now: where its rows stand, or why it was not read."""
 
     inner: str
-    stretches: tuple[Stretch, ...]
+    parts: tuple[PartRef, ...]
     unread: str
 
 
-class Ledger(Mapping[str, tuple[FoundName, ...]]):
-    """A temporary file of parts and, as a mapping, of the names found in each text."""
+class ShardManifest:
+    """A temporary file of parts, and of the names found in each text."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
@@ -44,7 +44,7 @@ class Ledger(Mapping[str, tuple[FoundName, ...]]):
         self._db.execute("BEGIN")
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close and remove the file."""
         self._db.close()
 
     def list(self, objects: Iterable[tuple[str, str]]) -> None:
@@ -90,24 +90,14 @@ class Ledger(Mapping[str, tuple[FoundName, ...]]):
         )
         return (row[0] for row in rows)
 
-    def __getitem__(self, key: str) -> tuple[FoundName, ...]:
-        """Give the names found in a text."""
+    def get(self, key: str, /) -> tuple[FoundName, ...] | None:
+        """Give the names found in a text, None where nobody has read it."""
         row = self._db.execute("SELECT names FROM name WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            raise KeyError(key)
-        return tuple(FoundName(*name) for name in json.loads(row[0]))
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the texts that were read for names."""
-        return (row[0] for row in self._db.execute("SELECT key FROM name ORDER BY 1"))
-
-    def __len__(self) -> int:
-        """Count them."""
-        return int(self._db.execute("SELECT count(*) FROM name").fetchone()[0])
+        return None if row is None else tuple(FoundName(*name) for name in json.loads(row[0]))
 
 
 def _entry(inner: str, rows: list[tuple[str, int | None, str, int, int, str]]) -> Entry:
-    parts: dict[int, Stretch] = {}
+    parts: dict[int, PartRef] = {}
     complete, unread = False, ""
     for _, number, shard, position, last, reason in rows:
         if number is None:
@@ -115,7 +105,7 @@ def _entry(inner: str, rows: list[tuple[str, int | None, str, int, int, str]]) -
         if reason:
             unread = reason
             continue
-        parts.setdefault(number, Stretch(shard, position))
+        parts.setdefault(number, PartRef(shard, position))
         complete = complete or bool(last)
     if complete and len(parts) == max(parts) + 1:
         return Entry(inner, tuple(parts[number] for number in sorted(parts)), "")

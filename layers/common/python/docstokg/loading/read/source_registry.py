@@ -12,7 +12,7 @@ from pathlib import Path
 
 from docstokg.contracts.records import DocumentRecord
 from docstokg.domain.visibility import may_see
-from docstokg.loading.read.given import GivenDocument
+from docstokg.loading.read.raw_input import RawDocument
 from docstokg.loading.read.sources import Posted, SourceFile
 from docstokg.loading.read.staging import Staging
 from docstokg.ports import DocumentRegister
@@ -26,7 +26,7 @@ POSTED = Path("posted")
 """Stands for the folder of documents that were in none."""
 
 
-class Origins:
+class SourceRegistry:
     """The documents of one namespace before a load, and what the load says of them."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Origins:
             self._roots[folder] = hmac.new(self._key.encode(), place, hashlib.sha256).hexdigest()
         return self._roots[folder]
 
-    def conflict(self, file: SourceFile, document: GivenDocument) -> str | None:
+    def conflict(self, file: SourceFile, document: RawDocument) -> str | None:
         """Say why a document must not take its id: another folder's file has it, for other text.
 
         Ids that their owners wrote are theirs: such a document replaces the one before.
@@ -73,7 +73,7 @@ class Origins:
         seen = may_see(stored.acl, posted.groups)
         return None if seen else "there is no document of this id that the sender may read"
 
-    def note(self, file: SourceFile, document: GivenDocument, staging: Staging) -> None:
+    def note(self, file: SourceFile, document: RawDocument, staging: Staging) -> None:
         """Keep what the register will say of a document."""
         record = {
             "sha256": document.digest,

@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class GivenMention:
+class RawMention:
     """A stretch `text[start:end]` of a chunk that names `entity`: an id, or a name.
 
     `about`: the chunk is about it; then there may be no stretch.
@@ -18,7 +18,7 @@ class GivenMention:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenChunk:
+class RawChunk:
     """A chunk as its file has it.
 
     `headings`: those its place in the document stands under, given to encoders and word search
@@ -40,14 +40,14 @@ class GivenChunk:
     metadata: dict[str, Any] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
-    mentions: tuple[GivenMention, ...] | None = None
+    mentions: tuple[RawMention, ...] | None = None
     embedding: bytes | None = None
     sparse: dict[str, float] | None = None
     whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class GivenEntity:
+class RawEntity:
     """An entity of a list or ontology."""
 
     id: str
@@ -61,7 +61,7 @@ class GivenEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenRelation:
+class RawRelation:
     """An edge between two ids or names; spans count in the text of chunk `evidence`."""
 
     source: str
@@ -75,7 +75,7 @@ class GivenRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenTriple:
+class RawTriple:
     """An open-IE statement found in a chunk, or somewhere in a document.
 
     `start`, `end`: where the chunk's text states it, when known.
@@ -92,7 +92,7 @@ class GivenTriple:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenDocument:
+class RawDocument:
     """A document that was read whole, even when nothing of it is left.
 
     `digest`: of its text. `note`: what its owner should know. `text`: kept where a converter,
@@ -108,4 +108,4 @@ class GivenDocument:
     text: str | None = None
 
 
-GivenRecord = GivenChunk | GivenEntity | GivenRelation | GivenTriple | GivenDocument
+RawRecord = RawChunk | RawEntity | RawRelation | RawTriple | RawDocument
