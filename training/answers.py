@@ -30,6 +30,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Features, candidates
 from docstokg_local.evaluation.answers import f1, held, is_right, words
+from docstokg_local.evaluation.calibration import roc_area
 from training.leaks import kept_texts, refuse_shared
 
 Floats = npt.NDArray[np.float64]
@@ -209,17 +210,6 @@ def with_parts(one: Chosen, right: Mapping[str, Any]) -> Chosen:
     return one._replace(signs=signs)
 
 
-def area(values: Sequence[float], right: Sequence[bool]) -> float:
-    """Give the area under the ROC curve; ties count half."""
-    numbers, good = np.array(values), np.array(right)
-    rank = np.searchsorted(np.sort(numbers), numbers, "left")
-    rank = (rank + np.searchsorted(np.sort(numbers), numbers, "right") + 1) / 2
-    count = int(good.sum())
-    if not 0 < count < len(good):
-        return float("nan")
-    return float((rank[good].sum() - count * (count + 1) / 2) / (count * (len(good) - count)))
-
-
 def main() -> None:
     """Check, fit, print each set left out, and with --write commit the weights."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -244,8 +234,8 @@ def main() -> None:
         own = [one.right for one in chosen if one.answerable]
         print(
             f"without {left_out}: of its {len(own)} that can be answered right {np.mean(own):.3f};"
-            f" confidence AUC {area(likely, right):.3f}, mean {np.mean(likely):.3f}, of all"
-            f" {len(right)} right {np.mean(right):.3f}"
+            f" confidence AUC {roc_area(likely, right) or 0:.3f}, mean {np.mean(likely):.3f},"
+            f" of all {len(right)} right {np.mean(right):.3f}"
         )
     print(json.dumps(everything, indent=1))
     if options.write:

@@ -115,6 +115,12 @@ def test_what_is_not_likely_enough_is_not_said() -> None:
     assert unsure == (ABSTENTION, made.probability)
 
 
+def test_what_no_passage_names_is_not_answered_from_what_is_like_it() -> None:
+    assert said("What is the hotel limit in Brazil?", block(COUNTRIES)) == ABSTENTION
+    assert said("What is the hotel limit in Spain's capital?", block(COUNTRIES)) != ABSTENTION
+    assert said("Hotel im Land Brasilien, Limit pro Nacht", block(COUNTRIES)) != ABSTENTION
+
+
 def test_nothing_to_quote_is_silence() -> None:
     assert extractive.answer("What is it?", [], 300, 0.0) == (ABSTENTION, 0.0)
     assert said("Is it so?", block("Is it so?")) == ABSTENTION

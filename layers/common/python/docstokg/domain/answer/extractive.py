@@ -16,11 +16,11 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.answer.notices import ABSTENTION
-from docstokg.domain.answer.reader_features import Candidate, Features, candidates
+from docstokg.domain.answer.reader_features import Candidate, Features, candidates, stems
 from docstokg.domain.answer.units import LONGEST
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.domain.text.words import visible
+from docstokg.domain.text.words import normalise, visible
 
 MODEL: Final = EXTRACTIVE
 READ: Final = 8
@@ -35,6 +35,11 @@ _BRACKETED: Final = re.compile(
     r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
     r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
 )
+_ENGLISH: Final = re.compile(
+    r"\b(?:what|which|who|whom|whose|how|when|where|why|does|did|are|the)\b", re.I
+)
+# A word with a capital that begins no sentence, or one with a digit.
+_NAME: Final = re.compile(r"(?<=[^.?!:]\s)(?:[A-Z][\w'\u2019.-]*|\w*\d[\w.]*)")
 _LEANING: Final = re.compile(
     r"(?:it|its|this|these|those|they|their|he|his|she|her|such|then|therefore|thus)\b", re.I
 )
@@ -56,9 +61,12 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     A sentence that leans on the one before comes with it. Quoted brackets with digits become
     round, so that no source can forge a marker. Where blocks call what the question names by
     another name, the question is read with theirs and as it stands, and the surer reading counts.
+    Nothing is said of a name that no block has: no set that is fitted on holds such questions.
     """
     readings = dict.fromkeys((in_their_words(query, blocks), query))
-    chosen = [best for reading in readings if (best := choose(reading, blocks[:READ]))]
+    read = blocks[:READ]
+    named = [reading for reading in readings if names_only(reading, read)]
+    chosen = [best for reading in named if (best := choose(reading, read))]
     if not chosen:
         return Answer(ABSTENTION, 0.0)
     best = max(chosen, key=lambda one: one.probability)
@@ -124,6 +132,17 @@ def in_their_words(query: str, blocks: Sequence[Block]) -> str:
         return query
     any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: names[match[0]], query)
+
+
+def names_only(query: str, blocks: Sequence[Block]) -> bool:
+    """Tell whether the blocks hold the names and numbers of a question, if it is in English.
+
+    Elsewhere other words have capitals, too.
+    """
+    if not _ENGLISH.search(query):
+        return True
+    held = normalise(" ".join(f"{b.document_name} {b.subject} {b.text}" for b in blocks))
+    return all(stem in held for name in _NAME.findall(query) for stem in stems(name))
 
 
 def cited(one: Candidate) -> str:
