@@ -49,7 +49,8 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
         {
             "models", "llm_fallback_model", "allow_system_prompt", "repair", "max_blocks",
             "embed_provider", "rerank_provider", "provider_jina_enabled", "fusion", "mmr",
-            "channels", "min_score", "max_full_text_bytes", "max_timeout_s", "kg_enabled",
+            "channels", "min_score", "answer_min_probability", "max_full_text_bytes",
+            "max_timeout_s", "kg_enabled",
             "kg_boost_enabled", "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
             "cache_ttl_s",
         }

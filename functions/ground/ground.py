@@ -73,14 +73,12 @@ def ground(
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    first = passages.context(plan, citations, chunks)
-    positions = (*first, *(passages.behind(citations, first) if is_quoted(plan) else ()))
+    positions = passages.context(plan, citations)
     blocks = _blocks(
         plan, expansion, [citations[i] for i in positions], [chunks[i] for i in positions]
     )
     if is_quoted(plan):
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
-        blocks = passages.with_telling(plan.query, blocks, len(first))
     citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
         run.mark_degraded("payload_trimmed")

@@ -7,7 +7,7 @@ from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.state import Block, Plan
 from docstokg.domain import time_budget
-from docstokg.domain.answer import questions, relevance
+from docstokg.domain.answer import extractive, relevance
 from docstokg.domain.text import snippets
 from docstokg.domain.vectors import Floats, unpack, unpacked
 from docstokg.ports import SearchIndex
@@ -57,7 +57,7 @@ def names_credited(
     """Credit the sentences that hold a name for which the question has another."""
     if not block.other_names or len(cosines) != len(chunk.sentences):
         return cosines
-    question = snippets.question_stems(questions.in_their_words(query, [block]))
+    question = snippets.question_stems(extractive.in_their_words(query, [block]))
     names = [snippets.question_stems(other.in_passage) for other in block.other_names]
     credited = []
     for cosine, (start, end) in zip(cosines, chunk.sentences, strict=True):

@@ -80,6 +80,7 @@ def respond(
         results_count=len(citations),
         confidence=checked.confidence if checked else 0.0,
         confidence_level=checked.confidence_level if checked else "low",
+        confidence_parts=checked.confidence_parts if checked else None,
         grounding=checked.grounding if checked else None,
         graph=step_input.graph,
         warnings=tuple(dict.fromkeys(run.warnings)),
@@ -152,6 +153,7 @@ def _checked(
             query=run.plan.query,
             compare=comparison,
             repair=run.plan.repair,
+            probability=synthesis.probability,
         )
         checked = checks.consistent(run, checked, blocks)
     if is_altered:

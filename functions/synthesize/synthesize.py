@@ -32,13 +32,13 @@ def synthesize(
 ) -> Synthesis:
     """Give the raw words of a model, or say why there are none; never raises for its failures.
 
-    No call is made when nothing relevant was retrieved; the built-in model decides that by the
-    nearness of each sentence, where the blocks bring it (for that model only). One fallback model
+    No call is made when nothing relevant was retrieved; the built-in model decides that itself, by
+    how likely its answer is right. One fallback model
     is asked when at least 3 seconds are left after the first failed; then the first gets 60 % of
     the time. The fallback `extractive` needs no such share: it always answers.
     """
     chosen = run.plan.synthesis
-    if chosen is None or not blocks or not (relevant or _decides_itself(chosen, blocks)):
+    if chosen is None or not blocks or not (relevant or chosen.model == extractive.MODEL):
         return Synthesis(outcome="abstained", answer=ABSTENTION)
     models = [chosen.model]
     if chosen.fallback and chosen.fallback != chosen.model:
@@ -77,10 +77,6 @@ def synthesize(
     )
 
 
-def _decides_itself(chosen: SynthesisPlan, blocks: Sequence[Block]) -> bool:
-    return chosen.model == extractive.MODEL and any(block.cosines for block in blocks)
-
-
 def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
     """Give the seconds a call may take, or None when it is not worth starting."""
     left_s = run.left_s(*time_budget.SYNTHESIZE)
@@ -103,11 +99,14 @@ def _warnings(failures: Sequence[DocsToKGError], instead: str | None) -> tuple[s
 def _extracted(
     run: Run, blocks: Sequence[Block], chosen: SynthesisPlan, warnings: tuple[str, ...]
 ) -> Synthesis:
-    text = extractive.answer(run.plan.query, blocks, chosen.max_tokens)
+    text, probability = extractive.answer(
+        run.plan.query, blocks, chosen.max_tokens, chosen.min_probability
+    )
     return Synthesis(
         outcome="answered",
         answer=text,
         model=extractive.MODEL,
+        probability=probability,
         tokens_in=sum(tokens(block.text) for block in blocks),
         tokens_out=tokens(text),
         took_ms=run.took_ms(),

@@ -49,6 +49,7 @@ class Rules(Contract):
     jina_enabled: bool
     fallback_model: str | None
     min_score: float
+    answer_min_probability: float
     max_blocks: int
     max_full_text_bytes: int
     repair: Literal["attribute", "drop", "report"]
@@ -73,6 +74,7 @@ class Rules(Contract):
             jina_enabled=settings.provider_jina_enabled,
             fallback_model=settings.llm_fallback_model,
             min_score=settings.min_score,
+            answer_min_probability=settings.answer_min_probability,
             max_blocks=settings.max_blocks,
             max_full_text_bytes=settings.max_full_text_bytes,
             repair=settings.repair,
@@ -265,6 +267,7 @@ def _synthesis(request: RAGRequest, rules: Rules) -> SynthesisPlan | None:
         temperature=request.synthesis.temperature,
         max_tokens=request.budget.max_tokens_gen,
         style_hint=request.synthesis.system_prompt if rules.allow_system_prompt else None,
+        min_probability=rules.answer_min_probability,
     )
 
 

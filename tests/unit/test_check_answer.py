@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import Citation, Provenance
 from docstokg.contracts.state import Block
-from docstokg.domain.answer import extractive, notices, verdicts
+from docstokg.domain.answer import notices, verdicts
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.grounding import statements
 from docstokg.domain.vectors import pack
@@ -156,7 +156,6 @@ def test_a_stump_with_a_good_marker_claims_nothing() -> None:
     result = check("Seizures are electrical events in the brain [1]. See also [2].")
     assert [verdict.verdict for verdict in result.grounding.sentences] == ["supported"]
     assert result.grounding.grounded
-    assert result.confidence > 0.5
 
 
 @pytest.mark.parametrize("answer", ["[1][2]", "[1] [2].", "[9]", "See also [9].", "See also [1]."])
@@ -190,7 +189,8 @@ def test_no_marker_is_added_without_support() -> None:
 def test_no_valid_marker_at_all() -> None:
     result = check("Seizures are electrical events in the brain.")
     assert result.answer == "Seizures are electrical events in the brain."
-    assert (result.confidence, result.confidence_level) == (0.5, "medium")
+    assert result.confidence <= 0.49
+    assert result.confidence_level == "low"
     assert result.warnings == (notices.CITATIONS_UNAVAILABLE,)
     assert [verdict.verdict for verdict in result.grounding.sentences] == ["uncited"]
     assert not result.grounding.grounded
@@ -206,7 +206,7 @@ def test_what_is_carried_is_trusted_above_what_is_forged(embedder: object) -> No
     forged = trust("Seizures are sudden electrical events in the brain [7][9].")
     after_all = trust(f"{notices.ABSTENTION} Seizures are rare in winter.")
     wrong = trust("Seizures are sudden electrical events in the brain of 75 percent [1].")
-    assert perfect > max(unmarked, forged, after_all) >= min(unmarked, forged, after_all) > wrong
+    assert perfect > max(unmarked, forged, after_all, wrong)
 
 
 @pytest.mark.parametrize(
@@ -267,10 +267,10 @@ def test_dropping_everything_abstains_and_says_so() -> None:
 
 @pytest.mark.parametrize("embedder", [None, LateEmbedder()])
 def test_without_vectors_it_says_so(embedder: object) -> None:
-    result = check("Seizures are sudden electrical events in the brain [1].", embedder=embedder)
+    answer = "Seizures are sudden electrical events in the brain [1]."
+    result = check(answer, embedder=embedder)
     assert notices.NO_EMBEDDER in result.warnings
-    # Supported and cited: the floor, above what passages and sources alone would give.
-    assert result.confidence == 0.51
+    assert result.confidence < check(answer).confidence
 
 
 def test_what_is_no_claim_needs_no_citation() -> None:
@@ -316,123 +316,6 @@ def test_any_model_output_whatever(answer: str, repair: str) -> None:
         assert (verdict.verdict == "uncited") == (not verdict.citations)
     if repair == "drop":
         assert all(verdict.verdict != "unsupported" for verdict in report.sentences)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.text(min_size=3, max_size=60), st.text(max_size=200))
-def test_the_extractive_model_is_cited_by_construction(query: str, text: str) -> None:
-    blocks = [*BLOCKS, Block(rank=7, uuid="u7", text=text, document_name="x", relevance=9)]
-    answer = extractive.answer(query, blocks, 300)
-    result = check_answer(answer, blocks, query=query)
-    assert result.grounding is None or not result.grounding.invalid_citations
-    assert result.grounding is None or result.grounding.coverage == 1.0
-    assert result.answer == answer
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("What are seizures?", "Seizures are sudden electrical events in the brain [1]."),
-        ("What reduces the frequency of seizures?",
-         "Anticonvulsants reduce the frequency of seizures by 50 percent [1]."),
-    ],
-)  # fmt: skip
-def test_the_extractive_model_answers_with_a_source_sentence(query: str, expected: str) -> None:
-    answer = extractive.answer(query, BLOCKS, 300)
-    assert answer == expected
-    checked = check_answer(answer, BLOCKS, query=query, citations=CITATIONS)
-    assert checked.grounding is not None
-    assert checked.grounding.grounded
-    assert {verdict.verdict for verdict in checked.grounding.sentences} == {"supported"}
-    assert checked.confidence >= 0.51
-
-
-def near(rank: int, subject: str, text: str, *cosines: float) -> Block:
-    """A block whose sentences are so near to the question."""
-    block = Block(rank=rank, uuid=f"n{rank}", text=text, document_name=subject, relevance=8)
-    return block.model_copy(update={"subject": subject, "cosines": cosines})
-
-
-def test_meaning_chooses_where_words_do_not() -> None:
-    block = near(
-        3, "leave", "Staff may be absent. Every parent gets 16 weeks at full pay.", 0.2, 0.7
-    )
-    assert extractive.answer("How long is time off for a new baby?", [block], 300) == (
-        "Every parent gets 16 weeks at full pay [3]."
-    )
-    far = block.model_copy(update={"cosines": (0.1, 0.2)})
-    assert extractive.answer("How long is time off for a new baby?", [far], 300) == (
-        notices.ABSTENTION
-    )
-
-
-def test_another_subject_than_the_one_asked_about_is_left_out() -> None:
-    query = "What are the symptoms of Prader-Willi syndrome?"
-    own = near(1, "Prader-Willi syndrome", "Weak muscles and hunger that never ends.", 0.5)
-    other = near(2, "DiGeorge syndrome", "The symptoms are otitis and a weak heart.", 0.9)
-    naming = near(4, "Genes", "Symptoms of Prader-Willi syndrome include a weak cry.", 0.6)
-    assert "[2]" not in extractive.answer(query, [own, other], 300)
-    assert extractive.answer(query, [own, other, naming], 300).endswith("a weak cry [4].")
-
-
-def test_a_second_sentence_comes_only_when_it_adds_what_is_asked() -> None:
-    query = "What is the difference between simple and complex fits?"
-    first = near(1, "x", "Simple fits last less than 15 minutes.", 0.7)
-    second = near(2, "y", "Complex fits last longer or come back.", 0.7)
-    again = near(3, "z", "Simple fits are the short ones.", 0.7)
-    assert extractive.answer(query, [first, second], 300) == (
-        "Simple fits last less than 15 minutes [1]. Complex fits last longer or come back [2]."
-    )
-    assert extractive.answer(query, [first, again], 300).count("[") == 1
-
-
-def test_the_option_that_is_asked_about_answers() -> None:
-    text = "-k, --insecure\n  Curl verifies every connection. This option makes it skip that."
-    other = near(
-        1, "tar", "Curl does a lot, and so does -k. See what curl -k does below.", 0.5, 0.5
-    )
-    answer = extractive.answer("What does curl -k do?", [other, near(2, "x", text, 0.4, 0.4)], 300)
-    assert answer == (
-        "-k, --insecure Curl verifies every connection [2]. This option makes it skip that [2]."
-    )
-
-
-def test_what_a_command_is_does_not_say_how_to_use_it() -> None:
-    text = "tr - translate or delete characters. The option -d deletes the characters given."
-    given = [Block(rank=1, uuid="t", text=text, document_name="tr", relevance=9)]
-    assert "-d" in extractive.answer("How do I delete characters with tr?", given, 200)
-    assert extractive.answer("What does tr do?", given, 200).startswith("tr - translate")
-
-
-def test_a_question_about_an_option_is_answered_from_it_or_not_at_all() -> None:
-    text = "blame shows who changed each line of a file. Use -w to ignore white space in blame."
-    given = [Block(rank=1, uuid="b", text=text, document_name="blame", relevance=9)]
-    assert extractive.answer("What does blame -L do?", given, 200) == notices.ABSTENTION
-    assert "-w" in extractive.answer("What does blame -w do?", given, 200)
-
-
-def test_silence_where_no_passage_names_what_is_asked_about() -> None:
-    block = near(1, "tar", "Restore the ownership of files from the archive.", 0.8)
-    assert extractive.answer("What is ownership in Rust?", [block], 300) == notices.ABSTENTION
-    assert extractive.answer("What is ownership of files?", [block], 300) != notices.ABSTENTION
-
-
-def test_code_stays_code_and_cites() -> None:
-    text = "To save the state:\n\n```bash\ntool save\ntool load [1]\n```"
-    answer = extractive.answer("How do I save the state?", [near(2, "tool", text, 0.7, 0.7)], 300)
-    assert answer.startswith("To save the state [2]:\n\n```\ntool save\ntool load [1]\n```")
-    checked = check_answer(answer, [near(2, "tool", text)], query="save the state")
-    assert checked.cited == (2,)
-    assert checked.answer == answer
-
-
-def test_the_extractive_model_abstains() -> None:
-    assert extractive.answer("Who painted the Mona Lisa?", BLOCKS, 300) == (notices.ABSTENTION)
-
-
-def test_the_extractive_model_keeps_its_token_budget() -> None:
-    answer = extractive.answer("What are seizures of the brain?", BLOCKS, 20)
-    assert -(-len(answer.encode()) // 4) <= 20
 
 
 def test_an_embedder_that_fails_is_logged_once_with_the_request() -> None:

@@ -19,6 +19,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.asking import ask
+from docstokg_local.evaluation.calibration import calibration_error, reliability, roc_area
 from docstokg_local.evaluation.retrieval import commit, percentile, read_lines, shown_settings
 
 Report = dict[str, Any]
@@ -201,6 +202,7 @@ def evaluate_answers(
         "types": {kind: summary([row for row in rows if row["type"] == kind]) for kind in kinds},
         "verdicts": dict(sum((Counter(row["verdicts"]) for row in rows), Counter[str]())),
         "confidence": by_level(rows),
+        "calibration": calibration(rows),
         "latency_ms": {
             step: {"p50": round(percentile(took, 50), 2), "p95": round(percentile(took, 95), 2)}
             for step, took in times.items()
@@ -243,6 +245,22 @@ def by_level(rows: Collection[Report]) -> Report:
     return report
 
 
+def calibration(rows: Collection[Report]) -> Report:
+    """Compare confidence with how often the answers given are right."""
+    said = [row for row in rows if not row["abstained"]]
+    values = [float(row["confidence"]) for row in said]
+    right = [bool(row["right"]) for row in said]
+    area = roc_area(values, right)
+    return {
+        "ece": round(calibration_error(values, right), 4),
+        "auc": None if area is None else round(area, 4),
+        "reliability": [
+            {"confidence": round(mean, 4), "right": round(share, 4), "n": count}
+            for mean, share, count in reliability(values, right)
+        ],
+    }
+
+
 def show_answers(report: Report) -> None:
     """Print a table of all questions and of each type, and how far confidence can be trusted."""
     from rich.box import SIMPLE_HEAD
@@ -271,5 +289,12 @@ def show_answers(report: Report) -> None:
     verdicts = ", ".join(f"{count} {kind}" for kind, count in sorted(run["verdicts"].items()))
     total = run["latency_ms"].get("total", {"p50": 0.0, "p95": 0.0})
     out.print(f"right by confidence: {levels or 'no answers'}")
+    measured = run["calibration"]
+    area = "-" if measured["auc"] is None else f"{measured['auc']:.3f}"
+    out.print(f"calibration error {measured['ece']:.3f}, AUC of confidence {area}")
+    diagram = Table("confidence", "right", "answers", box=None, pad_edge=False)
+    for one in measured["reliability"]:
+        diagram.add_row(f"{one['confidence']:.2f}", f"{one['right']:.2f}", str(one["n"]))
+    out.print(diagram)
     out.print(f"sentences: {verdicts or 'none'}; errors {run['errors']}")
     out.print(f"total p50 {total['p50']:.1f} ms, p95 {total['p95']:.1f} ms")

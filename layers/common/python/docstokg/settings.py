@@ -167,6 +167,9 @@ class RankingSettings(Contract):
         ("bm25", "splade", "dense", "facts"), description="internal; `eval --ablate bm25,...`"
     )
     min_score: float = Field(0.3, ge=0, le=1, description="below it nothing counts as relevant")
+    answer_min_probability: float = Field(
+        0.08, ge=0, le=1, description="below it `extractive` says nothing"
+    )
     max_full_text_bytes: int = Field(16384, ge=256, description="of each chunk, verbosity full")
     max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
     domains: tuple[str, ...] = Field(

@@ -278,6 +278,19 @@ class Metadata(Contract):
     index_model: str | None = None
 
 
+class ConfidenceParts(Contract):
+    """What confidence is made of, each in [0, 1].
+
+    `retrieval`: the mean score of the passages given to the model. `sources`: 0.3, 0.6, 1.0 for
+    one, two, three or more documents cited. `similarity`: cosine of question and answer, 0 without
+    an embedder.
+    """
+
+    retrieval: float = Field(0.0, ge=0, le=1)
+    sources: float = Field(0.0, ge=0, le=1)
+    similarity: float = Field(0.0, ge=0, le=1)
+
+
 class RAGResponse(Contract):
     """The answer to one question."""
 
@@ -287,6 +300,7 @@ class RAGResponse(Contract):
     results_count: int = 0
     confidence: float = Field(0.0, ge=0, le=1)
     confidence_level: ConfidenceLevel = "low"
+    confidence_parts: ConfidenceParts | None = None
     grounding: Grounding | None = None
     graph: GraphView | None = None
     warnings: tuple[str, ...] = ()

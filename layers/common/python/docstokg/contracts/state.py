@@ -65,7 +65,8 @@ class ExpansionPlan(Contract):
 class SynthesisPlan(Contract):
     """Which model may write how much, under the server's citation rules.
 
-    `fallback`: the model that answers when the first does not.
+    `fallback`: the model that answers when the first does not. `min_probability`: how likely the
+    built-in model must be right to say anything.
     """
 
     model: str
@@ -73,6 +74,7 @@ class SynthesisPlan(Contract):
     temperature: float
     max_tokens: int
     style_hint: str | None = None
+    min_probability: float = 0.0
 
 
 class CachePlan(Contract):
@@ -332,12 +334,14 @@ class Synthesis(Contract):
 
     `outcome`: answered; abstained = nothing relevant, no call made; failed = see `degraded`.
     `block_count`: how many blocks, from the first, the model that answered was given; None for all.
+    `probability`: how likely the built-in model's choice is right; None for another model.
     """
 
     outcome: Literal["answered", "abstained", "failed"]
     answer: str = ""
     model: str | None = None
     block_count: int | None = None
+    probability: float | None = None
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0

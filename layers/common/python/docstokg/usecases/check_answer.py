@@ -8,6 +8,7 @@ from docstokg.contracts.model import Contract
 from docstokg.contracts.response import (
     Citation,
     ConfidenceLevel,
+    ConfidenceParts,
     Grounding,
     SentenceVerdict,
     Span,
@@ -16,9 +17,9 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import citations as markers
 from docstokg.domain.answer import grounding, notices, verdicts
 from docstokg.domain.answer.confidence import (
-    WITHOUT_CITATIONS,
     bounded,
     confidence,
+    confidence_parts,
     level,
 )
 from docstokg.domain.graph.ontology_facts import Fact, brought, says
@@ -43,6 +44,7 @@ class CheckedAnswer(Contract):
     grounding: Grounding | None = None
     confidence: float = 0.0
     confidence_level: ConfidenceLevel = "low"
+    confidence_parts: ConfidenceParts | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -54,6 +56,7 @@ def check_answer(
     query: str = "",
     compare: Comparison | None = None,
     repair: Repair = "report",
+    probability: float | None = None,
 ) -> CheckedAnswer:
     """Check markers, sentences and confidence; never raises for what a model wrote.
 
@@ -61,7 +64,8 @@ def check_answer(
     the marker of the passage that supports it, `report` changes nothing but invalid markers.
 
     `blocks`: exactly the passages the model was given. `citations`: where their scores and
-    documents are read, by rank. Without `compare`, or without vectors in its time, the verdicts
+    documents are read, by rank. `probability`: how likely the built-in model's choice is right,
+    None for another model's answer. Without `compare`, or without vectors in its time, the verdicts
     are lexical and the cosine counts as 0, with a warning.
     """
     if not answer.strip() or notices.is_abstention(markers.strip_markers(answer)):
@@ -91,16 +95,15 @@ def check_answer(
     # An answer that is all code or all questions claims nothing, and stands on nothing.
     report = report.model_copy(update={"grounded": report.grounded and bool(cited)})
     warnings += _doubts(judged, report, cited)
-    value = WITHOUT_CITATIONS
-    if cited:
-        similarity = _similarity(compare, query, text)
-        if similarity is None:
-            warnings.append(notices.NO_EMBEDDER)
-        value = bounded(
-            _confidence(cited, by_rank, citations, similarity),
-            [verdict.verdict for verdict in judged],
-            invalid=bool(checked.invalid),
-        )
+    similarity = _similarity(compare, query, text) if cited else None
+    if cited and similarity is None:
+        warnings.append(notices.NO_EMBEDDER)
+    parts = _parts(cited, by_rank, citations, similarity)
+    value = bounded(
+        confidence(parts, [verdict.support for verdict in judged], probability),
+        [verdict.verdict for verdict in judged],
+        invalid=bool(checked.invalid) or not cited,
+    )
     warnings += _marker_doubts(checked.invalid, cited)
     return CheckedAnswer(
         answer=text,
@@ -108,6 +111,7 @@ def check_answer(
         grounding=report,
         confidence=value,
         confidence_level=level(value),
+        confidence_parts=parts,
         warnings=tuple(warnings),
     )
 
@@ -425,12 +429,12 @@ def _repaired(
     return "", (), True
 
 
-def _confidence(
+def _parts(
     cited: Sequence[int],
     by_rank: Mapping[int, Block],
     citations: Sequence[Citation],
     similarity: float | None,
-) -> float:
+) -> ConfidenceParts:
     citation_of_rank = {citation.rank: citation for citation in citations}
     scores = [
         citation_of_rank[rank].score if rank in citation_of_rank else block.relevance / 10
@@ -440,4 +444,4 @@ def _confidence(
         citation_of_rank[rank].doc_id if rank in citation_of_rank else by_rank[rank].document_name
         for rank in cited
     }
-    return confidence(scores, documents, similarity)
+    return confidence_parts(scores, documents, similarity)

@@ -1,52 +1,59 @@
-"""How far an answer may be trusted, as one number and one word."""
+"""How likely an answer is right, as one number and one word."""
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from docstokg.contracts.response import ConfidenceLevel, Verdict
-from docstokg.domain.answer.relevance import committed_table, interpolated
+from docstokg.contracts.response import ConfidenceLevel, ConfidenceParts, Verdict
+from docstokg.domain.answer.extractive import logistic, model
 
-_WEIGHTS: Final = (0.4, 0.3, 0.3)
 _BY_SOURCES: Final = (0.0, 0.3, 0.6, 1.0)
-_FILE: Final = "confidence_table.json"
-CEILING_WITH_INVALID_CITATIONS: Final = 0.5
+_SUREST: Final = 0.999
+CEILING_WITH_INVALID_CITATIONS: Final = 0.49
 CEILING_WITH_UNSUPPORTED: Final = 0.45
-FLOOR_WHEN_SUPPORTED: Final = 0.51
-WITHOUT_CITATIONS: Final = 0.5
 _HIGH: Final = 0.8
 _MEDIUM: Final = 0.5
 
 
-def confidence(
+def confidence_parts(
     scores: Sequence[float], cited_documents: Collection[str], similarity: float | None
-) -> float:
-    """Return 0.4 x A(mean score) + 0.3 x source score + 0.3 x B(similarity), in [0, 1].
+) -> ConfidenceParts:
+    """Give the three parts of an answer.
 
-    `scores`: of the chunks given to the model. The source score is 0.3, 0.6, 1.0 for one, two,
-    three or more distinct cited documents. `similarity`: cosine(query, answer), clamped to
-    [0, 1]; None without an embedder counts as 0. A and B are rising tables: how often an answer
-    was right, in parts of the best, fitted by `benchmarks/fit_confidence.py`.
+    `scores`: of the chunks given to the model. `similarity`: cosine(question, answer), None
+    without an embedder.
     """
-    mean = sum(scores) / len(scores) if scores else 0.0
-    sources = _BY_SOURCES[min(len(set(cited_documents)), len(_BY_SOURCES) - 1)]
-    close = min(1.0, max(0.0, similarity or 0.0))
-    by_score, by_sources, by_similarity = _WEIGHTS
-    value = (
-        by_score * interpolated(committed_table(_FILE, "score"), mean)
-        + by_sources * sources
-        + by_similarity * interpolated(committed_table(_FILE, "similarity"), close)
+    return ConfidenceParts(
+        retrieval=round(sum(scores) / len(scores), 4) if scores else 0.0,
+        sources=_BY_SOURCES[min(len(set(cited_documents)), len(_BY_SOURCES) - 1)],
+        similarity=round(min(1.0, max(0.0, similarity or 0.0)), 4),
     )
-    return round(min(1.0, max(0.0, value)), 6)
+
+
+def confidence(
+    parts: ConfidenceParts, support: Sequence[float], probability: float | None
+) -> float:
+    """Give the probability that an answer is right: two logistic maps of `reader_weights.json`.
+
+    `probability`: how likely the built-in model's choice is right. Its words are a source's own;
+    those of another model are right at most as often as their sentences are supported (`support`,
+    of each factual sentence).
+    """
+    values = parts.model_dump()
+    if probability is not None:
+        odds = min(_SUREST, max(1 - _SUREST, probability))
+        values["log_odds"] = math.log(odds / (1 - odds))
+        return round(logistic(model()["confidence_of_quotation"], values), 4)
+    supported = sum(support) / len(support) if support else 0.0
+    return round(logistic(model()["confidence_of_parts"], values) * supported, 4)
 
 
 def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool) -> float:
-    """Hold a confidence within what the checks allow.
+    """Hold a confidence under what the checks allow.
 
-    At least 0.51 when every factual sentence is cited and supported; upper limits win: 0.45
-    with any unsupported sentence, 0.5 where a marker named what was not given.
+    0.45 with any unsupported sentence, 0.49 without a marker or where one named what was not
+    given.
     """
-    if verdicts and all(verdict == "supported" for verdict in verdicts):
-        value = max(value, FLOOR_WHEN_SUPPORTED)
     if "unsupported" in verdicts:
         value = min(value, CEILING_WITH_UNSUPPORTED)
     return min(value, CEILING_WITH_INVALID_CITATIONS) if invalid else value

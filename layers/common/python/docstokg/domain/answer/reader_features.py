@@ -1,0 +1,134 @@
+"""What speaks for a stretch of a passage as the answer to a question, in numbers."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from docstokg.contracts.state import Block
+from docstokg.domain.answer.units import Unit, borders, units
+from docstokg.domain.text.words import normalise
+
+_STOP_TEXT: Final = (
+    "a an and are as at be been by can could did do does for from had has have how i if in into is "
+    "it its may me must not of on one or should that the their them there they this to under was "
+    "we were what when where which who whom whose why will with would you your my"
+)
+_STOP: Final = frozenset(_STOP_TEXT.split())
+_WORD: Final = re.compile(r"[^\W_]+")
+_LONGEST_STEM: Final = 6
+_IN_WORDS: Final = (
+    r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty"
+    r"|sixty|seventy|eighty|ninety|hundred|thousand|million|half|twice|once|none|zero|dozen)\b"
+)
+# What a question asks for, and what then stands in an answer beside the question's own words.
+_KINDS: Final = (
+    (
+        r"\bhow (?:many|much|long|old|far|large|big|tall|high|heavy|often|fast|wide|deep|hot)\b"
+        r"|\b(?:what|which) (?:percent\w*|number|amount|size|share|port|age)\b",
+        rf"\d|(?i:{_IN_WORDS})",
+    ),
+    (
+        r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|century|time)\b",
+        r"\b\d{3,4}\b|(?i:\b(?:january|february|march|april|may|june|july|august|september|october"
+        r"|november|december|morning|evening|night|day|week|month|year|century|hour|minute)s?\b"
+        r"|\b(?:after|before|until|when|while)\b)",
+    ),
+    (r"\bwho(?:m|se)?\b", r"(?<=[^.!?] )[A-Z][a-z]+|\b(?:he|she|man|woman|people|king)\b"),
+    (r"\bwhere\b", r"(?i:\b(?:in|at|on|near|under|into|to|from|below|above|behind)\b)"),
+    (
+        r"\bwhy\b|\bwhat (?:caused|causes|made)\b",
+        r"(?i:\b(?:because|since|so that|due to|as|for|in order|therefore|reason|caused?)\b)|:",
+    ),
+    (
+        r"\bhow (?:do|does|did|can|could|should|to|is|are|was|were)\b"
+        r"|\bwhich (?:command|option|function|setting)\b",
+        r"`|--?\w|\(\)|(?i:\b(?:by|with|using|use|set|run|call|type|press|through)\b)",
+    ),
+)
+_ASKED_AND_HELD: Final = tuple((re.compile(a, re.I), re.compile(b)) for a, b in _KINDS)
+_LAST_PLACE: Final = 8
+_SHORT_WORDS, _LONG_WORDS = 10, 25
+
+
+class Features(NamedTuple):
+    """What speaks for a unit; the names are those of `reader_weights.json`.
+
+    `cosine`: of the question and the unit's nearest sentence. `words`: the share of the question's
+    words, by rarity among the units, that the unit holds; `words_around`: with its title, heading
+    and the sentence before it too. `place`: of its passage, 0 to 1. `long`: words above ten, in
+    tens. `kind_missed`: 1 when the question asks for a number, a time, a person, a place, a reason
+    or a way and the unit holds nothing of the kind beside the question's own words.
+    """
+
+    cosine: float
+    words: float
+    words_around: float
+    place: float
+    long: float
+    kind_missed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A unit of a block that may be quoted, and what speaks for it."""
+
+    unit: Unit
+    block: Block
+    features: Features
+
+
+def stems(text: str) -> list[str]:
+    """Give the words that say something, folded, without plural and ending."""
+    found = (word for word in _WORD.findall(normalise(text)) if word not in _STOP)
+    return [w[:_LONGEST_STEM] if len(w) > _LONGEST_STEM else w.rstrip("s") or w for w in found]
+
+
+def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
+    """List every unit of the blocks with its features, in order of the blocks."""
+    rows = [
+        (place, block, unit, stems(unit.shown))
+        for place, block in enumerate(blocks)
+        for unit in units(block.text, borders(block.text, block.sentences))
+    ]
+    asked = set(stems(query))
+    held = Counter(word for *_, words in rows for word in asked.intersection(words))
+    rarity = {word: math.log(1 + len(rows) / (1 + held[word])) for word in asked}
+    total = sum(rarity.values()) or 1.0
+    kinds = [pattern for question, pattern in _ASKED_AND_HELD if question.search(query)]
+
+    def share(words: Collection[str]) -> float:
+        return sum(weight for word, weight in rarity.items() if word in words) / total
+
+    made = []
+    for place, block, unit, words in rows:
+        own = set(words)
+        around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
+        said = _beside(unit.shown, rarity) if kinds else ""
+        features = Features(
+            cosine=_cosine(unit, block),
+            words=share(own),
+            words_around=share(own.union(stems(around))),
+            place=min(place, _LAST_PLACE) / _LAST_PLACE,
+            long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
+            kind_missed=float(bool(kinds) and not any(kind.search(said) for kind in kinds)),
+        )
+        made.append(Candidate(unit, block, features))
+    return made
+
+
+def _cosine(unit: Unit, block: Block) -> float:
+    """The cosine of the unit's nearest sentence; of the whole passage where none is known."""
+    own = [
+        cosine
+        for (start, end), cosine in zip(block.sentences, block.cosines, strict=False)
+        if start < unit.end and unit.start < end
+    ]
+    return max(own, default=block.relevance / 20)
+
+
+def _beside(text: str, asked: Mapping[str, float]) -> str:
+    """Take the question's words out of a text: what answers is new."""
+    return _WORD.sub(lambda m: "" if any(w in asked for w in stems(m[0])) else m[0], text)

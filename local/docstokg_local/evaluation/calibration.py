@@ -1,0 +1,37 @@
+"""Whether confidence means what it says: calibration error, ROC area, reliability table."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+BINS = 10
+
+
+def roc_area(values: Sequence[float], right: Sequence[bool]) -> float | None:
+    """Give how often a right answer has the higher value than a wrong one, ties half.
+
+    None where all are right or all are wrong.
+    """
+    good = [value for value, is_right in zip(values, right, strict=True) if is_right]
+    bad = sorted(value for value, is_right in zip(values, right, strict=True) if not is_right)
+    if not good or not bad:
+        return None
+    won = sum(bisect_left(bad, value) + bisect_right(bad, value) for value in good)
+    return won / 2 / len(good) / len(bad)
+
+
+def reliability(values: Sequence[float], right: Sequence[bool]) -> list[tuple[float, float, int]]:
+    """Give the mean value, the share of right answers and the count of bins of like size."""
+    pairs = sorted(zip(values, right, strict=True))
+    bins = min(BINS, len(pairs))
+    parts = [pairs[len(pairs) * n // bins : len(pairs) * (n + 1) // bins] for n in range(bins)]
+    return [
+        (sum(v for v, _ in part) / len(part), sum(r for _, r in part) / len(part), len(part))
+        for part in parts
+    ]
+
+
+def calibration_error(values: Sequence[float], right: Sequence[bool]) -> float:
+    """Give the expected calibration error over bins of like size, 0 for no answers."""
+    table = reliability(values, right)
+    total = sum(count for *_, count in table) or 1
+    return sum(abs(mean - share) * count for mean, share, count in table) / total

@@ -1,0 +1,39 @@
+"""What is fitted on is never what is measured on: the fitting command ends with an error."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from training.leaks import Leak, kept_texts, refuse_shared
+
+PARAGRAPH = "Cranes stand by the water all day and fly to the fields when the sun goes down again."
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> tuple[set[str], set[str]]:
+    """One question, and one paragraph of a text of two."""
+    (tmp_path / "questions.jsonl").write_text(json.dumps({"question": "Where do cranes stand?"}))
+    (tmp_path / "passages.jsonl").write_text(json.dumps({"text": f"Short.\n\n{PARAGRAPH}"}))
+    return kept_texts([tmp_path])
+
+
+def test_a_shared_question_is_refused_however_it_is_written(
+    kept: tuple[set[str], set[str]],
+) -> None:
+    with pytest.raises(Leak, match="question"):
+        refuse_shared(["where do  cranes STAND"], [], kept)
+
+
+def test_a_shared_paragraph_is_refused_wherever_it_stands(kept: tuple[set[str], set[str]]) -> None:
+    with pytest.raises(Leak, match="paragraph"):
+        refuse_shared([], [f"Something else before it.\n\n{PARAGRAPH.upper()}"], kept)
+
+
+def test_what_is_not_shared_passes(kept: tuple[set[str], set[str]]) -> None:
+    refuse_shared(["Where do cranes fly?"], ["Short.\n\nCranes stand by the water."], kept)
+
+
+def test_a_set_that_is_not_there_checks_nothing_and_says_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        kept_texts([tmp_path / "absent"])

@@ -1,0 +1,1 @@
+"""Fits what the product has learned from data; nothing here is part of the product."""

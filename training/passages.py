@@ -1,0 +1,66 @@
+"""The passages that the built-in model is given for each question of a set, kept in a file.
+
+    python -m training.passages FOLDER=STORE[:NAMESPACE]...
+
+Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks`, `documents` and
+`scores`, so that fitting needs no search.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+from benchmarks.loaded_sets import LoadedSet
+from docstokg.contracts.state import Grounded
+from docstokg.domain.answer import extractive
+from docstokg.observability import Telemetry
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+from docstokg_functions.ground import handler, passages
+from docstokg_local.engine.workflow import LocalWorkflow
+
+GIVEN = 15
+"""More than are read: what holds the answer may be taken away."""
+
+
+def ask_all(one: LoadedSet) -> None:
+    """Put the questions of a set to its store and keep what ground hands on."""
+    from docstokg_local.cli.asking import ask
+
+    url = f"sqlite:///{one.store.resolve()}"
+    environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
+    kept: list[Grounded] = []
+    ground = handler.ground
+
+    def keeping(*given: Any, **more: Any) -> Grounded:
+        kept.append(ground(*given, **more))
+        return kept[-1]
+
+    vars(handler)["ground"] = keeping
+    vars(passages)["context"] = lambda _, citations: range(min(GIVEN, len(citations)))
+    settings = Settings.from_environment(environment)
+    workflow = LocalWorkflow(Wiring(settings, Telemetry(level="ERROR")))
+    with (one.folder / "given.jsonl").open("w", encoding="utf-8") as file:
+        for line in (one.folder / "answers.jsonl").read_text("utf-8").splitlines():
+            row = json.loads(line)
+            request = {
+                "query": row["question"],
+                "namespace": one.namespace,
+                "synthesis": {"enabled": True, "model": extractive.MODEL},
+                "budget": {"max_tokens_gen": 512, "timeout_s": 25},
+                **({"filter": {"item": row["item"]}} if "item" in row else {}),
+            }
+            kept.clear()
+            ask(workflow, request)
+            cited = {citation.rank: citation for citation in kept[0].citations}
+            row["blocks"] = [block.model_dump(mode="json") for block in kept[0].blocks]
+            row["documents"] = [cited[block.rank].doc_id for block in kept[0].blocks]
+            row["scores"] = [cited[block.rank].score for block in kept[0].blocks]
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    vars(handler)["ground"] = ground
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        ask_all(LoadedSet.read(argument))
