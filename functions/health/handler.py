@@ -2,11 +2,11 @@
 
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
-from docstokg.workers import Workers
 from docstokg_functions.health.health import Check, health
 
 
@@ -15,7 +15,7 @@ def build(wiring: Wiring) -> Handler:
 
     Nobody has to say who asks: without that each call would be one to every store.
     """
-    workers = Workers(8, "health")
+    workers = ThreadPoolExecutor(8, thread_name_prefix="health")
     index, graph = wiring.search_index(), wiring.knowledge_graph()
     checks: dict[str, Check | None] = {
         "index": index.info,

@@ -1,12 +1,12 @@
 """Entry point of retrieval: a plan becomes references to the chunks the channels found."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from docstokg.contracts.state import Restriction
 from docstokg.entry import entry_point
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
-from docstokg.workers import Workers
 from docstokg_functions.retrieve.recall import recall
 from docstokg_functions.retrieve.retrieve import retrieve
 
@@ -17,7 +17,7 @@ def build(wiring: Wiring) -> Handler:
     stores = (chosen.index_url, chosen.index_name, chosen.graph_url, chosen.graph_database)
     index = wiring.search_index()
     embedder, sparse_encoder = wiring.embedder(), wiring.sparse_encoder()
-    workers = Workers(4, "embed")
+    workers = ThreadPoolExecutor(4, thread_name_prefix="embed")
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)

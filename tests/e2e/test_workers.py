@@ -14,6 +14,7 @@ import pytest
 
 from docstokg.adapters.sqlite.shared import SqliteCircuit, SqliteCounter
 from docstokg_local.server.lease import Lease
+from docstokg_local.server.serving import SPREADS_CONNECTIONS
 from tests.e2e.test_serving import Serving
 
 pytestmark = pytest.mark.timeout(240)
@@ -37,7 +38,8 @@ def workers(server: Serving) -> set[int]:
 def _sockets(pid: int) -> set[str]:
     """The inodes of a process's TCP sockets."""
     found = set()
-    for link in Path(f"/proc/{pid}/fd").iterdir():
+    links = Path(f"/proc/{pid}/fd")
+    for link in links.iterdir() if links.exists() else ():  # it may have ended just now
         try:
             name = str(link.readlink())
         except OSError:
@@ -151,7 +153,8 @@ def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, b"1" if Lease(path).held() else b"0")
+        held = Lease(path)
+        os.write(writing, b"1" if held.held() else b"0")
         time.sleep(60)
         os._exit(0)
     assert os.read(reading, 1) == b"1"
@@ -177,17 +180,18 @@ def test_settings_that_no_worker_can_use_end_the_server(small_store, cache_dir, 
     assert "Traceback" not in str(said.value)
 
 
+@pytest.mark.skipif(not SPREADS_CONNECTIONS, reason="the kernel does not spread them")
 def test_clients_that_connect_at_once_are_shared_between_the_workers(server) -> None:
     """They all went to the worker that woke first, and the other cores stayed idle."""
     held = {pid: len(_sockets(pid)) for pid in workers(server)}
-    opened = [socket.create_connection((server.host, server.port)) for _ in range(16)]
+    opened = [socket.create_connection((server.host, server.port)) for _ in range(64)]
     try:
         ends = time.monotonic() + 10
-        while sum(got := [len(_sockets(pid)) - before for pid, before in held.items()]) < 16:
+        while sum(got := [len(_sockets(pid)) - before for pid, before in held.items()]) < 64:
             assert time.monotonic() < ends
             time.sleep(0.05)
         assert len(got) == 2
-        assert min(got) >= 5
+        assert min(got) >= 10
     finally:
         for one in opened:
             one.close()

@@ -15,14 +15,13 @@ ALLOWED = {
     "domain": PURE | {"domain"},
     "ports": {"contracts"},
     "usecases": PURE | {"domain", "ports", "observability", "usecases", "__version__"},
-    "adapters": PURE | {"domain", "ports", "observability", "adapters", "workers"},
+    "adapters": PURE | {"domain", "ports", "observability", "adapters"},
     "loading": PURE | {"domain", "ports", "observability", "loading"},
     "wiring": PURE | {"adapters", "ports", "settings", "observability"},
     "entry": {"adapters", "errors", "settings", "wiring"},
     "settings": PURE,
     "client": PURE | {"adapters", "__version__"},
     "observability": set(),
-    "workers": set(),
     "errors": set(),
 }
 VENDORS = {
@@ -114,7 +113,7 @@ def test_functions_obey_the_dependency_rule() -> None:
     common = PURE | {"domain", "ports", "usecases", "observability", "settings", "__version__"}
     for path in sorted((ROOT / "functions").rglob("*.py")):
         own = path.relative_to(ROOT / "functions").parts[0]
-        allowed = common | {"workers"} | ({"loading"} if own == "ingest" else set())
+        allowed = common | ({"loading"} if own == "ingest" else set())
         allowed |= {"wiring", "entry"} if path.name == "handler.py" else set()
         for name in imports(path):
             root, *rest = name.split(".")

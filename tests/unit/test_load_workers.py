@@ -1,5 +1,6 @@
 """`docstokg load --workers N`: other processes do the work, and nothing else is different."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,24 +14,23 @@ from docstokg.errors import Unavailable
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading import stores as load_stores
+from docstokg_local.loading import workers
 from docstokg_local.loading.stores import stores_with_workers, workers_for
-from docstokg_local.loading.worker import write_message
-from docstokg_local.loading.workers import Workers
+from docstokg_local.loading.workers import LoadProcesses
 from tests.conftest import CORPUS, write_corpus
 
 TEXT = "# Otters\n\nThe sea otter lives near Monterey. It was described by Carl Linnaeus.\n"
 
 
-def contents(folder: Path, store: Path, workers: int) -> tuple[list[str], RejectLog]:
+def contents(folder: Path, store: Path, count: int) -> tuple[list[str], RejectLog]:
     url = f"sqlite:///{store}"
     settings = Settings(index_url=url, graph_url=url, cache_dir=str(store.parent / "cache"))
     wiring, rejects = Wiring(settings), RejectLog()
-    with stores_with_workers(wiring, True, workers) as stores:
+    with stores_with_workers(wiring, True, count) as stores:
         report = load([folder], LoadOptions(), stores, rejects)
     found = [*index_rows(wiring.index_writer(), "default")]
     found += graph_rows(wiring.graph_writer(), "default")
@@ -46,10 +46,10 @@ def test_two_processes_load_what_one_does(tmp_path: Path) -> None:
         (folder / f"otter-{number}.md").write_text(TEXT.replace("near", "near " * number))
     (folder / "broken.json").write_text("{", "utf-8")
     found, rejects = {}, {}
-    for workers in (1, 2):
-        (tmp_path / str(workers)).mkdir()
-        found[workers], rejects[workers] = contents(
-            folder, tmp_path / str(workers) / "store.sqlite", workers
+    for count in (1, 2):
+        (tmp_path / str(count)).mkdir()
+        found[count], rejects[count] = contents(
+            folder, tmp_path / str(count) / "store.sqlite", count
         )
     assert found[1] == found[2]
     assert rejects[1].first == rejects[2].first
@@ -57,24 +57,24 @@ def test_two_processes_load_what_one_does(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_killed_ends_the_load_with_its_reason(cache_dir: Path) -> None:
-    workers = Workers(Settings(cache_dir=str(cache_dir)), 1)
-    assert workers.over("names", ["Carl Linnaeus was born in Sweden."])
-    (worker,) = workers._started
-    worker._process.kill()
-    worker._process.wait()
+    processes = LoadProcesses(Settings(cache_dir=str(cache_dir)), 1)
+    assert processes.run_batches(workers._weigh, ["Carl Linnaeus was born in Sweden."])
+    for process in multiprocessing.active_children():
+        process.kill()
+        process.join()
     with pytest.raises(Unavailable, match="has ended"):
-        workers.over("names", ["He died in Uppsala."])
-    workers.close()
+        processes.run_batches(workers._weigh, ["He died in Uppsala."])
+    processes.close()
 
 
 def test_processes_end_when_their_load_is_killed(cache_dir: Path) -> None:
     code = (
-        "import sys, time\n"
+        "import multiprocessing, time\n"
         "from docstokg.settings import Settings\n"
-        "from docstokg_local.loading.workers import Workers\n"
-        f"workers = Workers(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
-        "workers.ask('weigh', []).result()\n"
-        "print(*[worker._process.pid for worker in workers._started], flush=True)\n"
+        "from docstokg_local.loading import workers\n"
+        f"pool = workers.LoadProcesses(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
+        "pool.run_batches(workers._weigh, ['It is.'] * 40)\n"
+        "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
         "time.sleep(60)\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -99,20 +99,6 @@ def _runs(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
-
-
-def test_a_process_whose_load_is_gone_ends_without_a_word(cache_dir: Path) -> None:
-    (cache_dir / "chunks.jsonl").write_text('{"id": "c", "doc_id": "d", "text": "It is."}\n')
-    file = SourceFile(cache_dir / "chunks.jsonl", "chunks", "d", cache_dir)
-    command = [sys.executable, "-m", "docstokg_local.loading.worker"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as worker:
-        assert worker.stdin and worker.stdout and worker.stderr
-        worker.stdout.close()
-        write_message(worker.stdin, Settings(cache_dir=str(cache_dir), names="rule"))
-        write_message(worker.stdin, ("read", (file,)))
-        worker.stdin.close()
-        assert worker.stderr.read() == b""
 
 
 def test_a_large_load_uses_the_cores_and_the_memory_there_is(

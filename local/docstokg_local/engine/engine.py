@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 from sfnx.testing import Call, Failure, Record, check, every_state, execution_context, scope
 
-from docstokg.workers import Workers
 from docstokg_local.engine.limits import DataLimitExceeded, measured, transferred
 
 TaskFunction = Callable[[dict[str, Any], object], dict[str, Any]]
@@ -68,7 +67,7 @@ class StateMachine:
         self._timeout_s = timeout_s or float(
             self._definition.get("TimeoutSeconds", _LONGEST_EXPRESS_S)
         )
-        self._pool = Workers(_TASKS_AT_ONCE, "task")
+        self._pool = ThreadPoolExecutor(_TASKS_AT_ONCE, thread_name_prefix="task")
 
     @classmethod
     def from_file(

@@ -72,12 +72,12 @@ def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[S
     if workers <= 1:
         yield stores_of(wiring, embed)
         return
-    from docstokg_local.loading.workers import Workers
+    from docstokg_local.loading.workers import LoadProcesses
 
-    crew = Workers(wiring.settings, workers)
+    processes = LoadProcesses(wiring.settings, workers)
     try:
-        crew.give_to(wiring)
+        processes.give_to(wiring)
         stores = stores_of(wiring, embed)
-        yield replace(stores, readers=replace(stores.readers, several=crew.read))
+        yield replace(stores, readers=replace(stores.readers, several=processes.read))
     finally:
-        crew.close()
+        processes.close()

@@ -1,39 +1,38 @@
-"""Who is answered when not everybody can be: the gate between the event loop and the threads.
+"""How many requests are worked on at once, and who is refused because the queue is too long.
 
-A request waits here for one of few threads, knows from its arrival on when it has to be answered,
-and is refused at once when that cannot be: work that nobody can use any more is never begun.
+A request is admitted when the present queue, by one estimate of what a piece of work takes, leaves
+enough of its time; else it is refused at once, before any work is begun for it.
 """
 
 import asyncio
 import math
+import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from docstokg.workers import Workers
-
-Answer = TypeVar("Answer")
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 SLOTS = 3
-"""Requests one process works on at once. Python computes on one core: more only wait inside, and
-each takes the interpreter away from the loop that refuses: with four it said no later."""
+"""Requests one process works on at once: Python computes on one core, so more only wait inside."""
 
-MOST_WAITING = 64
 LONGEST_WAIT_S = 4.0
-"""Below the five seconds for which validate trusts an arrival; see `validate`."""
+"""Below the five seconds for which validate trusts a request's time of arrival."""
 
-LATEST_S = 0.2
-"""After its deadline a request is answered by the gate, whatever its thread still does."""
+LATE_ANSWER_S = 0.2
+"""After its deadline a request is answered without its work, which may still run."""
 
-SPARE_S = 0.35
-"""What the steps of an answer keep back for those after them: begun with less left than the work
-takes and this, an answer loses the graph, or every passage."""
+STEP_MARGIN_S = 0.35
+"""What the steps of an answer keep back for each other; with less an answer is degraded."""
 
-_FIRST_GUESS_S = 0.2
-_LEARNING = 0.1
-_CAUTION = 2.0
+CALLER_SHARE = 0.5
+"""Share of its time that a request may wait when its caller has others in the queue.
+
+A caller with many requests fills half of the queue, so that one with a single request is admitted.
+"""
+
+FIRST_ESTIMATE_S = 0.2
+LEARNING_RATE = 0.1
 
 
 class Overloaded(Exception):
@@ -48,218 +47,100 @@ class TooLate(Exception):
     """The work was begun in time and did not end in time."""
 
 
-class Gone(Exception):
-    """The client hung up; nobody waits for the answer."""
+class ClientGone(Exception):
+    """The client closed the connection; nobody waits for the answer."""
 
 
-class Patience:
-    """How long a kind of work takes: mean and mean deviation, the latest counting most."""
+class Admission:
+    """At most `slots` pieces of work in threads; others wait in line, or are refused."""
 
-    def __init__(self) -> None:
-        self.mean_s, self._deviation_s = _FIRST_GUESS_S, 0.0
+    def __init__(self, slots: int = SLOTS) -> None:
+        self._slots = slots
+        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="request")
+        self._lock = threading.Lock()
+        self._admitted: Counter[str] = Counter()
+        self._mean_s = FIRST_ESTIMATE_S
 
-    def learn(self, took_s: float) -> None:
-        """Move towards what one piece of work took."""
-        off = took_s - self.mean_s
-        self.mean_s += _LEARNING * off
-        self._deviation_s += _LEARNING * (abs(off) - self._deviation_s)
-
-    @property
-    def likely_s(self) -> float:
-        """What few pieces of work take longer than."""
-        return self.mean_s + _CAUTION * self._deviation_s
-
-
-@dataclass(eq=False)
-class Ticket:
-    """One waiting request; `turn` is given a result when a slot is its own, or is cancelled."""
-
-    caller: str
-    kind: str
-    ends: float
-    turn: asyncio.Future[None] = field(repr=False)
-
-
-class Gate:
-    """At most `slots` pieces of work in threads; the callers that wait take turns.
-
-    One caller alone may use every slot and the whole queue; while several wait, each gets one
-    slot in turn, and the longest queue gives way to a caller that has none.
-    """
-
-    def __init__(self, slots: int = SLOTS, most_waiting: int = MOST_WAITING) -> None:
-        self._slots, self._most_waiting = slots, most_waiting
-        self._pool = Workers(slots, "request")
-        self._waiting: dict[str, deque[Ticket]] = {}
-        self._running: dict[Ticket, float] = {}
-        self._patience: dict[str, Patience] = {}
-
-    def expect(self, *, caller: str, kind: str, ends: float) -> None:
-        """Raise `Overloaded` when `run` would, before anything is prepared for it.
-
-        A server that is asked far too much says little else, so it has to be cheap.
-        """
-        if self.is_taken():
-            self._hopeful(caller, kind, ends)
-
-    def is_taken(self) -> bool:
-        """Tell whether whoever comes now has to wait."""
-        return len(self._running) >= self._slots or bool(self._waiting)
-
-    async def run(
+    async def run[Answer](
         self,
         work: Callable[[], Answer],
         *,
         caller: str,
-        kind: str,
         ends: float,
-        gone: asyncio.Task[None],
+        hang_up: Callable[[], Coroutine[Any, Any, None]],
     ) -> Answer:
-        """Do `work` in a thread before `ends` (of `time.monotonic`), or say at once why not.
+        """Do `work` in a thread before `ends` (of `time.monotonic`).
 
-        `kind` names work that takes about as long. Raises `Overloaded`, `TooLate`, `Gone`.
+        `hang_up` returns when the client is gone. Raises `Overloaded`, `TooLate`, `ClientGone`.
         """
-        loop = asyncio.get_running_loop()
-        ticket = Ticket(caller, kind, ends, loop.create_future())
-        await self._admit(ticket, gone)
-        began = time.monotonic()
-        done = loop.run_in_executor(self._pool, work)
-        done.add_done_callback(lambda _: self._finish(ticket, began))
-        left = ends + LATEST_S - began
-        both: list[asyncio.Future[Any]] = [done, gone]
-        await asyncio.wait(both, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        if done.done():
-            return done.result()
-        done.add_done_callback(_seen)
-        raise Gone if gone.done() else TooLate
-
-    async def _admit(self, ticket: Ticket, gone: asyncio.Task[None]) -> None:
-        if not self.is_taken():
-            self._running[ticket] = time.monotonic()
-            return
-        wait_s = self._hopeful(ticket.caller, ticket.kind, ticket.ends)
-        if self._is_full():
-            self._make_room()
-        self._waiting.setdefault(ticket.caller, deque()).append(ticket)
-        left_s = ticket.ends - time.monotonic()
+        wait_s, latest_start = self._admit(caller, ends)
+        future = self._pool.submit(self._timed, work, latest_start)
+        future.add_done_callback(lambda _: self._leave(caller))
+        answer = asyncio.wrap_future(future)
+        gone = asyncio.create_task(hang_up())
+        either: list[asyncio.Future[Any]] = [answer, gone]
         try:
             await asyncio.wait(
-                [ticket.turn, gone],
-                timeout=min(LONGEST_WAIT_S, left_s - self._needs_s(ticket)),
+                either,
+                timeout=ends + LATE_ANSWER_S - time.monotonic(),
                 return_when=asyncio.FIRST_COMPLETED,
             )
-        except asyncio.CancelledError:
-            if ticket in self._running:
-                self._free(ticket)
-            self._leave(ticket)
-            raise
-        if ticket not in self._running:
-            self._leave(ticket)
-            raise Gone if gone.done() else Overloaded(wait_s)
+            if answer.done():
+                return answer.result()
+            if gone.done():
+                raise ClientGone
+            raise Overloaded(wait_s) if future.cancel() else TooLate
+        finally:
+            answer.cancel()  # what has not begun never does; what has is not waited for
+            gone.cancel()
 
-    def _hopeful(self, caller: str, kind: str, ends: float) -> float:
-        """Give the seconds it will wait; `Overloaded` when too long, or nobody makes room."""
-        wait_s = self._wait_s(caller)
-        needed_s = wait_s + self._of(kind).likely_s + SPARE_S
-        if needed_s > ends - time.monotonic() or wait_s > LONGEST_WAIT_S:
-            raise Overloaded(wait_s)
-        if self._is_full() and len(self._longest()) <= len(self._waiting.get(caller, ())) + 1:
-            raise Overloaded(wait_s)
-        return wait_s
-
-    def _is_full(self) -> bool:
-        return sum(map(len, self._waiting.values())) >= self._most_waiting
-
-    def _longest(self) -> deque[Ticket]:
-        return max(self._waiting.values(), key=len)
-
-    def _needs_s(self, ticket: Ticket) -> float:
-        """What has to be left when it is begun, if it is to become a whole answer."""
-        return self._of(ticket.kind).mean_s + SPARE_S
-
-    def _wait_s(self, caller: str) -> float:
-        """How long until a slot is free for it, when everybody takes as long as usual."""
+    def _admit(self, caller: str, ends: float) -> tuple[float, float]:
+        """Give the expected wait in seconds and when the work must begin; or `Overloaded`."""
         now = time.monotonic()
-        ahead = sum(self._of(other.kind).mean_s for other in self._ahead_of(caller))
-        running = sum(
-            max(0.1 * mean, mean - (now - began))
-            for other, began in self._running.items()
-            for mean in (self._of(other.kind).mean_s,)
-        )
-        return (ahead + running) / self._slots
+        with self._lock:
+            ahead = self._admitted.total() - self._slots + 1
+            wait_s = max(0, ahead) * self._mean_s / self._slots
+            spare_s = ends - now - self._mean_s - STEP_MARGIN_S
+            share = CALLER_SHARE if self._admitted[caller] else 1.0
+            if wait_s and wait_s > share * min(LONGEST_WAIT_S, spare_s):
+                raise Overloaded(wait_s)
+            self._admitted[caller] += 1
+        latest_start = now + min(LONGEST_WAIT_S, spare_s)
+        return wait_s, latest_start if wait_s else math.inf
 
-    def _ahead_of(self, caller: str) -> Iterator[Ticket]:
-        """Those whose turn comes before the one that `caller` would queue now."""
-        place = len(self._waiting.get(caller, ()))
-        for queue in self._waiting.values():
-            for at, ticket in enumerate(queue):
-                if at > place:
-                    break
-                yield ticket
+    def _timed[Answer](self, work: Callable[[], Answer], latest_start: float) -> Answer:
+        began = time.monotonic()
+        if began > latest_start:
+            raise Overloaded(self._mean_s)
+        try:
+            return work()
+        finally:
+            with self._lock:
+                self._mean_s += LEARNING_RATE * (time.monotonic() - began - self._mean_s)
 
-    def _make_room(self) -> None:
-        last = self._longest()[-1]
-        last.turn.cancel()
-        self._leave(last)
-
-    def _leave(self, ticket: Ticket) -> None:
-        queue = self._waiting.get(ticket.caller)
-        if queue is not None and ticket in queue:
-            queue.remove(ticket)
-            if not queue:
-                del self._waiting[ticket.caller]
-
-    def _finish(self, ticket: Ticket, began: float) -> None:
-        self._of(ticket.kind).learn(time.monotonic() - began)
-        self._free(ticket)
-
-    def _free(self, ticket: Ticket) -> None:
-        """Give a slot to whose turn it is, passing over who could not be answered in time."""
-        del self._running[ticket]
-        while self._waiting and len(self._running) < self._slots:
-            caller, queue = next(iter(self._waiting.items()))
-            following = queue.popleft()
-            del self._waiting[caller]
-            if queue:
-                self._waiting[caller] = queue  # behind the others: it has had its turn
-            left_s = following.ends - time.monotonic()
-            if following.turn.done():
-                continue
-            if left_s < self._needs_s(following):
-                following.turn.cancel()  # it would be begun and abandoned, or answered in part
-                continue
-            self._running[following] = time.monotonic()
-            following.turn.set_result(None)
-
-    def _of(self, kind: str) -> Patience:
-        return self._patience.setdefault(kind, Patience())
+    def _leave(self, caller: str) -> None:
+        with self._lock:
+            self._admitted[caller] -= 1
+            self._admitted += Counter()  # forgets callers that have nothing here
 
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _seen(done: asyncio.Future[Any]) -> None:
-    """Look at what nobody waits for any more, so that no error counts as overlooked."""
-    if not done.cancelled():
-        done.exception()
+class CoalescedCall:
+    """One run of a function for all who ask at the same time, and for who asks soon after."""
 
-
-class Shared:
-    """One piece of work for all who ask at the same time, and for who asks soon after."""
-
-    def __init__(self, work: Callable[[], Answer], fresh_s: float, name: str) -> None:
-        self._work: Callable[[], object] = work
-        self._fresh_s = fresh_s
-        self._pool = Workers(1, name)
+    def __init__(self, work: Callable[[], object], fresh_s: float) -> None:
+        self._work, self._fresh_s = work, fresh_s
+        self._pool = ThreadPoolExecutor(1)
         self._begun = -math.inf
-        self._result: asyncio.Future[object] | None = None
+        self._running: Future[object] | None = None
 
     async def __call__(self) -> object:
         """Give the result of a run that began at most `fresh_s` ago, or is still under way."""
-        result = self._result
-        if result is None or (result.done() and time.monotonic() - self._begun > self._fresh_s):
-            loop = asyncio.get_running_loop()
-            self._begun = time.monotonic()
-            result = self._result = loop.run_in_executor(self._pool, self._work)
-        return await asyncio.shield(result)
+        running, now = self._running, time.monotonic()
+        if running is None or (running.done() and now - self._begun > self._fresh_s):
+            self._begun = now
+            running = self._running = self._pool.submit(self._work)
+        return await asyncio.shield(asyncio.wrap_future(running))

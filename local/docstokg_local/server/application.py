@@ -15,7 +15,7 @@ from docstokg_local.server import openapi
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.endpoints import Endpoints
 from docstokg_local.server.exchange import EXCEPTION_HANDLERS, RequestIds
-from docstokg_local.server.jobs import Keeper
+from docstokg_local.server.jobs import JobRunner
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
 from docstokg_local.server.routes import starlette_routes
@@ -43,7 +43,7 @@ def application(
     authentication = Authentication(settings, wiring.telemetry)
     workflow = LocalWorkflow(wiring)
     endpoints = Endpoints(
-        settings, wiring, workflow, authentication, _keeper(settings, wiring), host
+        settings, wiring, workflow, authentication, _job_runner(settings, wiring), host
     )
     app = Starlette(
         routes=[*starlette_routes(endpoints.of), *_own_routes(sink), *page_routes()],
@@ -53,18 +53,17 @@ def application(
     app.router.redirect_slashes = False
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_FROM, compresslevel=5)
     app.add_middleware(RequestIds)
-    app.state.refuse = endpoints.refusal
     return app
 
 
-def _keeper(settings: Settings, wiring: Wiring) -> Keeper:
-    """Begin with the jobs that an earlier server left; the keeper is closed with the stores."""
+def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
+    """Begin with the jobs that an earlier server left; the job_runner is closed with the stores."""
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
-    keeper = Keeper(settings, queue, wiring.telemetry)
-    wiring.override("job_keeper", keeper)
-    keeper.wake()
-    return keeper
+    job_runner = JobRunner(settings, queue, wiring.telemetry)
+    wiring.override("job_job_runner", job_runner)
+    job_runner.wake()
+    return job_runner
 
 
 def _own_routes(sink: PrometheusSink) -> list[Route]:

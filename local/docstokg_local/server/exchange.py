@@ -4,10 +4,8 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
-from random import getrandbits
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -29,18 +27,6 @@ BODY_S = 10.0
 DEFAULT_TIMEOUT_S = Budget().timeout_s
 CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
 LARGE = "The body is over 64 KiB."
-OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
-ANY_ID = "0" * 26
-"""Stands for a request's id in a reply that is made once."""
-
-
-def quick_id() -> str:
-    """Make an id without a call to the system, which gives the interpreter away; it is no secret.
-
-    As a ULID: milliseconds, then 80 bits by chance.
-    """
-    moment = int(time.time() * 1000).to_bytes(6)
-    return str(ULID(moment + getrandbits(80).to_bytes(10)))
 
 
 class Refused(Exception):
@@ -76,15 +62,14 @@ class RequestIds:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the server has to know of a request before it is checked."""
+class RequestOptions:
+    """What the server has to know of a request before it is checked: deadline, and model."""
 
     timeout_s: float
-    model: str = ""
     remote: bool = False
 
 
-def wishes(body: bytes, most_s: float) -> Wishes:
+def request_options(body: bytes, most_s: float) -> RequestOptions:
     """Read deadline and model of a body that may be anything; validate refuses what is wrong."""
     try:
         request = json.loads(body)
@@ -92,22 +77,21 @@ def wishes(body: bytes, most_s: float) -> Wishes:
         timeout_s = budget.get("timeout_s", DEFAULT_TIMEOUT_S)
         model = synthesis.get("model", "") if synthesis.get("enabled") is True else ""
     except (ValueError, AttributeError, RecursionError):
-        return Wishes(min(DEFAULT_TIMEOUT_S, most_s))
+        return RequestOptions(min(DEFAULT_TIMEOUT_S, most_s))
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
         timeout_s = DEFAULT_TIMEOUT_S
     remote = bool(model) and model != EXTRACTIVE
-    return Wishes(min(max(1.0, timeout_s), most_s), str(model), remote)
+    return RequestOptions(min(max(1.0, timeout_s), most_s), remote)
 
 
-def chat_wishes(body: bytes, most_s: float) -> Wishes:
-    """The same of a chat request, whose deadline is the default's."""
+def chat_options(body: bytes, most_s: float) -> RequestOptions:
+    """Read the same of a chat request, which has no deadline of its own."""
     timeout_s = min(DEFAULT_TIMEOUT_S, most_s)
     try:
         model = str(json.loads(body)["model"]).rpartition("@")
     except (ValueError, KeyError, TypeError, RecursionError):
-        return Wishes(timeout_s)
-    name = model[0] or model[2]
-    return Wishes(timeout_s, name, name != EXTRACTIVE)
+        return RequestOptions(timeout_s)
+    return RequestOptions(timeout_s, remote=(model[0] or model[2]) != EXTRACTIVE)
 
 
 async def hang_up(request: Request) -> None:
@@ -116,16 +100,11 @@ async def hang_up(request: Request) -> None:
         pass
 
 
-def known_caller(headers: Mapping[str, str], authentication: Authentication) -> Caller | None:
-    """Give who asks; None where a key is needed and none that is known came."""
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    bearer = token.strip() if scheme.lower() == "bearer" else None
-    return authentication.caller(headers.get("x-api-key", bearer))
-
-
 def caller_of(request: Request, authentication: Authentication) -> Caller:
     """Give who asks; `Refused` (401) where a key is needed and none that is known came."""
-    caller = known_caller(request.headers, authentication)
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else None
+    caller = authentication.caller(request.headers.get("x-api-key", bearer))
     if caller is None:
         raise Refused(
             401,
@@ -153,14 +132,10 @@ def envelope_of(request: Request, route: RouteName, caller: Caller, body: bytes)
     )
 
 
-def is_json(headers: Mapping[str, str]) -> bool:
-    """Tell whether a body says that it is JSON."""
-    return headers.get("content-type", "").split(";")[0].strip().lower() == "application/json"
-
-
 async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str = LARGE) -> bytes:
     """Read a body of at most `most` bytes within BODY_S; `Refused` (415, 413, 400)."""
-    if not is_json(request.headers):
+    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if media_type != "application/json":
         raise Refused(
             415, "unsupported_media_type", "Send the body with Content-Type: application/json."
         )
@@ -197,22 +172,6 @@ def problem_of(
     """Give a problem as the route's callers read it: OpenAI's clients in their own shape."""
     reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
     return error_reply(reply) if request.scope["path"] in CHAT_PATHS else reply
-
-
-@cache
-def _overloaded(chat: bool) -> Reply:
-    """Make what a full server says, once: it says it a thousand times a second."""
-    reply = problem_reply(503, "overloaded", OVERLOADED, ANY_ID)
-    return error_reply(reply) if chat else reply
-
-
-def overloaded_reply(path: str, request_id: str, retry_after_s: int) -> Reply:
-    """Give the refusal of a full server, as the callers of `path` read it."""
-    made = _overloaded(path in CHAT_PATHS)
-    headers = {**made.headers, "Retry-After": str(retry_after_s)}
-    return Reply(
-        statusCode=made.statusCode, body=made.body.replace(ANY_ID, request_id), headers=headers
-    )
 
 
 async def _refused(request: Request, exc: Exception) -> Response:

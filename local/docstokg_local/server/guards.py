@@ -7,7 +7,6 @@ origin" (then the `Host` is still that name). Where keys are needed such a page 
 
 import ipaddress
 from collections.abc import Collection
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,12 +43,6 @@ def host_of(value: str | None) -> str | None:
         return urlsplit(value if "://" in value else f"//{value}").hostname
     except ValueError:
         return None
-
-
-@lru_cache(maxsize=64)
-def is_own_host(header: str, listed: tuple[str, ...]) -> bool:
-    """Tell whether a Host header is of this machine, or listed; the last ones are known."""
-    return is_own(host_of(header), listed)
 
 
 class OwnHosts:

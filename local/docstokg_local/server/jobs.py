@@ -1,6 +1,5 @@
-"""Who starts the background process that loads what was sent; see `job_worker`."""
+"""Starts the background process that loads documents sent over HTTP; see `job_worker`."""
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -11,14 +10,15 @@ from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
+from docstokg_local.server.lease import Lease
 
 LOOK_S = 1.0
 LONGEST_LOG = 1 << 20
 MODULE = "docstokg_local.server.job_worker"
 
 
-class Keeper:
-    """Sees to it that somebody works while jobs wait; one in each process of a server."""
+class JobRunner:
+    """Keeps a background process running while jobs wait; one runner in each server process."""
 
     def __init__(self, settings: Settings, queue: SqliteJobs, telemetry: Telemetry) -> None:
         self._settings, self._queue, self._telemetry = settings, queue, telemetry
@@ -28,35 +28,35 @@ class Keeper:
         self._ended = threading.Event()
 
     def wake(self) -> None:
-        """Look now, and go on looking until no job is left."""
+        """Start the background process if it is needed, and check again until no job is left."""
         if not self._queue.path.exists():
             return
         with self._lock:
             if self._thread is None and not self._ended.is_set():
-                self._thread = threading.Thread(target=self._keep, name="jobs", daemon=True)
+                self._thread = threading.Thread(target=self._watch, name="jobs", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
-        """Look no more; the process that works on jobs goes on."""
+        """Start no more processes; one that works on jobs goes on."""
         self._ended.set()
         worker = self._worker
         if worker is not None and worker.poll() is None:
             # It is let go on purpose; its handle would complain that nobody waited for it.
             worker.returncode = 0
 
-    def _keep(self) -> None:
+    def _watch(self) -> None:
         while not self._ended.is_set():
             try:
                 with self._lock:
                     if not self._queue.unfinished():
                         self._thread = None
                         return
-                self._see()
+                self._ensure_process()
             except (DocsToKGError, OSError) as error:
                 self._telemetry.log("WARNING", "jobs_wait", kind=type(error).__name__)
             self._ended.wait(LOOK_S)
 
-    def _see(self) -> None:
+    def _ensure_process(self) -> None:
         if self._worker is not None and self._worker.poll() is None:
             return
         if not is_taken(lock_of(self._queue.path)):
@@ -91,15 +91,8 @@ def lock_of(queue: Path) -> Path:
 
 
 def is_taken(lock: Path) -> bool:
-    """Tell whether a process works; the look itself keeps nobody out for long."""
-    try:
-        file = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(file)
-    return False
+    """Tell whether a process works on the queue; the look itself keeps nobody out for long."""
+    lease = Lease(lock)
+    free = lease.held()
+    lease.close()
+    return not free

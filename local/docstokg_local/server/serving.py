@@ -1,6 +1,9 @@
 """`docstokg serve`: one process or several behind one port, each the same application."""
 
+import ctypes
 import os
+import platform
+import resource
 import socket
 import sys
 import tempfile
@@ -8,7 +11,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -18,16 +20,23 @@ from uvicorn.supervisors import Multiprocess
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.cli.printing import say
-from docstokg_local.server.balance import Shares
-from docstokg_local.server.connections import WAITING_CONNECTIONS, BoundedProtocol, limits
 from docstokg_local.server.guards import OwnHosts
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 STOP_MARGIN_S = 2.0
+KEEP_ALIVE_S = 5
+HEADER_BYTES = 16_384
+MOST_CONNECTIONS = 512
+LISTEN_BACKLOG = 256
+SPREADS_CONNECTIONS = sys.platform == "linux"
+"""Whether the kernel spreads connections over all sockets of a port; else the workers share one."""
+
+M_ARENA_MAX = -8  # of glibc's malloc.h
+ARENAS = 2
 MOST_BY_DEFAULT = 4
-PATIENCE_S = 30
+HEALTHCHECK_S = 30
 """How long a worker may be too busy to say that it lives; then it is replaced."""
 
 
@@ -37,9 +46,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the port, then say so."""
         await super().startup(sockets)
-        for listener in sockets or ():
-            listener.listen(WAITING_CONNECTIONS)
-            if self.started:
+        if self.started:
+            for listener in sockets or ():
                 announce(listener)
 
 
@@ -56,7 +64,6 @@ class Supervisor(Multiprocess):
                 time.sleep(0.1)
         if not self.signal_queue:
             for listener in self.sockets:
-                listener.listen(WAITING_CONNECTIONS)
                 announce(listener)
 
 
@@ -66,7 +73,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
     `Misconfigured` when the port is not free or the settings are refused.
     """
     count = workers or min(os.cpu_count() or 1, MOST_BY_DEFAULT)
-    with listening(host, port) as listener:
+    with listening(host, port, shared=count > 1 and SPREADS_CONNECTIONS) as listener:
         if count == 1:
             app = application(settings, host)
             Server(uvicorn.Config(app, **options(settings))).run(sockets=[listener])
@@ -79,7 +86,7 @@ def serve(settings: Settings, host: str, port: int, workers: int | None = None) 
                 partial(worker_application, shared, host),
                 factory=True,
                 workers=count,
-                timeout_worker_healthcheck=PATIENCE_S,
+                timeout_worker_healthcheck=HEALTHCHECK_S,
                 **options(settings),
             )
             Supervisor(config, sockets=[listener]).run()
@@ -91,7 +98,6 @@ def application(settings: Settings, host: str) -> "Starlette":
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
     from docstokg_local.server import application as server
-    from docstokg_local.server.memory import few_arenas
     from docstokg_local.server.prometheus import PrometheusSink
 
     few_arenas()
@@ -103,9 +109,9 @@ def application(settings: Settings, host: str) -> "Starlette":
         app.add_middleware(OwnHosts, listed=settings.hosts)
 
     @asynccontextmanager
-    async def life(_: object) -> AsyncIterator[dict[str, object]]:
+    async def life(_: object) -> AsyncIterator[None]:
         freeze_garbage()
-        yield {"refuse": app.state.refuse}
+        yield
         wiring.close()
 
     app.router.lifespan_context = life
@@ -114,13 +120,25 @@ def application(settings: Settings, host: str) -> "Starlette":
 
 def worker_application(settings: Settings, host: str) -> "Starlette":
     """Make a worker's application; one that can never start is not started again."""
-    assert settings.process_dir is not None
-    BoundedProtocol.shares = Shares(Path(settings.process_dir))
     try:
         return application(settings, host)
     except DocsToKGError as exc:
         say(f"docstokg: {exc}", err=True)
         sys.exit(STARTUP_FAILURE)
+
+
+def few_arenas() -> None:
+    """Let all threads share two heaps of glibc: eight a core kept what other threads freed."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
+
+
+def most_connections() -> int:
+    """Give the connections a process may have: well below its open files, which stores need."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return min(MOST_CONNECTIONS, files // 3)
 
 
 def announce(listener: socket.socket) -> None:
@@ -130,12 +148,34 @@ def announce(listener: socket.socket) -> None:
     say(f"listening on http://{shown}:{port} (Ctrl-C ends)", err=True)
 
 
-def listening(host: str, port: int) -> socket.socket:
+class SharedPort(socket.socket):
+    """A bound port of which every worker process gets a socket of its own.
+
+    Of a few clients that connect at once to one socket, the worker that wakes first takes all.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        host, port = self.getsockname()[:2]
+        return _bound, (host, port, SharedPort)
+
+
+def listening(host: str, port: int, *, shared: bool) -> socket.socket:
     """Bind the port; nothing is accepted before a server listens."""
+    listener = _bound(host, port, socket.socket)  # fails where another server has the port
+    if not shared:
+        return listener
+    with listener:
+        host, port = listener.getsockname()[:2]
+    return _bound(host, port, SharedPort)
+
+
+def _bound(host: str, port: int, kind: type[socket.socket]) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = kind(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if kind is SharedPort:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind((host, port))
     except OSError as exc:
         listener.close()
@@ -151,5 +191,9 @@ def options(settings: Settings) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "timeout_graceful_shutdown": int(settings.max_timeout_s + STOP_MARGIN_S),
-        **limits(),
+        "http": "h11",  # whose parser bounds the size of headers
+        "h11_max_incomplete_event_size": HEADER_BYTES,
+        "timeout_keep_alive": KEEP_ALIVE_S,
+        "backlog": LISTEN_BACKLOG,
+        "limit_concurrency": most_connections(),
     }

@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Literal, Required, TypedDict, Unpack
 
@@ -24,7 +24,6 @@ from docstokg.errors import (
     Unavailable,
     WrongAnswer,
 )
-from docstokg.workers import Workers
 
 Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
 
@@ -73,7 +72,7 @@ class Server:
             http_compress=at["url"].startswith("https"),
             ca_certs=at.get("ca_file"),
         )
-        self._workers = Workers(CONNECTIONS, "opensearch")
+        self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="opensearch")
 
     def call(
         self,

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,6 @@ from docstokg.domain.text.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import quantised, unpack
 from docstokg.domain.visibility import may_see
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
-from docstokg.workers import Workers
 
 __all__ = ["SqliteIndex", "SqliteIndexWriter"]
 
@@ -59,7 +58,7 @@ class SqliteIndex:
         self._sessions = Sessions(self._path, READING)
         self._sidecars = Sidecars(self._path)
         self._word_scores = WordScores()
-        self._workers = Workers(WORKERS, "sqlite-index")
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
 
     def search(
         self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
