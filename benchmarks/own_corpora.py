@@ -64,7 +64,9 @@ def main(folder: Path) -> None:
     for page in PAGES:
         name, _, section = page.rpartition(".")
         command = ["man", "-P", "cat", section, name]
-        shown = subprocess.run(command, capture_output=True, text=True, env=environment)
+        shown = subprocess.run(
+            command, check=False, capture_output=True, text=True, env=environment
+        )
         if shown.returncode:
             print(f"missing: {page}")
             continue

@@ -39,9 +39,3 @@ def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
     long = seconds(work, before + unit * (LONG // len(unit)) + "x")
     if long > INSTANT_S:
         assert long < 3 * seconds(work, before + unit * (SHORT // len(unit)) + "x")
-
-
-@pytest.mark.parametrize("unit", [" ", "a ", "compare ", "a versus ", "\u00a0"])
-def test_the_longest_question_is_read_at_once(unit: str) -> None:
-    """4,000 spaces once took minutes to be looked through for the two sides of a comparison."""
-    question = ("x" + unit * QUESTION)[: QUESTION - 1] + "y"
