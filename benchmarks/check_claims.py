@@ -27,11 +27,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.false_claims import RULES
 from docstokg.domain.text.sentences import sentences
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler
+from training.false_claims import RULES
 
 SEED = 11
 SENTENCE = re.compile(r"[A-Z].*[.]")

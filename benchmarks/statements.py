@@ -21,7 +21,7 @@ from typing import Any
 from docstokg.domain.identity import chunk_uuid
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from functions.check import handler
+from docstokg_functions.check import handler
 
 FILE = Path(__file__).with_name("statements.jsonl")
 NAMESPACE = "statements"
