@@ -21,7 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from docstokg.domain.answer import lexicon
-from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.wording import NEGATIONS, content_stems
+from docstokg.domain.text.words import CLAIM_STOP_WORDS
 
 SETS = ("scifact_train", "pubmedqa", "medquad_rare")
 CLAIMS = ("wice_dev", "expertqa_val")
@@ -125,16 +126,20 @@ def verbs(
     found: set[str] = set()
     nouns: set[str] = set()
     for word, seen in words.items():
-        if seen < LEAST_SEEN or len(word) < 3:
+        if seen < LEAST_SEEN or len(word) < 3 or word in NEGATIONS | CLAIM_STOP_WORDS:
             continue
-        if named[word] > MOST_AFTER_ARTICLES * seen:
-            if led[word] >= SHARE_OF_NOUNS * seen and modal[word] >= LEAST_MODAL:
-                nouns.update((word, *forms(word)[:1]))
-            continue
-        if led[word] >= SHARE_OF_LEADS * seen and modal[word] >= LEAST_MODAL:
-            present, past, doubled = forms(word)
+        is_led = led[word] >= SHARE_OF_LEADS * seen and modal[word] >= LEAST_MODAL
+        is_noun = named[word] > MOST_AFTER_ARTICLES * seen
+        present, past, doubled = forms(word)
+        if is_led and not is_noun:
             found.update((word, present, past, *((doubled,) if words[doubled] else ())))
-        elif told[word] >= SHARE_OF_PRONOUNS * seen and not word.endswith(("ly", "ing")):
+        elif led[word] >= SHARE_OF_NOUNS * seen and led[word] >= LEAST_MODAL:
+            nouns.update((word, present))
+        elif (
+            told[word] >= SHARE_OF_PRONOUNS * seen
+            and not is_noun
+            and not word.endswith(("ly", "ing"))
+        ):
             found.add(word)
     return sorted(found), sorted(nouns - found)
 

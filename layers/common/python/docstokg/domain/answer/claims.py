@@ -122,7 +122,8 @@ def align(text: str, sources: Sequence[Source]) -> Alignment:
     for number, source in enumerate(sources):
         stems = [sentence.stems for sentence in source.sentences]
         for at, sentence in enumerate(source.sentences):
-            around = frozenset().union(*stems[max(0, at - 1) : at + 2])
+            beside = stems[at : at + 1] if sentence.is_row else stems[max(0, at - 1) : at + 2]
+            around = frozenset().union(*beside)
             places += [
                 Place(clause, len(near), number, around, source.heading)
                 for clause in sentence.clauses
@@ -154,7 +155,7 @@ def _match(clause: Clause, places: Sequence[Place]) -> Match:
         score = min(about, says) + said / 2
         if score > best_score:
             best, best_score = Match(clause, place, about, says, said), score
-    assert best is not None  # noqa: S101  # there are places
+    assert best is not None  # there are places
     return best
 
 

@@ -37,10 +37,12 @@ _PREPOSITIONS: Final = frozenset(_PREPOSITIONS_TEXT.split())
 MONTHS: Final = frozenset(map(stem, MONTH_WORDS))
 _LONG: Final = 5
 _ARTICLES: Final = frozenset(("a", "an", "the", "its", "their", "his", "her"))
+_OBJECT_PRONOUNS: Final = frozenset(("it", "them"))
+_OBJECTS: Final = _ARTICLES | _OBJECT_PRONOUNS
 _WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][a-z]+)?", re.IGNORECASE)
 # No sign inside a number, a date or an id ends a clause, and no "and" of "between 2 and 8".
 _BORDER: Final = re.compile(
-    r"[;:](?=\s)|(?<=\w\w\w)[.!?](?=\s)|,(?=\s)(?!\s\d{4}\b)|\s[\u2013\u2014-]\s"
+    r"[;:](?=\s)|(?<=\w\w)[.!?](?=\s)|,(?=\s)(?!\s\d{4}\b)|\s[\u2013\u2014-]\s"
     r"|(?<=\s)(?:and|but|while|whereas|although|though|which|who|because|however)\b",
     re.IGNORECASE,
 )
@@ -91,6 +93,7 @@ class Sentence:
     text: str
     clauses: tuple[Clause, ...]
     stems: frozenset[str]
+    is_row: bool = False
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -163,7 +166,7 @@ def _row(span: Span, text: str, cells: Sequence[str], columns: Sequence[str]) ->
         if (place or len(cells) == 1) and cell
     ]
     stems = head.union(*(clause.stems for clause in clauses))
-    return Sentence(span.start, span.end, text, tuple(clauses), stems)
+    return Sentence(span.start, span.end, text, tuple(clauses), stems, is_row=True)
 
 
 def read_clauses(sentence: str, before: Clause | None = None) -> tuple[Clause, ...]:
@@ -185,7 +188,9 @@ def _parts(sentence: str) -> list[tuple[str, str]]:
     at, border = 0, ""
     for match in _BORDER.finditer(sentence):
         before = sentence[at : match.start()]
-        if match[0].casefold() != "and" or not _RANGE.search(before[-60:]):
+        behind = words_of(sentence[match.end() : match.end() + 30])[:1]
+        is_range = any(map(_is_number, behind)) and _RANGE.search(before[-60:]) is not None
+        if match[0].casefold() != "and" or not is_range:
             pieces.append((border, before.strip()))
             at, border = match.end(), match[0].casefold()
     pieces.append((border, sentence[at:].strip()))
@@ -238,14 +243,15 @@ def _verb_at(words: Sequence[str], *, is_first: bool = True) -> int | None:
     """Return the place of the first auxiliary, else of the first word that is used as a verb."""
     for place, word in enumerate(words):
         beside = words[max(0, place - 1) : place + 2]
-        if (word in AUXILIARIES or word.endswith("n't")) and (place or not is_first):
-            if word != "may" or not any(map(_is_number, beside)):
-                return place
+        is_month = word == "may" and any(map(_is_number, beside))
+        is_auxiliary = (word in AUXILIARIES or word.endswith("n't")) and not is_month
+        if is_auxiliary and (place or not is_first):
+            return place
     verbs = lexicon().verbs
     for place, word in enumerate(words):
         known = word in verbs or (word.endswith("ed") and len(word) > _LONG)
         behind = words[place + 1 : place + 2]
-        if known and any(other in verbs and other.endswith("s") for other in behind):
+        if known and (_is_told(words, place + 1) or any(_is_present(other) for other in behind)):
             continue
         if (known or _is_told(words, place)) and (
             not _is_noun(words, place) if place else not is_first or len(words) == 1
@@ -253,22 +259,32 @@ def _verb_at(words: Sequence[str], *, is_first: bool = True) -> int | None:
             return place
     for place in range(1, len(words)):
         before, word = words[place - 1 : place + 1]
-        if word in lexicon().nouns_too and before not in CLAIM_STOP_WORDS | _DETERMINERS:
-            # A noun with its verb agrees: "otters hunt", "the winter ends".
-            if before.endswith("s") != word.endswith("s") and not _is_noun(words, place):
-                return place
+        # A noun with its verb agrees: "otters hunt", "the winter ends".
+        if (
+            word in lexicon().nouns_too
+            and before not in CLAIM_STOP_WORDS | _DETERMINERS
+            and before.endswith("s") != word.endswith("s")
+            and not _is_noun(words, place)
+        ):
+            return place
     return None
+
+
+def _is_present(word: str) -> bool:
+    return word in lexicon().verbs and word.endswith("s")
 
 
 def _is_told(words: Sequence[str], place: int) -> bool:
     """Tell whether a noun's plural stands where only a verb can: "red means a", "it costs 4"."""
+    if place >= len(words):
+        return False
     word, behind = words[place], words[place + 1 : place + 2]
     return (
         place > 0
         and word.endswith("s")
         and words[place - 1] not in CLAIM_STOP_WORDS
         and not _is_number(words[place - 1])
-        and any(other in _ARTICLES or _is_number(other) for other in behind)
+        and any(other in _OBJECTS or _is_number(other) for other in behind)
     )
 
 
@@ -307,8 +323,11 @@ def _clause(part: str, before: Clause | None, *, is_first: bool, border: str) ->
     if before is not None:
         is_gapped = at is None and not is_first
         taken |= _elided(groups, before.groups, is_gapped=is_gapped)
-        if is_gapped:
-            taken |= before.verb
+        if is_gapped or (end == len(words) and not stems_of(verb)):
+            # "Proxies are supported, redirects are not."
+            taken |= before.verb | (frozenset() if is_gapped else before.rest)
+        if _OBJECT_PRONOUNS.intersection(words[end:]):
+            taken |= frozenset(before.groups.get("", ()))
         if _RELATIVE.intersection(words[:begin]):
             taken |= before.stems
         elif border in _WHO and not is_named:
@@ -336,7 +355,7 @@ def _clause(part: str, before: Clause | None, *, is_first: bool, border: str) ->
 def _with_unit(
     numbers: tuple[Quantity, ...], words: Sequence[str], before: Clause | None
 ) -> tuple[Quantity, ...]:
-    """Give a number that ends a clause the unit of the one before it ("for nine weeks ... four")."""
+    """Give a number that ends a clause the unit of the one before it ("nine weeks ... four")."""
     if not numbers or not _is_number(words[-1]) or before is None or not before.quantities:
         return numbers
     last, unit = numbers[-1], before.quantities[-1].unit
@@ -411,7 +430,9 @@ def stems_of(text: str) -> frozenset[str]:
             *(
                 stem(word)
                 for word in words_of(text)
-                if word not in CLAIM_STOP_WORDS and not _is_number(word) and not is_denial(word)
+                if word not in CLAIM_STOP_WORDS | _DETERMINERS
+                and not _is_number(word)
+                and not is_denial(word)
             ),
             *(name for number in quantities(text) for name in values_of(number)),
         ]

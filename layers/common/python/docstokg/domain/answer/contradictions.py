@@ -169,8 +169,9 @@ def is_reversed(claim: Clause, source: str) -> bool:
     stems = [stem(word) for word in words]
     first = [at for at, name in enumerate(stems) if name in subject]
     second = [at for at, name in enumerate(stems) if name in target]
-    same = {word for word in claim.words if stem(word) in verb}.intersection(words)
-    if not same and _is_passive(claim.words, verb) != _is_passive(words, verb):
+    if _is_passive(claim.words, verb) and "by" not in claim.words:
+        return False
+    if _is_passive(claim.words, verb) != _is_passive(words, verb):
         first, second = second, first
     if not first or not second:
         return False
@@ -221,7 +222,10 @@ def _is_of_another(
         and abs(other.sentence - place.sentence) <= 1
         and missing & (other.clause.subject | other.clause.taken)
         # Something else is said of it: "pears yield 58 litres" leaves out the juice alone.
-        and any(not name.startswith("#") for name in other.clause.own - claim.own - own.stems)
+        and (
+            any(not name.startswith("#") for name in other.clause.own - claim.own - own.own)
+            or _state(other.clause.words) * _state(claim.words) < 0
+        )
         for other in places
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -32,6 +32,7 @@ _PARTS: Final = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, 
     for number, word in enumerate(("four", "fif", "six", "seven", "eigh", "nin", "ten"), start=4)
     for plural in ("", "s")
 }
+_OF: Final = frozenset(("of", "out", "the", "all"))
 _TIMES: Final = {"twice": 2.0, "double": 2.0, "thrice": 3.0}
 NUMBER_WORDS: Final = frozenset((*_SMALL, *_SCALES, *_TIMES))
 _MONTHS_TEXT: Final = (
@@ -133,9 +134,8 @@ def is_stated(number: Quantity, numbers: Iterable[Quantity]) -> bool:
 def quantities(text: str) -> tuple[Quantity, ...]:
     """Return the dates, then the numbers that a sentence states, each in order.
 
-    Digits glued to letters (p53, CO2, HP:0001250) are names, and "one" is a number before a unit or
-    another number only. A number without a unit takes that of the one before it where nothing
-    follows it ("for three years, the chair for two").
+    Digits glued to letters (p53, CO2, HP:0001250) are names, and "one" is a number before a unit
+    or another number only.
     """
     plain = ID_IN_CLAIM.sub(" ", compatible(text))
     found: list[Quantity] = []
@@ -149,21 +149,23 @@ def quantities(text: str) -> tuple[Quantity, ...]:
             found.append(Quantity(float(date[0] or 0), date=(date[0], date[1], date[2])))
         plain = pattern.sub(" ; ", plain)
     tokens = [(match.lastgroup or "", match[0].casefold()) for match in _TOKEN.finditer(plain)]
-    at = 0
+    at = before = 0
     while at < len(tokens):
         value, digits, end = _value(tokens, at)
         if end == at:
             at += 1
             continue
+        between = {word for _, word in tokens[before:at]}
         unit, end = _unit(tokens, at, end)
         if unit or value != 1 or tokens[at][0] == "number":
-            is_last = end >= len(tokens) or tokens[end][0] == "gap"
-            if not unit and is_last and found and found[-1].date is None and end - at == 1:
-                unit = found[-1].unit
+            if before and "of" in between and between <= _OF and not found[-1].unit:
+                # "26 of 27" is another figure than "26 of 30".
+                found[-1] = replace(found[-1], unit=f"of {value:g}", date=None)
             is_year = not unit and _YEAR.fullmatch(tokens[at][1]) is not None and end - at == 1
             found.append(
                 Quantity(value, unit, digits, (int(value), None, None) if is_year else None)
             )
+            before = end
         at = end
     return tuple(found)
 
