@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Verdict
-from docstokg.domain.answer import consistency
+from docstokg.domain.answer import consistency, tables
 from docstokg.domain.answer.citations import strip_markers
 from docstokg.domain.answer.claims import Alignment, Source, align, features
 from docstokg.domain.answer.clauses import AUXILIARIES, Sentence, read_sentences, stems_of
@@ -24,6 +24,7 @@ from docstokg.domain.answer.contradictions import (
 )
 from docstokg.domain.text.folding import variant
 from docstokg.domain.text.quantities import is_stated, quantities
+from docstokg.domain.text.sentences import sentences
 from docstokg.domain.text.wording import ids, names
 from docstokg.domain.text.words import normalise
 
@@ -281,7 +282,7 @@ def _is_quoted(claim: str, passages: Sequence[Passage]) -> bool:
     plain = _quotable(claim).strip(" .!?\"'\u201c\u201d\u2026")
     if not plain:
         return False
-    texts = [f" {_quotable(passage.text)}" for passage in passages]
+    texts = [f" {_quotable(text)}" for passage in passages for text in _readings(passage.text)]
     if any(f" {plain}" in text for text in texts):
         return True
     items = [item.strip(" .") for item in plain.split("; ")]
@@ -299,6 +300,11 @@ def _is_in_order(items: Sequence[str], text: str) -> bool:
             return False
         at += len(item)
     return True
+
+
+def _readings(text: str) -> tuple[str, ...]:
+    """Return a passage as it stands, and each row of its tables as it is read aloud."""
+    return (text, *tables.readings(sentences(text))) if "|" in text else (text,)
 
 
 def _quotable(text: str) -> str:

@@ -222,6 +222,7 @@ def _word(tokens: list[tuple[str, str]], at: int) -> str | None:
 
 def _unit(tokens: list[tuple[str, str]], at: int, end: int) -> tuple[str, int]:
     """Return the unit behind a number, or the sign of a currency before it, and where it ends."""
+    end += int(tokens[at][1] == "half" and _word(tokens, end) in ("a", "an"))
     if end < len(tokens) and tokens[end][0] in ("word", "sign"):
         word = tokens[end][1]
         singular = word.removesuffix("s") if len(word) > 3 else word
