@@ -8,9 +8,9 @@ The set must be loaded first. True: what people wrote about the text in their ow
 of `answers*.jsonl`; else `long_answer` of `questions*.jsonl`, of questions answered with yes), none
 of which stands word for word in it. A folder without such files lends its own sentences: these
 are quotations, so only what is made of them says anything. False: made from the true ones by
-the rules of benchmarks.false_claims, the same number by each; chance is large in sixty, so
+the rules of training.false_claims, the same number by each; chance is large in sixty, so
 `--draws` draws them several times and gives the mean and the spread of their shares. Nothing of
-these sets was used in fitting (benchmarks.train_verdicts), but rules were written while looking at
+these sets was used in fitting (training.verdicts), but rules were written while looking at
 the first 600 statements of medical_guidelines, and thresholds chosen with all in view. The
 second form takes ready statements, each with its kind: some on the manuals that
 benchmarks.plain_questions gathers (half of them, "seen", were looked at when rules were written).
@@ -27,11 +27,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.false_claims import RULES
 from docstokg.domain.text.sentences import sentences
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler
+from training.false_claims import RULES
 
 SEED = 11
 SENTENCE = re.compile(r"[A-Z].*[.]")

@@ -18,7 +18,7 @@ from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
 from docstokg.domain.answer.grounding import Statement, statements
-from docstokg.domain.graph.ontology_facts import Fact
+from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex
 from docstokg.usecases.check_answer import ground_sentences, ground_text
@@ -41,7 +41,7 @@ class AgainstGraph:
     """
 
     consistency: Callable[[str, Scope, float], Consistency]
-    facts: Callable[[Sequence[str], Scope, float], tuple[Fact, ...]]
+    facts: Callable[[Sequence[str], Scope, float], Facts]
 
 
 Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
@@ -125,7 +125,7 @@ def _grounded(
     request: CheckRequest,
     search: tuple[SearchIndex, Embedder | None],
     compare: Callable[[Call, float], Comparison],
-    facts: Sequence[Fact],
+    facts: Facts,
 ) -> Checked:
     index, embedder = search
     if request.citations is not None:
@@ -134,9 +134,8 @@ def _grounded(
     with call.timed("retrieval"):
         sources = _sources(call, factual[:MOST_SENTENCES], request.query, index, embedder)
     with call.timed("grounding"):
-        per_sentence = [*sources, *([] for _ in factual[MOST_SENTENCES:])]
         comparison = compare(call, call.left_s(*time_budget.CHECK_VECTORS))
-        grounding = ground_sentences(request.text, per_sentence, comparison, facts)
+        grounding = ground_sentences(request.text, sources, comparison, facts)
     uuids = {block.rank: block.uuid for blocks in sources for block in blocks}
     return grounding, tuple(Source(rank=rank, uuid=uuids[rank]) for rank in sorted(uuids)), ()
 
@@ -146,7 +145,7 @@ def _with_citations(
     request: CheckRequest,
     index: SearchIndex,
     compare: Callable[[Call, float], Comparison],
-    facts: Sequence[Fact],
+    facts: Facts,
 ) -> Checked:
     citations = request.citations or ()
     with call.timed("retrieval"):
@@ -259,15 +258,14 @@ def _vectors(
     )
 
 
-def _facts(call: Call, text: str, graph: AgainstGraph | None) -> tuple[Fact, ...]:
+def _facts(call: Call, text: str, graph: AgainstGraph | None) -> Facts:
     """Read what the graph says of the relations a draft states; a lost one says nothing."""
     claims = [statement.claim for statement in statements(text) if statement.factual]
     if graph is None:
-        return ()
+        return NO_FACTS
     time_s = call.left_s(*time_budget.CHECK_GRAPH)
-    return (
-        call.attempt("facts", lambda: graph.facts(claims, call.scope, time_s), graph_reason) or ()
-    )
+    found = call.attempt("facts", lambda: graph.facts(claims, call.scope, time_s), graph_reason)
+    return NO_FACTS if found is None else found
 
 
 def _consistent(call: Call, text: str, graph: AgainstGraph | None) -> Consistency:

@@ -13,9 +13,12 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer import notices
 from docstokg.domain.answer.confidence import bounded, level
 from docstokg.domain.answer.consistency import mentions
+from docstokg.domain.answer.grounding import statements
+from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.domains import SubjectDomain
+from docstokg.usecases.ontology_facts import facts_of
 from docstokg.usecases.run import Run, graph_reason
 
 _MOST_TOLD = 5
@@ -44,10 +47,8 @@ def held_to_domain(
     is noted and the answer stands as it was checked.
     """
     report = checked.grounding
-    lost = any(reason.startswith("kg_") for reason in run.degraded)
-    left_s = run.left_s(*time_budget.CONSISTENCY)
-    off = lost or not run.plan.expansion.enabled or left_s < time_budget.LEAST_CALL_S
-    if report is None or off:
+    left_s = _seconds(run)
+    if report is None or not left_s:
         return checked
     consistency = run.attempt(
         "consistency",
@@ -61,6 +62,24 @@ def held_to_domain(
         return checked
     judged = tuple(_held(verdict, issues) for verdict in report.sentences)
     return _with_doubts(checked, report, judged, issues)
+
+
+def facts_told(run: Run, answer: str, *, graph: KnowledgeGraph) -> Facts:
+    """Read what the graph says of the names that an answer relates; a lost one says nothing."""
+    claims = [statement.claim for statement in statements(answer) if statement.factual]
+    left_s = _seconds(run)
+    if not left_s:
+        return NO_FACTS
+    found = run.attempt("facts", lambda: facts_of(claims, graph, run.scope, left_s), graph_reason)
+    return NO_FACTS if found is None else found
+
+
+def _seconds(run: Run) -> float:
+    """Give the time the graph has: none where it is off, or lost earlier in the request."""
+    lost = any(reason.startswith("kg_") for reason in run.degraded)
+    left_s = run.left_s(*time_budget.CONSISTENCY)
+    off = lost or not run.plan.expansion.enabled or left_s < time_budget.LEAST_CALL_S
+    return 0.0 if off else left_s
 
 
 def _of_citations(
@@ -104,8 +123,12 @@ def _with_doubts(
     )
     shown = issues[:_MOST_TOLD]
     warnings = [f"The answer disagrees with the graph: {issue.message}." for issue in shown]
-    if any(verdict.verdict == "unsupported" for verdict in judged):
-        warnings.insert(0, notices.UNSUPPORTED)
+    count, before = (
+        sum(one.verdict == "unsupported" for one in own) for own in (judged, report.sentences)
+    )
+    told = notices.statements_doubted(0, before, 0, 0)
+    kept = [warning for warning in checked.warnings if warning not in told]
+    warnings = [*kept, *notices.statements_doubted(0, count, 0, 0), *warnings]
     return checked.model_copy(
         update={
             "grounding": report.model_copy(
@@ -113,6 +136,6 @@ def _with_doubts(
             ),
             "confidence": value if checked.cited else checked.confidence,
             "confidence_level": level(value if checked.cited else checked.confidence),
-            "warnings": tuple(dict.fromkeys((*checked.warnings, *warnings))),
+            "warnings": tuple(dict.fromkeys(warnings)),
         }
     )

@@ -9,7 +9,7 @@ from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
-from docstokg_functions.respond.consistency import held_to_domain
+from docstokg_functions.respond.consistency import facts_told, held_to_domain
 from docstokg_functions.respond.respond import Checks, respond
 
 
@@ -24,6 +24,7 @@ def build(wiring: Wiring) -> Handler:
         lambda run, checked, blocks: held_to_domain(
             run, checked, blocks, graph=graph, domain=domain
         ),
+        lambda run, answer: facts_told(run, answer, graph=graph),
     )
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

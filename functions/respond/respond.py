@@ -24,6 +24,7 @@ from docstokg.domain.answer.grounding import MIN_COVERAGE
 from docstokg.domain.answer.notices import HARM_REMOVED, SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.answer.reply import harmless
 from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.domain.graph.ontology_facts import Facts
 from docstokg.ports import ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
@@ -40,11 +41,13 @@ class Checks:
     """What a written answer is checked with.
 
     `compare`: makes what compares texts for so many seconds. `consistent`: holds a checked answer
-    and the passages it was written from against what the graph knows.
+    and the passages it was written from against what the graph knows. `facts`: what the graph says
+    of the names that an answer relates.
     """
 
     compare: Callable[[Run, float], Comparison]
     consistent: Callable[[Run, CheckedAnswer, Sequence[Block]], CheckedAnswer]
+    facts: Callable[[Run, str], Facts]
 
 
 def respond(
@@ -154,6 +157,7 @@ def _checked(
             compare=comparison,
             repair=run.plan.repair,
             probability=synthesis.probability,
+            facts=checks.facts(run, synthesis.answer),
         )
         checked = checks.consistent(run, checked, blocks)
     if is_altered:

@@ -98,7 +98,8 @@ def test_what_the_graph_knows_better(client) -> None:
 def test_a_draft_may_be_empty_of_claims(client) -> None:
     body = check(client, text="Is that so?", citations=[])
     assert body["grounding"]["grounded"]
-    assert body["grounding"]["sentences"] == []
+    (only,) = body["grounding"]["sentences"]
+    assert (only["verdict"], only["reasons"]) == ("not_checked", ["no_claim"])
 
 
 def test_all_errors_at_once(client) -> None:

@@ -12,7 +12,7 @@ from docstokg.contracts.response import Citation, Provenance
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import notices, verdicts
 from docstokg.domain.answer.citations import find_markers
-from docstokg.domain.answer.grounding import statements
+from docstokg.domain.answer.grounding import MOST_STATEMENTS, statements
 from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
 from docstokg.observability import Telemetry
@@ -86,11 +86,11 @@ def check(answer: str, *, embedder=WORDS, log=None, **more):
 
 
 def test_without_citations_the_weights_for_what_was_found_decide(monkeypatch) -> None:
-    weights = verdicts.judge().weights
+    weights = verdicts.weights()
     strict = weights.searched.model_copy(update={"supported_from": 1.0, "weak_from": 0.0})
     easy = weights.dense.model_copy(update={"supported_from": 0.0, "weak_from": 0.0})
-    fitted = verdicts.judge_of(weights.model_copy(update={"searched": strict, "dense": easy}))
-    monkeypatch.setattr(verdicts, "judge", lambda: fitted)
+    fitted = weights.model_copy(update={"searched": strict, "dense": easy})
+    monkeypatch.setattr(verdicts, "weights", lambda: fitted)
     claim = "Anticonvulsants lower the frequency of seizures by 50 percent"
     (cited,) = ground_text(f"{claim} [1].", BLOCKS, comparison()).sentences
     (found,) = ground_sentences(f"{claim}.", [BLOCKS[:1]], comparison()).sentences
@@ -154,7 +154,9 @@ def test_a_stump_goes_with_its_marker() -> None:
 
 def test_a_stump_with_a_good_marker_claims_nothing() -> None:
     result = check("Seizures are electrical events in the brain [1]. See also [2].")
-    assert [verdict.verdict for verdict in result.grounding.sentences] == ["supported"]
+    first, second = result.grounding.sentences
+    assert (first.verdict, second.verdict) == ("supported", "not_checked")
+    assert second.reasons == ("no_claim",)
     assert result.grounding.grounded
 
 
@@ -226,11 +228,77 @@ def test_abstention(answer: str) -> None:
     assert (result.confidence, result.grounding, result.warnings) == (0.0, None, ())
 
 
-def test_low_coverage_is_said() -> None:
-    result = check("Seizures are sudden electrical events in the brain [1]. They are common. "
-                   "They are feared by many. They never end.")  # fmt: skip
-    assert result.grounding.coverage == 0.25
-    assert notices.LOW_COVERAGE in result.warnings
+def test_one_uncited_sentence_is_a_warning_whatever_the_coverage() -> None:
+    carried = "Seizures are sudden electrical events in the brain [1]. " * 7
+    result = check(f"{carried}They are contagious.")
+    assert result.grounding.coverage == 0.875
+    assert "1 statement in this answer: without a citation." in result.warnings
+    assert not result.grounding.grounded
+
+
+def test_a_doubt_is_a_warning_and_not_grounded() -> None:
+    result = check("Seizures are sudden electrical events in the brain of Hippocrates [1].")
+    assert result.grounding.sentences[0].verdict == "weak"
+    assert result.grounding.sentences[0].reasons == ("name_not_in_source",)
+    (warning,) = result.warnings
+    assert warning.startswith("1 statement in this answer: supported only in part")
+    assert not result.grounding.grounded
+
+
+@pytest.mark.parametrize("answer", ["No.", "Hypotonia [9].", "Children are hypotonic [7]."])
+def test_a_short_answer_is_kept_with_the_disclaimer(answer: str) -> None:
+    result = check(answer)
+    assert result.answer == re.sub(r" \[\d\]", "", answer)
+    assert notices.CITATIONS_UNAVAILABLE in result.warnings
+    assert result.grounding is not None
+    assert not result.grounding.grounded
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Anticonvulsants reduce seizures by 75 percent [1]",
+        "Anticonvulsants reduce seizures by 75 percent [1]:",
+        "Do anticonvulsants reduce seizures by 75 percent [1]?",
+        "Did you know that anticonvulsants never help [1]?",
+        "Anticonvulsants reduce seizures by seventy-five percent [1].",
+        "Note [1]:\n\n```\n# anticonvulsants reduce seizures by 75 percent\n```",
+        "| Drug | Reduction of seizures |\n| --- | --- |\n| Anticonvulsants | 75 percent [1] |",
+    ],
+)
+def test_no_form_hides_a_false_statement(text: str) -> None:
+    report = check(text).grounding
+    assert report is not None
+    assert "unsupported" in [sentence.verdict for sentence in report.sentences]
+    assert not report.grounded
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "grounded"),
+    [
+        ("Epileptische Anf\u00e4lle sind pl\u00f6tzliche elektrische Entladungen im Gehirn [1].",
+         "other_language", False),
+        ("\u764c\u75ab\u53d1\u4f5c\u662f\u5927\u8111\u7684\u7a81\u7136\u653e\u7535 [1]\u3002", "other_language", False),
+        ("What are seizures [1]?", "no_claim", True),
+        ("Here are the findings [1]:", "no_claim", True),
+    ],
+)  # fmt: skip
+def test_what_is_not_checked_says_why(text: str, reason: str, *, grounded: bool) -> None:
+    result = check(f"Seizures are sudden electrical events in the brain [1]. {text}")
+    assert result.grounding.sentences[1].verdict == "not_checked"
+    assert result.grounding.sentences[1].reasons == (reason,)
+    assert result.grounding.grounded == grounded
+
+
+def test_a_long_answer_is_checked_to_a_limit_and_says_so() -> None:
+    many = "Seizures are sudden electrical events in the brain [1].\n\n" * 2500
+    result = check(many)
+    assert len(result.answer) > 130_000
+    *judged, rest = result.grounding.sentences
+    assert len(judged) == MOST_STATEMENTS
+    assert (rest.verdict, rest.reasons) == ("not_checked", ("too_long",))
+    assert rest.end == len(result.answer.rstrip())
+    assert len(result.grounding.model_dump_json()) < 32_768
     assert not result.grounding.grounded
 
 
@@ -244,7 +312,7 @@ UNSUPPORTED = (
 def test_unsupported_is_reported() -> None:
     result = check(UNSUPPORTED)
     assert result.answer == UNSUPPORTED
-    assert notices.UNSUPPORTED in result.warnings
+    assert result.warnings == ("1 statement in this answer: not supported by the sources cited.",)
     assert not result.grounding.grounded
     assert result.grounding.sentences[1].reasons == ("number_not_in_source",)
 
@@ -255,14 +323,14 @@ def test_unsupported_is_dropped_and_said() -> None:
         "Seizures are sudden electrical events in the brain [1]. "
         "It begins with febrile seizures [2]."
     )
-    assert result.warnings == (notices.UNSUPPORTED_DROPPED,)
+    assert result.warnings == (notices.DROPPED,)
     assert result.grounding.grounded
 
 
 def test_dropping_everything_abstains_and_says_so() -> None:
     result = check("Anticonvulsants reduce seizures by 75 percent [1].", repair="drop")
     assert (result.answer, result.confidence) == (notices.ABSTENTION, 0.0)
-    assert result.warnings == (notices.UNSUPPORTED_DROPPED,)
+    assert result.warnings == (notices.DROPPED,)
 
 
 @pytest.mark.parametrize("embedder", [None, LateEmbedder()])
@@ -278,9 +346,22 @@ def test_what_is_no_claim_needs_no_citation() -> None:
         "# Findings\n\nHere are the results:\n\n- Seizures are events [1].\n\n"
         "Yes [1]. Right. Is that?"
     )
-    assert [s.claim for s in statements(text) if s.factual] == [
-        "- Seizures are events.",
-        "Yes.",
+    assert [s.claim for s in statements(text) if s.factual] == ["Seizures are events.", "Yes."]
+
+
+def test_an_item_says_what_its_list_announces() -> None:
+    text = "Signs of flu are [1]:\n- fever\n- a cough [2]\n\nRest helps."
+    assert [(s.claim, s.ranks) for s in statements(text) if s.factual] == [
+        ("Signs of flu are fever", (1,)),
+        ("Signs of flu are a cough", (2,)),
+        ("Rest helps.", ()),
+    ]
+
+
+def test_a_row_is_read_with_the_names_of_its_columns() -> None:
+    text = "| City | Rain | Sun |\n| --- | --- | --- |\n| Oslo | 12 days | 9 days [1] |"
+    assert [(s.claim, s.ranks) for s in statements(text) if s.factual] == [
+        ("Oslo Rain 12 days; Oslo Sun 9 days", (1,))
     ]
 
 
@@ -313,9 +394,9 @@ def test_any_model_output_whatever(answer: str, repair: str) -> None:
     assert not (report.grounded and (report.invalid_citations or report.coverage < 0.7))
     for verdict in report.sentences:
         assert 0 <= verdict.start < verdict.end <= len(result.answer)
-        assert (verdict.verdict == "uncited") == (not verdict.citations)
+        assert verdict.citations or verdict.verdict in ("uncited", "not_checked")
     if repair == "drop":
-        assert all(verdict.verdict != "unsupported" for verdict in report.sentences)
+        assert not {"unsupported", "uncited"} & {one.verdict for one in report.sentences}
 
 
 def test_an_embedder_that_fails_is_logged_once_with_the_request() -> None:

@@ -5,12 +5,24 @@ import pytest
 from docstokg.contracts.records import EntityRecord, RelationRecord, Scope
 from docstokg.contracts.response import Citation, EvidenceEdge, KgEvidence, Provenance
 from docstokg.contracts.state import Block
-from docstokg.domain.graph.ontology_facts import Fact, Stated, brought, says, stated
+from docstokg.domain.graph.ontology_facts import (
+    NO_FACTS,
+    Fact,
+    Facts,
+    Stated,
+    brought,
+    says,
+    stated,
+)
 from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
 from docstokg.usecases.ontology_facts import facts_of
 from tests.contract.graph_fake import MemoryGraph
 
-FACTS = (Fact(frozenset({"spaniel"}), "is_a", frozenset({"dog", "domestic dog"})),)
+FACTS = Facts(
+    (Fact(frozenset({"spaniel"}), "is_a", frozenset({"dog", "domestic dog"})),),
+    linked=frozenset({"spaniel", "dog", "cat"}),
+    placed=frozenset({"spaniel"}),
+)
 TEXT = "Spaniels and dogs were seen in the park, and a dog was seen beside a spaniel."
 BLOCK = Block(rank=1, uuid="u1", text=TEXT, document_name="park", relevance=5)
 
@@ -36,17 +48,27 @@ def test_a_sentence_states_one_relation_between_two_names(
 @pytest.mark.parametrize(
     ("claim", "held"),
     [
-        ("A spaniel is a kind of dog.", True),
-        ("Spaniels are types of domestic dogs.", True),
-        ("A dog is a kind of spaniel.", False),
-        ("A spaniel is not a kind of dog.", False),
+        ("A spaniel is a kind of dog.", "held"),
+        ("Spaniels are types of domestic dogs.", "held"),
+        ("A dog is a kind of spaniel.", "contradicted"),
+        ("A spaniel is not a kind of dog.", "contradicted"),
         ("A dog is not a kind of spaniel.", None),
-        ("A spaniel is part of a dog.", None),
+        ("A spaniel is a kind of cat.", "relation_not_found"),
+        ("A spaniel is a kind of seal.", None),
         ("A cat is a kind of dog.", None),
     ],
 )
-def test_facts_hold_a_claim_or_its_opposite_or_nothing(claim: str, held: bool | None) -> None:
-    assert says(claim, FACTS) is held
+def test_facts_hold_a_claim_contradict_it_or_lack_it(claim: str, held: str | None) -> None:
+    assert says(claim, FACTS) == held
+
+
+def test_a_relation_the_graph_lacks_is_not_supported_unless_a_source_says_it() -> None:
+    claim = "A spaniel is a kind of cat"
+    report = ground_text(f"{claim} [1].", [BLOCK], None, FACTS)
+    assert report.sentences[0].verdict == "unsupported"
+    assert "relation_not_found" in report.sentences[0].reasons
+    quoted = BLOCK.model_copy(update={"text": f"{claim}, they say."})
+    assert ground_text(f"{claim} [1].", [quoted], None, FACTS).grounded
 
 
 def test_the_same_words_the_wrong_way_round_are_contradicted() -> None:
@@ -118,6 +140,6 @@ def test_facts_are_read_from_the_graph_by_names_over_several_steps() -> None:
     scope = Scope(namespace="default")
     claims = ["A spaniel is a kind of dog.", "A spaniel is a kind of hunter."]
     facts = facts_of(claims, graph, scope, 5.0)
-    assert [says(claim, facts) for claim in claims] == [True, True]
-    assert says("Dogs are a kind of spaniel.", facts) is False
-    assert facts_of(["Nothing of the sort is said."], graph, scope, 0.0) == ()
+    assert [says(claim, facts) for claim in claims] == ["held", "held"]
+    assert says("Dogs are a kind of spaniel.", facts) == "contradicted"
+    assert facts_of(["Nothing of the sort is said."], graph, scope, 0.0) == NO_FACTS

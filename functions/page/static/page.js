@@ -27,9 +27,12 @@ const REASONS = {
 };
 const VERDICTS = {
   supported: "supported by", weak: "only similar to", unsupported: "not supported by",
-  uncited: "without a source",
+  uncited: "without a source", not_checked: "not checked",
 };
 const WHY = {
+  no_claim: "it states nothing", other_language: "it is in a language the check does not read",
+  too_long: "the answer is too long to check whole",
+  relation_not_found: "the graph has both names and no such relation",
   number_not_in_source: "a number the source does not have",
   name_not_in_source: "a name the source does not have",
   id_not_in_source: "an identifier the source does not have",
@@ -250,7 +253,8 @@ function showAnswer(response) {
     at = sentence.end;
   }
   appendMarked(box, slice(response.answer, at));
-  if (sentences.length) box.append(verdictList(response, sentences));
+  const checked = sentences.filter((one) => !one.reasons.includes("no_claim"));
+  if (checked.length) box.append(verdictList(response, checked));
   $("confidence").replaceChildren();
   if (response.grounding) {
     const grounded = response.grounding.grounded ? "grounded" : "not grounded";

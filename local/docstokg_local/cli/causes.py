@@ -25,6 +25,10 @@ REASONS: Final = {
 """Every degraded reason as a person says it."""
 
 VERDICTS: Final = {
+    "no_claim": "it states nothing",
+    "other_language": "it is in a language the check does not read",
+    "too_long": "the answer is too long to check whole",
+    "relation_not_found": "the graph has both names and no such relation",
     "number_not_in_source": "a number the source does not have",
     "name_not_in_source": "a name the source does not have",
     "id_not_in_source": "an identifier the source does not have",

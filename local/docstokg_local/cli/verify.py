@@ -333,9 +333,9 @@ def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> I
     grounding = response.grounding
     if grounding is None:
         return
-    factual = {s.span: s for s in statements(response.answer) if s.factual}
+    stated = {s.span: s for s in statements(response.answer)}
     reported = {(sentence.start, sentence.end) for sentence in grounding.sentences}
-    if reported != set(factual):
+    if reported != set(stated):
         yield Finding("$.grounding.sentences", "are not the sentences of the answer")
         return
     by_rank = {citation.rank: citation for citation in response.citations}
@@ -343,7 +343,7 @@ def _check_grounding(response: RAGResponse, chunks: dict[str, SourceChunk]) -> I
     for place, sentence in enumerate(grounding.sentences):
         where = f"$.grounding.sentences[{place}]"
         span = Place(sentence.start, sentence.end)
-        if set(factual[span].ranks) != set(sentence.citations):
+        if set(stated[span].ranks) != set(sentence.citations):
             yield Finding(f"{where}.citations", "are not the markers in the sentence")
         if sentence.verdict == "supported" and again[span].verdict == "unsupported":
             reasons = ", ".join(again[span].reasons)

@@ -29,7 +29,7 @@ Channel = Literal["bm25", "splade", "dense", "facts"]
 Source = Literal["hybrid", "kg_expansion"]
 OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
-Verdict = Literal["supported", "weak", "unsupported", "uncited"]
+Verdict = Literal["supported", "weak", "unsupported", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR"]
 

@@ -52,7 +52,7 @@ class ToolSentence(Contract):
     """A sentence and what its sources say of it."""
 
     sentence: str = Field(description="its words")
-    verdict: str = Field(description="supported, weak, unsupported or uncited")
+    verdict: str = Field(description="supported, weak, unsupported, uncited or not_checked")
     reasons: tuple[str, ...] = Field((), description="what differs from the source")
     uuid: str | None = Field(None, description="the passage it was compared with")
 

@@ -1,7 +1,8 @@
 """One check of an answer against its passages, shared by respond and /v1/check."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from docstokg.contracts.model import Contract
@@ -22,7 +23,7 @@ from docstokg.domain.answer.confidence import (
     confidence_parts,
     level,
 )
-from docstokg.domain.graph.ontology_facts import Fact, brought, says
+from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts, brought, says
 from docstokg.domain.text import sentences
 from docstokg.usecases.comparison import Comparison
 
@@ -30,6 +31,7 @@ Repair = Literal["attribute", "drop", "report"]
 
 _MOST_COMPARED = 40
 _MOST_CHOSEN = 3
+_MOST_CITED = 8
 _CLEARLY = 0.1
 _NEARLY = 0.15
 _MOST_REPAIRS = 4
@@ -57,12 +59,15 @@ def check_answer(
     compare: Comparison | None = None,
     repair: Repair = "report",
     probability: float | None = None,
+    facts: Facts = NO_FACTS,
 ) -> CheckedAnswer:
     """Check markers, sentences and confidence; never raises for what a model wrote.
 
-    `repair`: `drop` removes unsupported sentences, `attribute` gives a sentence without a marker
-    the marker of the passage that supports it, `report` changes nothing but invalid markers.
+    `repair`: `drop` removes uncited and unsupported sentences, `attribute` gives a sentence without
+    a marker the marker of the passage that supports it, `report` changes nothing but invalid
+    markers.
 
+    `facts`: what the graph says of the relations between names that the answer states.
     `blocks`: exactly the passages the model was given. `citations`: where their scores and
     documents are read, by rank. `probability`: how likely the built-in model's choice is right,
     None for another model's answer. Without `compare`, or without vectors in its time, the verdicts
@@ -78,23 +83,22 @@ def check_answer(
         return CheckedAnswer(answer=notices.ABSTENTION)
     # Confidence is part of the contract, verdicts may do without vectors: it gets the time.
     _similarity(compare, query, whole)
-    facts = brought(citations)
-    text, judged = whole, _by_facts(whole, _judged(whole, by_rank, compare), facts)
+    facts = facts.with_more(brought(citations))
+    text, judged = whole, _judged(whole, by_rank, compare, facts)
     warnings: list[str] = []
     if repair == "attribute":
-        text, judged = _attributed(text, judged, by_rank, compare)
+        text, judged = _attributed(text, judged, by_rank, compare, facts)
     if repair == "drop":
         text, judged, dropped = _repaired(text, judged, by_rank, compare, facts)
         if dropped:
-            warnings.append(notices.UNSUPPORTED_DROPPED)
+            warnings.append(notices.DROPPED)
         if not text.strip():
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
-    judged = _by_facts(text, judged, facts)
     cited = markers.check_markers(text, by_rank).cited
     report = grounding.report(judged, cited=cited, ranks=by_rank, invalid=checked.invalid)
     # An answer that is all code or all questions claims nothing, and stands on nothing.
     report = report.model_copy(update={"grounded": report.grounded and bool(cited)})
-    warnings += _doubts(judged, report, cited)
+    warnings += _doubts(judged) if cited else []
     similarity = _similarity(compare, query, text) if cited else None
     if cited and similarity is None:
         warnings.append(notices.NO_EMBEDDER)
@@ -138,29 +142,29 @@ def _without_orphans(answer: str, by_rank: Mapping[int, Block]) -> markers.Cited
     )
 
 
-def _doubts(
-    judged: Sequence[SentenceVerdict], report: Grounding, cited: Sequence[int]
-) -> list[str]:
-    doubts = []
-    if any(verdict.verdict == "unsupported" for verdict in judged):
-        doubts.append(notices.UNSUPPORTED)
-    if cited and report.coverage < grounding.MIN_COVERAGE:
-        doubts.append(notices.LOW_COVERAGE)
-    return doubts
+def _doubts(judged: Sequence[SentenceVerdict]) -> list[str]:
+    kinds = Counter(verdict.verdict for verdict in judged)
+    doubtful = sum(
+        verdict.verdict == "weak" and not grounding.is_carried(verdict) for verdict in judged
+    )
+    unchecked = sum(
+        verdict.verdict == "not_checked" and verdict.reasons != ("no_claim",) for verdict in judged
+    )
+    return notices.statements_doubted(kinds["uncited"], kinds["unsupported"], doubtful, unchecked)
 
 
 def ground_text(
     text: str,
     blocks: Sequence[Block],
     compare: Comparison | None = None,
-    facts: Sequence[Fact] = (),
+    facts: Facts = NO_FACTS,
 ) -> Grounding:
     """Make the report on a text that must stay as it is: orphans are listed and not removed.
 
     `facts`: what the graph says of the relations that the text states.
     """
     by_rank = {block.rank: block for block in blocks}
-    judged = _by_facts(text, _judged(text, by_rank, compare), facts)
+    judged = _judged(text, by_rank, compare, facts)
     cited_text = markers.check_markers(text, by_rank)
     return grounding.report(
         judged, cited=cited_text.cited, ranks=by_rank, invalid=cited_text.invalid
@@ -171,45 +175,60 @@ def ground_sentences(
     text: str,
     sources: Sequence[Sequence[Block]],
     compare: Comparison | None = None,
-    facts: Sequence[Fact] = (),
+    facts: Facts = NO_FACTS,
 ) -> Grounding:
     """Make the report on a text without citations: each factual sentence against its sources.
 
-    `sources`: per factual sentence of the text, in order, the passages found for it. A sentence
-    that none of them supports at least weakly cites nothing and is unsupported.
+    `sources`: per factual sentence of the text, in order, the passages found for it; sentences
+    behind the last of them are `too_long`. A sentence that none of its sources supports at least
+    weakly cites nothing and is unsupported.
     """
-    factual = [statement for statement in grounding.statements(text) if statement.factual]
-    cited = [
-        dataclasses.replace(statement, ranks=tuple(block.rank for block in own_blocks))
-        for statement, own_blocks in zip(factual, sources, strict=True)
-    ]
+    found = iter(sources)
+    cited = [_with_sources(statement, found) for statement in grounding.statements(text)]
     by_rank = {block.rank: block for own_blocks in sources for block in own_blocks}
     judged = [
         _against_sources(verdict, by_rank)
         for verdict in _by_facts(
-            text, _judged_statements(cited, by_rank, compare, together=False), facts
+            cited, _judged_statements(cited, by_rank, compare, together=False), facts
         )
     ]
     ranks = {rank for verdict in judged for rank in verdict.citations}
     return grounding.report(judged, cited=ranks, ranks=by_rank, invalid=())
 
 
+def _with_sources(
+    statement: grounding.Statement, sources: Iterator[Sequence[Block]]
+) -> grounding.Statement:
+    if not statement.factual:
+        return statement
+    own_blocks = next(sources, None)
+    if own_blocks is None:
+        return dataclasses.replace(statement, ranks=(), unchecked="too_long")
+    return dataclasses.replace(statement, ranks=tuple(block.rank for block in own_blocks))
+
+
 def _by_facts(
-    text: str, judged: Sequence[SentenceVerdict], facts: Sequence[Fact]
+    given: Sequence[grounding.Statement], judged: Sequence[SentenceVerdict], facts: Facts
 ) -> tuple[SentenceVerdict, ...]:
     """Let facts of the graph decide the sentences that state or deny them.
 
-    A sentence without a citation stays uncited, and one with a wrong id or number unsupported.
+    A sentence without a citation stays uncited, and one with a wrong id or number unsupported;
+    what a source says word for word is the source's to answer for.
     """
-    return tuple(_by_fact(text[one.start : one.end], one, facts) for one in judged)
+    return tuple(
+        _by_fact(statement.claim, verdict, facts)
+        for statement, verdict in zip(given, judged, strict=True)
+    )
 
 
-def _by_fact(sentence: str, verdict: SentenceVerdict, facts: Sequence[Fact]) -> SentenceVerdict:
-    held = says(markers.strip_markers(sentence).strip(), facts) if facts else None
-    if held is None or verdict.verdict == "uncited":
+def _by_fact(claim: str, verdict: SentenceVerdict, facts: Facts) -> SentenceVerdict:
+    if verdict.verdict in ("uncited", "not_checked"):
         return verdict
-    if not held:
-        reasons = tuple(dict.fromkeys((*verdict.reasons, "contradicted")))
+    said = says(claim, facts)
+    if said is None or (said == "relation_not_found" and verdict.support == 1.0):
+        return verdict
+    if said != "held":
+        reasons = tuple(dict.fromkeys((*verdict.reasons, said)))
         return verdict.model_copy(update={"verdict": "unsupported", "reasons": reasons})
     if verdicts.FLAWS.intersection(verdict.reasons):
         return verdict
@@ -227,14 +246,14 @@ def _against_sources(verdict: SentenceVerdict, by_rank: Mapping[int, Block]) -> 
 
 
 def _judged(
-    text: str, by_rank: Mapping[int, Block], compare: Comparison | None
+    text: str, by_rank: Mapping[int, Block], compare: Comparison | None, facts: Facts = NO_FACTS
 ) -> tuple[SentenceVerdict, ...]:
-    factual = [statement for statement in grounding.statements(text) if statement.factual]
-    return _judged_statements(factual, by_rank, compare)
+    given = grounding.statements(text)
+    return _by_facts(given, _judged_statements(given, by_rank, compare), facts)
 
 
 def _judged_statements(
-    factual: Sequence[grounding.Statement],
+    given: Sequence[grounding.Statement],
     by_rank: Mapping[int, Block],
     compare: Comparison | None,
     *,
@@ -248,26 +267,21 @@ def _judged_statements(
     Words choose the passages, at most three; vectors are asked about the chosen ones only, and not
     where a rule has settled the verdict.
     """
-    judge = verdicts.judge()
     chosen = [
-        _closest(statement.claim, _cited(statement, by_rank, together=together), judge)
-        for statement in factual
+        _closest(one.claim, _cited(one, by_rank, together=together)) if one.factual else []
+        for one in given
     ]
     compared = [
         one
         for one in _unsettled(chosen)[:_MOST_COMPARED]
-        if compare is not None
-        and compare.fetch([one.claim, *one.sides, *(item.text for item in one.evidence)])
+        if compare is not None and compare.fetch([one.claim, *(item.text for item in one.evidence)])
     ]
     judged: list[SentenceVerdict] = []
-    for statement, own_blocks in zip(factual, chosen, strict=True):
+    for statement, own_blocks in zip(given, chosen, strict=True):
         ranks = tuple(rank for rank in statement.ranks if rank in by_rank)
         judgements = [
             verdicts.decide(
-                one,
-                judge,
-                _closeness(one, compare) if one in compared else None,
-                searched=not together,
+                one, _cosines(one, compare) if one in compared else None, searched=not together
             )
             for one in own_blocks
         ]
@@ -288,7 +302,7 @@ def _unsettled(chosen: Sequence[Sequence[verdicts.Examination]]) -> list[verdict
 
 
 def _closest(
-    claim: str, groups: Sequence[Sequence[verdicts.Passage]], judge: verdicts.Judge
+    claim: str, groups: Sequence[Sequence[verdicts.Passage]]
 ) -> list[verdicts.Examination]:
     """Return the examinations of the passages that speak most of the claim, the best first.
 
@@ -296,8 +310,8 @@ def _closest(
     claim cannot acquit what a near one contradicts. One that speaks of something else contradicts
     nothing.
     """
-    examinations = [verdicts.examine(claim, group, judge) for group in groups]
-    judgements = [verdicts.decide(one, judge) for one in examinations]
+    examinations = [verdicts.examine(claim, group) for group in groups]
+    judgements = [verdicts.decide(one) for one in examinations]
     same = [one.support for one in judgements if "subject_mismatch" not in one.reasons]
     most = max(same or [one.support for one in judgements], default=0.0)
     near = [
@@ -313,15 +327,14 @@ def _worth(judgement: verdicts.Judgement) -> tuple[int, float]:
     return _ORDER[judgement.verdict], judgement.support
 
 
-_ORDER = {"uncited": 0, "unsupported": 1, "weak": 2, "supported": 3}
+_ORDER = {"not_checked": 0, "uncited": 0, "unsupported": 1, "weak": 2, "supported": 3}
 
 
 def _cited(
     statement: grounding.Statement, by_rank: Mapping[int, Block], *, together: bool
 ) -> list[list[verdicts.Passage]]:
-    passages = [_passage(by_rank[rank]) for rank in statement.ranks if rank in by_rank]
-    if not together:
-        passages = verdicts.about_subject(statement.claim, passages)
+    ranks = [rank for rank in statement.ranks if rank in by_rank][:_MOST_CITED]
+    passages = [_passage(by_rank[rank]) for rank in ranks]
     groups = [[passage] for passage in passages]
     return [*groups, passages] if together and len(passages) > 1 else groups
 
@@ -331,16 +344,24 @@ def _passage(block: Block) -> verdicts.Passage:
     return verdicts.Passage(block.uuid, block.text, block.char_start + block.start, header)
 
 
-def _closeness(one: verdicts.Examination, compare: Comparison | None) -> verdicts.Closeness | None:
-    return compare.closeness(one) if compare is not None and one.evidence else None
+def _cosines(one: verdicts.Examination, compare: Comparison | None) -> Sequence[float] | None:
+    if compare is None or not one.evidence:
+        return None
+    return compare.cosines(one.claim, [item.text for item in one.evidence])
 
 
 def _verdict(
     statement: grounding.Statement, judgement: verdicts.Judgement | None
 ) -> SentenceVerdict:
     if judgement is None:
+        reason = statement.unchecked
         return SentenceVerdict(
-            start=statement.span.start, end=statement.span.end, verdict="uncited", support=0.0
+            start=statement.span.start,
+            end=statement.span.end,
+            citations=statement.ranks,
+            verdict="uncited" if reason is None else "not_checked",
+            support=0.0,
+            reasons=() if reason is None else (reason,),
         )
     evidence = judgement.evidence
     return SentenceVerdict(
@@ -361,39 +382,43 @@ def _attributed(
     judged: tuple[SentenceVerdict, ...],
     by_rank: Mapping[int, Block],
     compare: Comparison | None,
+    facts: Facts,
 ) -> tuple[str, tuple[SentenceVerdict, ...]]:
     """Give each sentence without a marker the marker of the passage that clearly supports it.
 
     The places of the sentences move, so all are judged again; a sentence whose marker was added
     says so among its reasons.
     """
-    bare = [verdict for verdict in judged if not verdict.citations]
+    bare = {
+        verdict.end: statement.claim
+        for statement, verdict in zip(grounding.statements(text), judged, strict=True)
+        if verdict.verdict == "uncited"
+    }
     markers_added = {
-        verdict.end: rank
-        for verdict in bare
-        if (rank := _supporting_rank(text[verdict.start : verdict.end], by_rank, compare))
-        is not None
+        end: rank
+        for end, claim in bare.items()
+        if (rank := _supporting_rank(claim, by_rank, compare)) is not None
     }
     if not markers_added:
         return text, judged
     written = grounding.with_markers(text, markers_added)
-    marked = {place for place, verdict in enumerate(judged) if verdict.end in markers_added}
-    again = tuple(
+    again = _judged(written, by_rank, compare, facts)
+    if len(again) != len(judged):
+        return text, judged
+    return written, tuple(
         verdict.model_copy(update={"reasons": (*verdict.reasons, "marker_added")})
-        if place in marked
+        if before.end in markers_added
         else verdict
-        for place, verdict in enumerate(_judged(written, by_rank, compare))
+        for before, verdict in zip(judged, again, strict=True)
     )
-    return written, again
 
 
 def _supporting_rank(
-    sentence: str, by_rank: Mapping[int, Block], compare: Comparison | None
+    claim: str, by_rank: Mapping[int, Block], compare: Comparison | None
 ) -> int | None:
     """Return the rank of the one passage that supports a sentence clearly better than others."""
     statements = [
-        grounding.Statement(sentences.Span(0, len(sentence)), (rank,), sentence.strip(), True)
-        for rank in by_rank
+        grounding.Statement(sentences.Span(0, len(claim)), (rank,), claim) for rank in by_rank
     ]
     verdict_of = dict(zip(by_rank, _judged_statements(statements, by_rank, compare), strict=True))
     supporting = sorted(
@@ -411,21 +436,21 @@ def _repaired(
     judged: tuple[SentenceVerdict, ...],
     by_rank: Mapping[int, Block],
     compare: Comparison | None,
-    facts: Sequence[Fact],
+    facts: Facts,
 ) -> tuple[str, tuple[SentenceVerdict, ...], bool]:
-    """Drop unsupported sentences and judge what is left, whose places have moved."""
+    """Drop uncited and unsupported sentences and judge what is left, whose places have moved."""
     whole = text
     for _ in range(_MOST_REPAIRS):
         bad = [
             sentences.Span(verdict.start, verdict.end)
             for verdict in judged
-            if verdict.verdict == "unsupported"
+            if verdict.verdict in ("unsupported", "uncited")
         ]
         if not bad:
             return text, judged, text != whole
         # With a code fence dropped, what was code is read: it may be a sentence or a marker.
         text = _without_orphans(grounding.without(text, bad), by_rank).text
-        judged = _by_facts(text, _judged(text, by_rank, compare), facts)
+        judged = _judged(text, by_rank, compare, facts)
     return "", (), True
 
 

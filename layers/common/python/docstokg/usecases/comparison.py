@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 
 from docstokg.domain.answer import citations as markers
-from docstokg.domain.answer.verdicts import Closeness, Examination
 from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder
@@ -53,17 +52,6 @@ class Comparison:
             return None
         one = unpack(self._vectors[text])
         return [float(one @ unpack(self._vectors[other])) for other in others]
-
-    def closeness(self, one: Examination) -> Closeness | None:
-        """Compare a claim and its sides with its evidence, all fetched before; else None."""
-        subject, predicate = one.sides
-        first = one.evidence[0].text
-        whole = self.cosines(one.claim, [evidence.text for evidence in one.evidence])
-        own = self.cosines(subject, [first, predicate])
-        behind = self.cosines(predicate, [first])
-        if whole is None or own is None or behind is None:
-            return None
-        return Closeness(whole, own[0], behind[0], own[1])
 
     def know(self, text: str, vector: str | None) -> None:
         """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""

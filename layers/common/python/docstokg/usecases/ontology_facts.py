@@ -5,7 +5,7 @@ from typing import Final
 
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import Scope
-from docstokg.domain.graph.ontology_facts import Fact, Relation, stated
+from docstokg.domain.graph.ontology_facts import NO_FACTS, Fact, Facts, Relation, stated
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_consistency import countdown, reached_from
 
@@ -14,16 +14,14 @@ _MEANT: Final[tuple[Relation, ...]] = ("is_a", "part_of")
 MOST_NAMED = 20
 
 
-def facts_of(
-    claims: Sequence[str], graph: KnowledgeGraph, scope: Scope, timeout_s: float
-) -> tuple[Fact, ...]:
+def facts_of(claims: Sequence[str], graph: KnowledgeGraph, scope: Scope, timeout_s: float) -> Facts:
     """Read what stands above the entities that claims relate; without a relation nothing is asked.
 
     Raises what the graph raises.
     """
     relations = [one for claim in claims if (one := stated(claim)) is not None][:MOST_RELATIONS]
     if not relations:
-        return ()
+        return NO_FACTS
     left = countdown(timeout_s)
     keys = dict.fromkeys(key for one in relations for key in (one.subject, one.object))
     request = SliceRequest(alias_keys=tuple(keys), chunks_per_entity=0, neighbours_per_entity=0)
@@ -33,9 +31,13 @@ def facts_of(
     keys_of: dict[str, set[str]] = {}
     for match in aliases:
         keys_of.setdefault(match.entity_id.upper(), set()).add(match.key)
-    return tuple(
+    held = tuple(
         Fact(frozenset(keys_of[start]), relation, frozenset(keys_of[end]))
         for start, kinds in reached.items()
         for relation in _MEANT
         for end in sorted(kinds[relation] & keys_of.keys())
     )
+    placed = {
+        key for start, kinds in reached.items() if any(kinds.values()) for key in keys_of[start]
+    }
+    return Facts(held, frozenset(key for own in keys_of.values() for key in own), frozenset(placed))

@@ -10,10 +10,9 @@ CITATIONS_UNAVAILABLE: Final = (
     "Citations unavailable for this response. Please verify information manually."
 )
 CITATIONS_REMOVED: Final = "Some citation markers were invalid and have been removed."
-LOW_COVERAGE: Final = "Some statements in this answer carry no citation."
-UNSUPPORTED: Final = "Some statements in this answer are not supported by the sources they cite."
-UNSUPPORTED_DROPPED: Final = (
-    "Statements that the cited sources do not support were removed from this answer."
+DROPPED: Final = (
+    "Statements without a citation, or that their sources do not support, were removed from this "
+    "answer."
 )
 HARM_REMOVED: Final = (
     "Links, images, markup or hidden characters that no cited source holds were removed."
@@ -27,6 +26,21 @@ def model_failed(why: str, instead: str | None) -> str:
     """Say why a model did not answer (`why`: our own words) and who did `instead`."""
     sentence = why[:1].upper() + why[1:]
     return f"{sentence}; {instead} answered instead." if instead else f"{sentence}."
+
+
+def statements_doubted(uncited: int, unsupported: int, doubtful: int, unchecked: int) -> list[str]:
+    """Say how many statements of an answer nothing carries, one sentence for each way."""
+    ways = (
+        (uncited, "without a citation"),
+        (unsupported, "not supported by the sources cited"),
+        (doubtful, "supported only in part by the sources cited"),
+        (unchecked, "not checked: too long, or in another language than the check reads"),
+    )
+    return [
+        f"{count} {'statement' if count == 1 else 'statements'} in this answer: {way}."
+        for count, way in ways
+        if count
+    ]
 
 
 def is_abstention(answer: str) -> bool:

@@ -1,5 +1,7 @@
 """What an ontology says of a sentence such as "A is a kind of B": that it is so, or not so."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
@@ -45,6 +47,26 @@ class Fact(NamedTuple):
     target: frozenset[str]
 
 
+class Facts(NamedTuple):
+    """What the graph says of some names.
+
+    `linked`: the names, folded as variants, that are names of entities. `placed`: those of them
+    whose relations of these kinds are all known, and are not none.
+    """
+
+    held: tuple[Fact, ...] = ()
+    linked: frozenset[str] = frozenset()
+    placed: frozenset[str] = frozenset()
+
+    def with_more(self, held: Sequence[Fact]) -> Facts:
+        """Return these facts and some more."""
+        return self._replace(held=(*self.held, *held))
+
+
+NO_FACTS: Final = Facts()
+Said = Literal["held", "contradicted", "relation_not_found"]
+
+
 def relation_of(kind: str) -> Relation | None:
     """Return what a relation type of the graph means, None for others than is-a and part-of."""
     return RELATIONS.get(kind.casefold().replace(" ", "_").replace("-", "_"))
@@ -66,24 +88,28 @@ def stated(claim: str) -> Stated | None:
     return Stated(subject, "is_a" if match["kind"] else "part_of", target, bool(match["denied"]))
 
 
-def says(claim: str, facts: Sequence[Fact]) -> bool | None:
-    """Tell whether the facts hold a claim (True) or its opposite (False); None: they say nothing.
+def says(claim: str, facts: Facts) -> Said | None:
+    """Tell whether facts hold a claim, contradict it or should hold it and do not.
 
-    The opposite of "A is a kind of B" is that B is one of A, or that a fact which is denied holds.
+    "A is a kind of B" is contradicted where B is one of A, and its denial where it holds. It is
+    not found where the graph has both names and puts A somewhere else. None: facts say nothing.
     """
     one = stated(claim)
     if one is None:
         return None
     forward = backward = False
-    for fact in facts:
+    for fact in facts.held:
         if fact.relation == one.relation:
             forward |= one.subject in fact.source and one.object in fact.target
             backward |= one.object in fact.source and one.subject in fact.target
     if one.denied:
-        return False if forward else None
+        return "contradicted" if forward else None
     if forward:
-        return True
-    return False if backward else None
+        return "held"
+    if backward:
+        return "contradicted"
+    is_elsewhere = one.subject in facts.placed and one.object in facts.linked
+    return "relation_not_found" if is_elsewhere else None
 
 
 def brought(citations: Sequence[Citation]) -> tuple[Fact, ...]:

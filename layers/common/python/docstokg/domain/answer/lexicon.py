@@ -1,0 +1,51 @@
+"""What is known of English words: which are verbs, how rare each is, which mean nearly the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+from docstokg.contracts.model import Contract
+
+_NUMBER_RARITY = 5.0
+
+
+class LexiconFile(Contract):
+    """The committed file, counted by training/lexicon.py.
+
+    `idf`: ln(1 + passages / passages with a stem), written as text, to the stems that have it,
+    separated by spaces; other stems have `rarest`. `verbs`: words used as verbs, `nouns_too`: those
+    that are nouns as often.
+    """
+
+    card: Mapping[str, str]
+    idf: Mapping[str, str]
+    rarest: float
+    verbs: str
+    nouns_too: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """The file ready for use."""
+
+    rarities: Mapping[str, float]
+    rarest: float
+    verbs: frozenset[str]
+    nouns_too: frozenset[str]
+
+    def rarity(self, stem: str) -> float:
+        """Return how rare a stem is; values (`#8`) are all as rare."""
+        if stem.startswith("#"):
+            return _NUMBER_RARITY
+        return self.rarities.get(stem, self.rarest)
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> Lexicon:
+    """Read the committed file."""
+    text = resources.files(__package__).joinpath("lexicon.json").read_text("utf-8")
+    file = LexiconFile.model_validate_json(text)
+    rarities = {stem: float(value) for value, stems in file.idf.items() for stem in stems.split()}
+    verbs, nouns_too = (frozenset(words.split()) for words in (file.verbs, file.nouns_too))
+    return Lexicon(rarities, file.rarest, verbs, nouns_too)

@@ -1,0 +1,268 @@
+"""True and false statements about small passages, in the forms that models write."""
+
+import pytest
+
+from docstokg.contracts.state import Block
+from docstokg.domain.answer.grounding import statements
+from docstokg.usecases.check_answer import ground_sentences
+
+SOURCES = {
+    "orchard": (
+        "Orchard handbook",
+        (
+            "Apple trees are pruned in February, cherry trees after the harvest in July. A young "
+            "tree gets 12 litres of water a week during its first summer and 5 litres during its "
+            "second. Grafts are tied with raffia and sealed with wax. The press yields 65 litres "
+            "of juice from 100 kg of apples; pears yield 58 litres. Cider rests in oak barrels "
+            "for nine months, perry in steel tanks for four. Windfall fruit is never sold fresh. "
+            "Ladders are kept in the north shed, sprayers in the south shed. The cold store holds "
+            "2 °C in winter and 4 °C in summer."
+        ),
+    ),
+    "tram": (
+        "Tram regulations",
+        (
+            "Line 4 runs every 8 minutes by day and every 20 minutes at night. Line 9 ends at "
+            "Mill Square; line 11 goes on to the airport. Dogs travel free, bicycles need a "
+            "ticket of 1.50. The driver may refuse bicycles during rush hour. Tickets are valid "
+            "for ninety minutes, day passes until 3 a.m. Lost property is kept for six weeks at "
+            "the depot and is then sold. Since 2019 trams have run at night too; buses have run "
+            "at night since 2004. The minimum fine is 60 euros, the maximum 240. Seats at the "
+            "front are reserved for the elderly."
+        ),
+    ),
+    "radio": (
+        "Radio set R7 manual",
+        (
+            "The R7 receives on 26 channels and transmits on 14. The squelch is on when the set "
+            "leaves the factory; the scrambler is off. Voice activation is disabled by default "
+            "and can be enabled in menu 3. The antenna is screwed on clockwise. The battery lasts "
+            "11 hours, the charger fills it in three. A red light means an empty battery, a green "
+            "light a full one. The beacon is sent every 30 seconds. Press F1 to open the log and "
+            "F2 to close it. The set does not support encryption."
+        ),
+    ),
+    "prices": (
+        "Prices of the theatre",
+        (
+            "All prices in euros.\n\n| Seat | Weekday | Weekend | Reduced |\n| --- | --- | --- | "
+            "--- |\n| Stalls | 42 | 55 | 30 |\n| Circle | 28 | 36 | 19 |\n| Gallery | 12 | 15 | 8 "
+            "|\n\nStudents pay the reduced price. The bar opens one hour before the play."
+        ),
+    ),
+    "kestrel": (
+        "Kestrel mission",
+        (
+            "Kestrel 2 was launched on 9 April 2011 from Kourou and entered orbit on 30 May 2012. "
+            "Commander Lena Ostrow flew the module while engineer Pavel Dimic repaired the "
+            "antenna. The probe Ida carried a drill, the probe Una a camera. Fuel made up 410 kg "
+            "of the mass of 1,020 kg. The mission was extended twice and ended in 2018. Dimic "
+            "trained Ostrow. Data rates rose from 12 to 48 kbit per second after the repair. Only "
+            "the ground station in Perth could send commands."
+        ),
+    ),
+    "bells": (
+        "Bells of Orme",
+        (
+            "The oldest bell, the Anna bell (BX:00311), hangs in the north tower. The Maria bell "
+            "(BX:00542) was cast by Jon Prell in 1644. Jon Prell was taught by his uncle Aage "
+            "Lind, who ran the foundry until 1650. All guests may enter the hall, but only guests "
+            "over twelve may climb the tower. The rent is due on 5 June; tenants who pay after 5 "
+            "July owe a fine of 9 crowns. The foundry employs 96 smiths, of whom 14 are women. "
+            "The great bell weighs 3,100 kg and rings at noon, the small bell at six."
+        ),
+    ),
+    "fetchkit": (
+        "fetchkit reference",
+        (
+            "`retries` is the number of attempts made before giving up; the default is 5. `cache` "
+            "turns the local cache on; it is on by default. `timeout` sets the seconds to wait "
+            "for an answer, thirty unless given. `fetchkit warm` fills the cache, `fetchkit wipe` "
+            "empties it. fetchkit sends its log to the console and not to a file. Proxies are "
+            "supported, redirects are not."
+        ),
+    ),
+    "the": (
+        "The marsh",
+        (
+            "Otters hunt the eels of the lower pools. Herons breed in the alders and winter on "
+            "the coast, egrets breed in the willows. The bittern calls in May, the rail in June. "
+            "A rail's nest holds nine eggs, a bittern's nest five. The bittern stays all winter; "
+            "the rail leaves in October and comes back in April."
+        ),
+    ),
+    "freight": (
+        "Freight",
+        (
+            "| Goods | Rail per tonne | Road per tonne | Transit |\n| --- | --- | --- | --- |\n| "
+            "Coal | 14.20 | 31.50 | 3 days |\n| Timber | 18.75 | 29.90 | 5 days |\n| Glass | "
+            "44.10 | 52.00 | 2 days |\n\nExpress freight costs 25 percent more. Suppliers:\n\n- "
+            "Hale Brothers deliver the coal, 900 tonnes a year.\n- Nordby Mills delivers the "
+            "timber, 2,400 tonnes a year.\n- Orla Glass repairs wagons and delivers nothing.\n"
+        ),
+    ),
+    "dosage": (
+        "Dosage",
+        (
+            "Adults take two capsules after breakfast, children one. Velotin slows the heart and "
+            "does not raise blood sugar. Frequent complaints are fatigue (in 9 of 100 people) and "
+            "itching (in 3 of 100 people). It must not be combined with quinadol. People with "
+            "gout take half the dose, people with asthma take the full dose. The syrup is kept at "
+            "room temperature, opened bottles in the refrigerator."
+        ),
+    ),
+}
+TRUE = [
+    ("orchard", "Cherry trees are pruned in July after the harvest."),
+    ("orchard", "During its second summer a young tree gets five litres a week."),
+    ("orchard", "Pears yield 58 litres of juice."),
+    ("orchard", "Perry rests in steel tanks for 4 months."),
+    ("orchard", "Sprayers are kept in the south shed."),
+    ("orchard", "Cider rests in oak barrels for 9 months."),
+    ("orchard", "In summer the cold store holds 4 °C."),
+    ("orchard", "Windfall fruit is not sold fresh."),
+    ("tram", "Line 11 goes on to the airport."),
+    ("tram", "Bicycles need a ticket."),
+    ("tram", "Lost property is kept for 6 weeks."),
+    ("tram", "At night line 4 runs every twenty minutes."),
+    ("tram", "The maximum fine is 240 euros."),
+    ("tram", "Buses have run at night since 2004."),
+    ("tram", "Tickets are valid for 90 minutes."),
+    ("tram", "Dogs travel free."),
+    ("radio", "The R7 transmits on 14 channels."),
+    ("radio", "Voice activation is off by default."),
+    ("radio", "A green light means a full battery."),
+    ("radio", "The charger fills the battery in 3 hours."),
+    ("radio", "F1 opens the log."),
+    ("radio", "The R7 does not support encryption."),
+    ("radio", "The beacon is sent every thirty seconds."),
+    ("prices", "A seat in the circle costs 36 euros at the weekend."),
+    ("prices", "The reduced price of a gallery seat is 8 euros."),
+    ("prices", "Stalls on a weekday cost 42."),
+    ("prices", "Students pay the reduced price."),
+    ("kestrel", "Kestrel 2 was launched in April 2011."),
+    ("kestrel", "Pavel Dimic repaired the antenna."),
+    ("kestrel", "Una carried a camera."),
+    ("kestrel", "The mission ended in 2018."),
+    ("kestrel", "Ostrow was trained by Dimic."),
+    ("kestrel", "Kestrel 2 entered orbit on May 30, 2012."),
+    ("bells", "The Maria bell (BX:00542) was cast in 1644."),
+    ("bells", "Jon Prell was taught by Aage Lind."),
+    ("bells", "The rent is due on 5 June."),
+    ("bells", "Fourteen of the 96 smiths are women."),
+    ("bells", "The small bell rings at six."),
+    ("bells", "Only guests over twelve may climb the tower."),
+    ("fetchkit", "The default number of attempts is 5."),
+    ("fetchkit", "`fetchkit warm` fills the cache."),
+    ("fetchkit", "```\n# wait thirty seconds\ntimeout = 30\n```"),
+    ("fetchkit", "The cache is on by default."),
+    ("fetchkit", "Redirects are not supported."),
+    ("fetchkit", "```\n# five attempts are made before giving up\nretries = 5\n```"),
+    ("the", "The rail calls in June."),
+    ("the", "Egrets breed in the willows."),
+    ("the", "A bittern's nest holds 5 eggs."),
+    ("the", "Otters hunt eels."),
+    ("the", "The rail comes back in April."),
+    ("freight", "A tonne of timber by rail costs 18.75."),
+    ("freight", "Glass needs 2 days in transit."),
+    ("freight", "Nordby Mills delivers 2,400 tonnes of timber a year."),
+    ("freight", "Coal by road costs 31.50 per tonne."),
+    ("freight", "Hale Brothers deliver coal."),
+    ("dosage", "Children take one capsule."),
+    ("dosage", "Fatigue occurs in 9 of 100 people."),
+    ("dosage", "People with asthma take the full dose."),
+    ("dosage", "Opened bottles are kept in the refrigerator."),
+    ("dosage", "Velotin does not raise blood sugar."),
+]
+FALSE = [
+    ("orchard", "Apple trees are pruned in July."),
+    ("orchard", "A young tree gets 12 litres a week during its second summer."),
+    ("orchard", "Pears yield 65 litres of juice."),
+    ("orchard", "Perry rests in oak barrels."),
+    ("orchard", "Cider rests in steel tanks for four months."),
+    ("orchard", "Ladders are kept in the south shed."),
+    ("orchard", "In winter the cold store holds 4 °C."),
+    ("orchard", "Windfall fruit is sold fresh."),
+    ("orchard", "Cider rests in oak barrels for four months."),
+    ("tram", "Line 9 goes on to the airport."),
+    ("tram", "Dogs need a ticket."),
+    ("tram", "Lost property is kept for four weeks."),
+    ("tram", "Line 4 runs every 20 minutes by day."),
+    ("tram", "The minimum fine is 240 euros."),
+    ("tram", "Buses have run at night since 2019."),
+    ("tram", "Bicycles travel free."),
+    ("tram", "Day passes are valid for ninety minutes."),
+    ("tram", "Line 11 ends at Mill Square."),
+    ("tram", "Trams have run at night since 2004."),
+    ("radio", "The R7 transmits on 26 channels."),
+    ("radio", "Voice activation is enabled by default."),
+    ("radio", "A red light means a full battery."),
+    ("radio", "The battery lasts three hours."),
+    ("radio", "F2 opens the log."),
+    ("radio", "The R7 supports encryption."),
+    ("radio", "The scrambler is on when the set leaves the factory."),
+    ("radio", "A green light means an empty battery."),
+    ("radio", "The beacon is sent every 13 seconds."),
+    ("prices", "A seat in the gallery costs 36 at the weekend."),
+    ("prices", "Stalls on a weekday cost 55."),
+    ("prices", "The reduced price of a circle seat is 8 euros."),
+    ("prices", "| Seat | Weekend |\n| --- | --- |\n| Gallery | 36 |"),
+    ("prices", "The bar opens two hours before the play."),
+    ("kestrel", "Kestrel 2 was launched on 30 May 2012."),
+    ("kestrel", "Lena Ostrow repaired the antenna."),
+    ("kestrel", "Una carried a drill."),
+    ("kestrel", "Ostrow trained Dimic."),
+    ("kestrel", "Kestrel 2 entered orbit in 2011."),
+    ("kestrel", "Data rates fell after the repair."),
+    ("kestrel", "Every ground station could send commands."),
+    ("kestrel", "Pavel Dimic flew the module."),
+    ("kestrel", "Kestrel 2 was launched on 9 May 2011."),
+    ("bells", "The Anna bell (BX:00542) hangs in the north tower."),
+    ("bells", "Aage Lind was taught by Jon Prell."),
+    ("bells", "All guests may climb the tower."),
+    ("bells", "## The rent is due on 5 July"),
+    ("bells", "Ninety-six of the smiths are women."),
+    ("bells", "The great bell rings at six."),
+    ("bells", "The Maria bell hangs in the north tower."),
+    ("bells", "Jon Prell ran the foundry until 1650."),
+    ("fetchkit", "The cache is off by default."),
+    ("fetchkit", "`fetchkit wipe` fills the cache."),
+    ("fetchkit", "fetchkit sends its log to a file."),
+    ("fetchkit", "Redirects are supported."),
+    ("fetchkit", "```\n# the cache is off by default\ncache = true\n```"),
+    ("the", "The bittern calls in June."),
+    ("the", "A bittern's nest holds nine eggs."),
+    ("the", "The eels hunt otters."),
+    ("the", "The bittern leaves in October."),
+    ("the", "The rail stays all winter."),
+    ("freight", "A tonne of timber by road costs 18.75."),
+    ("freight", "Coal needs 5 days in transit."),
+    ("freight", "Hale Brothers deliver the timber."),
+    ("freight", "Orla Glass delivers the glass."),
+    ("freight", "Glass by rail costs 31.50 per tonne."),
+    ("freight", "Nordby Mills delivers 900 tonnes a year."),
+    ("freight", "Transit of glass takes three days:"),
+    ("dosage", "Itching occurs in 9 of 100 people."),
+    ("dosage", "Velotin raises blood sugar."),
+    ("dosage", "People with asthma take half the dose."),
+    ("dosage", "Velotin may be combined with quinadol."),
+    ("dosage", "The syrup is kept in the refrigerator."),
+]
+
+
+def grounded(source: str, text: str) -> bool:
+    title, passage = SOURCES[source]
+    block = Block(rank=1, uuid="u", text=passage, document_name=title, relevance=1)
+    factual = [statement for statement in statements(text) if statement.factual]
+    assert factual
+    return ground_sentences(text, [[block]] * len(factual)).grounded
+
+
+@pytest.mark.parametrize(("source", "text"), TRUE)
+def test_what_a_passage_says_in_other_words_is_grounded(source: str, text: str) -> None:
+    assert grounded(source, text)
+
+
+@pytest.mark.parametrize(("source", "text"), FALSE)
+def test_what_a_passage_says_of_something_else_is_not(source: str, text: str) -> None:
+    assert not grounded(source, text)
