@@ -84,9 +84,12 @@ def test_bootstrap_needs_neither_an_environment_nor_bundles(tmp_path: Path) -> N
     """The guide's second command: the CLI runs the app before it has a reason to."""
     unnamed = run(["-m", "infra.app"], {"CDK_OUTDIR": str(tmp_path)})
     assert unnamed.returncode == 0, unnamed.stderr
-    assert "-c env=dev" in unnamed.stderr
-    assert json.loads((tmp_path / "manifest.json").read_text("utf-8"))["version"]
-    assert not list(tmp_path.glob("*.template.json"))
+    metadata = json.loads((tmp_path / "no-environment.metadata.json").read_text("utf-8"))
+    ((told,),) = metadata.values()
+    assert told["type"] == "aws:cdk:error"  # where `cdk deploy` stops
+    assert "-c env=dev" in told["data"]
+    (empty,) = tmp_path.glob("*.template.json")
+    assert "Resources" not in json.loads(empty.read_text("utf-8"))
 
 
 def test_code_that_is_missing_or_old_is_named(
