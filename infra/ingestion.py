@@ -142,7 +142,7 @@ class Ingestion(Construct):
             ),
             0,
             periods=1,
-            say="A load failed: docs/deploy.md, loading; run it again under the same name.",
+            say="A load failed: docs/operations.md; run it again under the same name.",
         )
         observability.alarm(
             "IngestLate",
@@ -165,7 +165,7 @@ class Ingestion(Construct):
             1,
             periods=3,
             silence_is_bad=True,
-            say="The index was not saved for two days: docs/deploy.md, backup.",
+            say="The index was not saved for two days: docs/operations.md, backup.",
         )
 
     def _every(

@@ -104,7 +104,7 @@ class Observability(Construct):
                 ),
                 0,
                 periods=1,
-                say="A message could not be processed; docs/deploy.md, dead letters.",
+                say="A message could not be processed; docs/operations.md, alarms.",
             )
         self._saved_query()
         self._dashboard()

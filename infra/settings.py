@@ -169,7 +169,7 @@ class Environment:
 MOST_LOADING = 100
 # What AWS never lets be reserved: functions without a reservation share it.
 UNRESERVED = 100
-# Whose INIT takes longer than half a second (docs/deploy.md, cold starts): a snapshot pays there.
+# Whose INIT takes longer than half a second (docs/costs.md, cold starts): a snapshot pays there.
 _SLOW_TO_START = ("retrieve", "synthesize", "respond")
 _STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
 _BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}

@@ -47,21 +47,32 @@ def test_lines_of_a_deployment_come_from_every_function_and_no_other_place(
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    logs = boto3.client("logs", region_name="eu-central-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    logs, stacks = boto3.client("logs"), boto3.client("cloudformation")
     said = {
-        "docstokg-dev-FunctionsRetrieveLogs1A2B-x": [SEARCH_FAILED, line("a", 1, request="r-2")],
-        "docstokg-dev-FunctionsIngestReadLogs1A2B-x": [],
-        "docstokg-dev-FunctionsRespondLogs1A2B-x": [ANSWERED],
-        "docstokg-prod-FunctionsRespondLogs1A2B-x": [ANSWERED],
+        "FunctionsRetrieveLogs1A2B": [SEARCH_FAILED, line("a", 1, request="r-2")],
+        "FunctionsIngestReadLogs1A2B": [],
+        "FunctionsRespondLogs1A2B": [ANSWERED],
+        "WorkflowLogs1A2B": [ANSWERED],
     }
-    for group, texts in said.items():
-        logs.create_log_group(logGroupName=group)
+    for stack in ("docstokg-dev", "docstokg-prod"):
+        made = {
+            name: {
+                "Type": "AWS::Logs::LogGroup",
+                "Properties": {"LogGroupName": f"{stack}/{name}"},
+            }
+            for name in said
+        }
+        stacks.create_stack(StackName=stack, TemplateBody=json.dumps({"Resources": made}))
+    for name, texts in said.items():
+        group = f"docstokg-dev/{name}"
         logs.create_log_stream(logGroupName=group, logStreamName="1")
         events = [{"timestamp": int(time.time() * 1000), "message": text} for text in texts]
         if events:
             logs.put_log_events(logGroupName=group, logStreamName="1", logEvents=events)
-    found = lines_of(in_aws(logs, "dev", "r-1"), "r-1")
+    found = lines_of(in_aws(boto3.client, "dev", "r-1"), "r-1")
     assert [one["function"] for one in found] == ["Retrieve", "Respond"]
+    assert lines_of(in_aws(boto3.client, "prod", "r-1"), "r-1") == []
 
 
 def test_the_command_reads_what_a_server_printed(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ lines, which `--log` reads from a file.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +19,9 @@ Line = dict[str, Any]
 TOLD = ("level", "event", "time_ms", "request_id", "function")
 """Fields of a line that are not repeated behind it."""
 BAD = ("ERROR", "WARNING")
-FUNCTION = re.compile(r"-Functions([A-Za-z]+?)Logs")
+FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
+type Clients = Callable[[str], Any]
+"""Name of a service -> boto3's client of it."""
 
 
 def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
@@ -42,18 +44,21 @@ def in_file(path: Path) -> Iterator[tuple[str, str]]:
         yield from (("server", line) for line in log)
 
 
-def in_aws(logs: Any, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
+def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
     """Give the lines of an environment's functions that name a request."""
-    groups = logs.get_paginator("describe_log_groups")
-    for page in groups.paginate(logGroupNamePrefix=f"docstokg-{environment}-"):
-        for group in page["logGroups"]:
-            name = group["logGroupName"]
-            function = FUNCTION.search(name)
-            events = logs.get_paginator("filter_log_events").paginate(
-                logGroupName=name, filterPattern=f'"{request_id}"'
+    pages = clients("cloudformation").get_paginator("list_stack_resources")
+    for page in pages.paginate(StackName=f"docstokg-{environment}"):
+        for one in page["StackResourceSummaries"]:
+            function = FUNCTION.match(one["LogicalResourceId"])
+            if function is None or one["ResourceType"] != "AWS::Logs::LogGroup":
+                continue
+            events = (
+                clients("logs")
+                .get_paginator("filter_log_events")
+                .paginate(logGroupName=one["PhysicalResourceId"], filterPattern=f'"{request_id}"')
             )
             for event in (event for some in events for event in some["events"]):
-                yield (function[1] if function else name), event["message"]
+                yield function[1], event["message"]
 
 
 def told(lines: list[Line]) -> Iterator[str]:
@@ -97,7 +102,7 @@ def trace(
     else:
         import boto3
 
-        texts = in_aws(boto3.client("logs"), environment, request_id)
+        texts = in_aws(boto3.client, environment, request_id)
     lines = lines_of(texts, request_id)
     say("\n".join(told(lines)) if lines else f"nothing names {request_id}")
     raise typer.Exit(DONE if lines else NOT_GOOD)

@@ -17,14 +17,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from docstokg.adapters.aws.s3_objects import S3Objects
+from docstokg_local.cli.tracing import in_aws, lines_of
+from docstokg_local.cli.tracing import told as told_of
 from docstokg_local.engine.ingest_machine import IngestMachine
 from docstokg_local.services import servers
 from docstokg_local.services.servers import Endpoint, Which
@@ -32,8 +33,9 @@ from infra.app import build
 from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
 from infra.settings import Environment, Index, environment
-from infra.specs import STAGES
-from tests.infra.emulator.account import ACCOUNT, REGION, Account, free_port
+from infra.specs import SPECS, STAGES
+from tests.infra.cloud import AGENT_PORT, serving
+from tests.infra.emulator.account import ACCOUNT, REGION, Account
 from tests.infra.emulator.limits import COVERED, fit
 
 STACKS = ("docstokg-dev-data", "docstokg-dev")
@@ -83,8 +85,7 @@ class Run:
     def __init__(self, account: Account, stores: Stores | None, folder: Path) -> None:
         self.account, self.stores, self.folder = account, stores, folder
         self.rows: list[tuple[str, float, str]] = []
-        self.agent = free_port()
-        self.metrics: set[tuple[str, tuple[str, ...]]] = set()
+        self.last = ""
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
@@ -99,7 +100,8 @@ class Run:
 
     def target(self) -> Environment:
         """The environment dev in this account, with the servers of this machine where there are."""
-        dev = replace(environment("dev"), account=ACCOUNT)
+        # A function that starts beside others on two processors takes longer than in Lambda.
+        dev = replace(environment("dev"), account=ACCOUNT, cold_start_s=60)
         if self.stores is None:
             return dev
         domain = f"arn:aws:es:{REGION}:{ACCOUNT}:domain/docstokg-local"
@@ -124,7 +126,6 @@ class Run:
         """What the sandboxes of AWS have and the emulator's have not."""
         return {
             "PYTHONPATH": str(BUILD / "host" / "runtime"),
-            "AWS_APPCONFIG_EXTENSION_HTTP_PORT": str(self.agent),
             "OMP_NUM_THREADS": "1",
         }
 
@@ -201,7 +202,7 @@ class Run:
 
     def ask(self, route: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Status and body of one request, through the machine or the route's own function."""
-        number = f"local-{time.monotonic_ns()}"
+        number = self.last = f"local-{time.monotonic_ns()}"
         event = {
             "route": route,
             "request_id": number,
@@ -235,6 +236,9 @@ class Run:
 
     def warm(self) -> str:
         """Ask until an answer is whole: the first questions start functions, on a busy machine."""
+        for spec in SPECS:
+            with suppress(Exception):  # what is asked is no request: only its start is wanted
+                self.invoke(f"docstokg-dev-{spec.name}", {})
         _, question, _ = next(iter(corpus().values()))
         for number in range(1, 11):
             status, answer = self.ask("answer", question_of(question))
@@ -276,8 +280,7 @@ def agent(run: Run) -> Iterator[None]:
         def log_message(self, *_: object) -> None:
             """Stay quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", run.agent), Requests)
-    Thread(target=server.serve_forever, daemon=True).start()
+    server = serving(Requests, AGENT_PORT)
     try:
         yield
     finally:
@@ -388,6 +391,8 @@ def operate(run: Run, assembly: Path) -> None:
             told.append(run.warm())
         with run.step("10 questions through the deployed machine") as told:
             told.append(run.questions(10))
+        with run.step("one request, traced") as told:
+            told.append(traced(run))
         with run.step("the other routes") as told:
             told.append(routes(run))
         with run.step("metrics as written, against alarms and dashboard") as told:
@@ -407,6 +412,16 @@ def operate(run: Run, assembly: Path) -> None:
             run.deploy(assembly)
             assert run.code_of(CHANGED) == before
             told.append(f"{CHANGED}: {before[:8]}; {run.questions(1)}")
+
+
+def traced(run: Run) -> str:
+    """What `docstokg trace` says of a search, by its id alone."""
+    _, question, _ = next(iter(corpus().values()))
+    status, _ = run.ask("search", {"query": question, "top_k": 3})
+    assert status == 200
+    lines = lines_of(in_aws(run.account.client, "dev", run.last), run.last)
+    assert lines and lines[-1]["event"] == "request", lines
+    return list(told_of(lines))[-1]
 
 
 def metrics(run: Run, assembly: Path) -> str:
@@ -456,6 +471,20 @@ def go(run: Run) -> None:
                 destroy(run.target(), run.account.client, told.append)
 
 
+def complaints(run: Run) -> str:
+    """The last errors that functions logged, for a run that failed."""
+    logs = run.account.client("logs")
+    found = []
+    for page in logs.get_paginator("describe_log_groups").paginate():
+        for group in page["logGroups"]:
+            name = group["logGroupName"]
+            events = logs.filter_log_events(logGroupName=name)["events"]
+            texts = [event["message"].rstrip() for event in events][-12:]
+            if any(word in text for text in texts for word in ("ERROR", "WARNING", "Error")):
+                found += [name, *(f"  {text[:300]}" for text in texts)]
+    return "\n".join(found)
+
+
 def report(run: Run) -> str:
     """The run and the emulator's limits, as Markdown."""
     lines = ["| step | s | |", "|---|---|---|"]
@@ -480,11 +509,13 @@ def main() -> None:
         run = Run(account, found, Path(named))
         try:
             go(run)
+        except Exception:
+            sys.stderr.write(f"{complaints(run)}\n{account.log()}\n")
+            raise
         finally:
             sys.stdout.write(text := report(run))
             if options.out:
                 options.out.write_text(text, encoding="utf-8")
-            (Path(tempfile.gettempdir()) / "deploy-local.log").write_text(account.log())
             account.close()
 
 
