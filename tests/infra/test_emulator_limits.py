@@ -24,8 +24,8 @@ def test_only_what_is_listed_is_changed(template: Template) -> None:
             if kind == "AWS::CloudWatch::Alarm":
                 assert "Metrics" not in resource["Properties"]
             elif kind == "AWS::StepFunctions::StateMachine":
-                text = resource["Properties"]["DefinitionString"]
-                assert not re.search(r'"TimeoutSeconds":\s*"', text)
+                defined = resource["Properties"]["DefinitionString"]
+                assert not re.search(r'"TimeoutSeconds":\s*"', defined)
             elif not kind.startswith("AWS::Lambda::"):
                 before = given["Resources"][name]
                 assert resource.get("Properties") == before.get("Properties"), name

@@ -26,9 +26,6 @@ from typing import Any
 from docstokg.adapters.aws.s3_objects import S3Objects
 from docstokg_local.cli.tracing import in_aws, lines_of
 from docstokg_local.cli.tracing import told as told_of
-from docstokg_local.engine.ingest_machine import IngestMachine
-from docstokg_local.services import servers
-from docstokg_local.services.servers import Endpoint, Which
 from infra.app import build
 from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
@@ -37,6 +34,9 @@ from infra.specs import SPECS, STAGES
 from tests.infra.cloud import AGENT_PORT, serving
 from tests.infra.emulator.account import ACCOUNT, REGION, Account
 from tests.infra.emulator.limits import COVERED, fit
+from tests.ingest_runner import run_ingest
+from tests.jvm import servers
+from tests.jvm.servers import Endpoint, Engine
 
 STACKS = ("docstokg-dev-data", "docstokg-dev")
 CHANGED = "health"
@@ -175,18 +175,16 @@ class Run:
             return invoke
 
         functions = {spec.substitution: stage(spec.name) for spec in STAGES}
-        machine = IngestMachine(functions, S3Objects(bucket), lambda line: None, at_once=2)
-        ended = machine.run(
-            {
-                "run_id": run_id,
-                "namespace": "default",
-                "bucket": bucket,
-                "prefix": "sources/default/",
-                "sync": False,
-                "max_removed": 0,
-                "remove": [],
-            }
-        )
+        run = {
+            "run_id": run_id,
+            "namespace": "default",
+            "bucket": bucket,
+            "prefix": "sources/default/",
+            "sync": False,
+            "max_removed": 0,
+            "remove": [],
+        }
+        ended = run_ingest(functions, S3Objects(bucket), run)
         return f"{ended.status} {ended.error or ''} {ended.cause or ''}".strip()
 
     def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -292,7 +290,7 @@ def agent(run: Run) -> Iterator[None]:
 def stores(folder: Path) -> Iterator[Stores | None]:
     """Start both servers for this run; None, said, where they cannot run."""
     cache = Path(os.environ.get("DOCSTOKG_CACHE_DIR", servers.DEFAULT_CACHE)).expanduser()
-    reasons = [reason for which in Which if (reason := servers.missing(which, cache))]
+    reasons = [reason for which in Engine if (reason := servers.missing(which, cache))]
     if reasons:
         sys.stderr.write(f"without stores, so this ends after creation: {reasons[0]}\n")
         yield None
@@ -301,12 +299,12 @@ def stores(folder: Path) -> Iterator[Stores | None]:
     try:
         folder.chmod(0o755)  # as root, OpenSearch runs as nobody
         found = {}
-        for which in Which:
+        for which in Engine:
             home = folder / which
             found[which] = servers.start(which, home, cache=cache, port=servers.free_port())
             begun.append((which, home))
             servers.warm_up(which, found[which], lambda line: None)
-        yield Stores(found[Which.OPENSEARCH], found[Which.NEO4J])
+        yield Stores(found[Engine.OPENSEARCH], found[Engine.NEO4J])
     finally:
         for which, home in begun:
             servers.stop(which, home)
@@ -509,7 +507,7 @@ def main() -> None:
         run = Run(account, found, Path(named))
         try:
             go(run)
-        except Exception:
+        except BaseException:
             sys.stderr.write(f"{complaints(run)}\n{account.log()}\n")
             raise
         finally:
