@@ -85,7 +85,13 @@ bench-ingest: ## 2,000 documents through the loading machine, killed at random (
 prune: ## remove versions of ENV that no rollback can want
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 
-.PHONY: destroy
+.PHONY: destroy deploy-local template
+deploy-local: ## the deploy guide on this machine, in an emulated account, with real stores where Java is
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.package host >/dev/null && .venv/bin/python -m tests.infra.emulator.deploy_local
+
+template: ## template, parameters and code of ENV in build/template, to deploy without CDK
+	@scripts/setup requirements.lock && .venv/bin/python -m infra.template $(ENV)
+
 destroy: ## delete both stacks of ENV and what would keep them from going
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.destroy $(ENV)
 

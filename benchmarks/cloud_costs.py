@@ -74,9 +74,10 @@ KEY = Price("KMS, key", 1.0, "month", "aws.amazon.com/kms/pricing")
 ENDPOINT = Price("VPC endpoint, zone", 0.01, "hour", "aws.amazon.com/privatelink/pricing")
 SECRET = Price("Secrets Manager, secret", 0.40, "month", "aws.amazon.com/secrets-manager/pricing")
 ALARM = Price("CloudWatch, alarm metric", 0.10, "month", "aws.amazon.com/cloudwatch/pricing")
+METRIC = Price("CloudWatch, custom metric", 0.30, "month", "aws.amazon.com/cloudwatch/pricing")
 ACL = Price("WAF, web ACL", 5.0, "month", "aws.amazon.com/waf/pricing")
 RULE = Price("WAF, rule", 1.0, "month", "aws.amazon.com/waf/pricing")
-FIXED = (DISK, SNAPSHOT, KEY, ENDPOINT, SECRET, ALARM, ACL, RULE)
+FIXED = (DISK, SNAPSHOT, KEY, ENDPOINT, SECRET, ALARM, METRIC, ACL, RULE)
 MONTH_H = 730
 WORDS_IN = Price("gpt-4o-mini, read", 0.15, "million tokens", "openai.com/api/pricing")
 WORDS_OUT = Price("gpt-4o-mini, written", 0.60, "million tokens", "openai.com/api/pricing")
@@ -197,6 +198,7 @@ class Counts:
     secrets: int
     rules: int
     endpoint_zones: int = 0
+    custom_metrics: int = 0
 
 
 def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -> dict[str, float]:
@@ -218,6 +220,8 @@ def idle_usd(ours: Environment, counts: Counts, machines: int = KEPT_MACHINES) -
     lines["key"] = KEY.usd
     lines["secrets"] = counts.secrets * SECRET.usd
     lines["alarms"] = counts.alarm_metrics * ALARM.usd
+    # Billed by the hour in which they are written: an idle month costs less.
+    lines["custom metrics"] = counts.custom_metrics * METRIC.usd
     if counts.endpoint_zones:
         lines["endpoint of Bedrock"] = counts.endpoint_zones * ENDPOINT.usd * MONTH_H
     if counts.rules:
@@ -238,7 +242,35 @@ def counted(templates: Sequence[Mapping[str, Any]]) -> Counts:
         metrics += sum("MetricStat" in m for m in alarm.get("Metrics", ())) or 1
     rules = sum(len(acl["Rules"]) for acl in of("AWS::WAFv2::WebACL"))
     zones = sum(len(endpoint["SubnetIds"]) for endpoint in of("AWS::EC2::VPCEndpoint"))
-    return Counts(metrics, len(of("AWS::SecretsManager::Secret")), rules, zones)
+    custom = custom_metrics(resources)
+    return Counts(metrics, len(of("AWS::SecretsManager::Secret")), rules, zones, len(custom))
+
+
+def custom_metrics(resources: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Name, dimensions and all, the metrics of our own that alarms and the dashboard read."""
+    found = set()
+    for resource in resources:
+        given = resource.get("Properties", {})
+        if resource["Type"] == "AWS::CloudWatch::Alarm":
+            statistics = (one.get("MetricStat") for one in given.get("Metrics", ()))
+            parts = [one["Metric"] for one in statistics if one]
+            for part in parts or [given]:
+                if part["Namespace"].startswith("DocsToKG"):
+                    pairs = [(one["Name"], one["Value"]) for one in part.get("Dimensions", ())]
+                    flat = [text for pair in sorted(pairs) for text in pair]
+                    found.add(json.dumps([part["Namespace"], part["MetricName"], *flat]))
+        if resource["Type"] == "AWS::CloudWatch::Dashboard":
+            body = given["DashboardBody"]
+            texts = body["Fn::Join"][1] if isinstance(body, Mapping) else [body]
+            whole = "".join(text if isinstance(text, str) else "x" for text in texts)
+            for widget in json.loads(whole)["widgets"]:
+                for row in widget["properties"].get("metrics", ()):
+                    if str(row[0]).startswith("DocsToKG"):
+                        names = [one for one in row[2:] if isinstance(one, str)]
+                        pairs = sorted(zip(names[::2], names[1::2], strict=True))
+                        flat = [text for pair in pairs for text in pair]
+                        found.add(json.dumps([row[0], row[1], *flat]))
+    return found
 
 
 def idle_table(counts: Mapping[str, Counts]) -> str:

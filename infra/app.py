@@ -81,13 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _deployable() -> None:
     """Synthesise for the CLI, or say everything that stands in the way at once.
 
-    `cdk bootstrap` is of no environment and comes before `make package`: it gets an empty app.
+    `cdk bootstrap` is of no environment and comes before `make package`; it wants a stack, though
+    it deploys none: it gets an empty one, which carries an error that a deploy stops at.
     """
     app = cdk.App()
     name = app.node.try_get_context("env")
     if not name:
         known = ", ".join(f"-c env={known}" for known in sorted(ENVIRONMENTS))
-        sys.stderr.write(f"no environment is named ({known}): enough for `cdk bootstrap` alone\n")
+        empty = cdk.Stack(app, "no-environment")
+        cdk.Annotations.of(empty).add_error(f"say which environment: {known}")
         app.synth()
         return
     target = environment(str(name))

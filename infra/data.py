@@ -10,6 +10,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_opensearchservice as opensearch
 from constructs import Construct
 
+from docstokg.adapters.opensearch.snapshots import DAILY, REPOSITORY
 from infra.nag import Shared, acknowledge, logical_id, shared_arn
 from infra.removal import removal
 from infra.settings import Environment
@@ -18,6 +19,7 @@ from infra.settings import Environment
 ENGINE = "OpenSearch_3.5"
 # What the service calls on the aliases of chunks, facts and documents; nothing of it writes.
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
+NAMED_BY_DAY = "A daily snapshot is named by its day; no other name can be touched."
 OWN_INDICES = "The indices of one environment: their names begin with its own."
 
 
@@ -95,6 +97,20 @@ class SearchData(Construct):
                 f"AwsSolutions-IAM5[Resource::{self._shared.reported}/{tail}]": OWN_INDICES
                 for tail in (f"{name}-*", f"{name}/*", f"{name}-*/*")
             },
+        )
+
+    def grant_snapshots(self, role: iam.Role) -> None:
+        """Let `role` begin, list and remove snapshots in the repository an operator registered."""
+        paths = [f"{self._shared.arn}/_snapshot/{REPOSITORY}/{end}" for end in ("_all", DAILY)]
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=[f"es:ESHttp{verb}" for verb in ("Get", "Put", "Delete")],
+                resources=[paths[0], f"{paths[1]}*"],
+            )
+        )
+        tail = f"_snapshot/{REPOSITORY}/{DAILY}*"
+        acknowledge(
+            role, {f"AwsSolutions-IAM5[Resource::{self._shared.reported}/{tail}]": NAMED_BY_DAY}
         )
 
     def _loader(self) -> iam.ManagedPolicy:

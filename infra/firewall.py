@@ -5,6 +5,7 @@ from __future__ import annotations
 from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
+from docstokg.contracts.routes import ROUTES
 from infra.templates import gateway_problem
 
 # Not the common rule set: it refuses bodies over 8 KiB and questions that quote markup.
@@ -70,6 +71,24 @@ class Firewall(Construct):
         wafv2.CfnWebACLAssociation(self, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
 
 
+def _elsewhere() -> wafv2.CfnWebACL.StatementProperty:
+    """Requests of every route but the one that loads: a document may quote an attack."""
+    (path,) = (route.path for route in ROUTES if route.name == "load")
+    loading = wafv2.CfnWebACL.StatementProperty(
+        byte_match_statement=wafv2.CfnWebACL.ByteMatchStatementProperty(
+            field_to_match=wafv2.CfnWebACL.FieldToMatchProperty(uri_path={}),
+            positional_constraint="ENDS_WITH",
+            search_string=path,
+            text_transformations=[
+                wafv2.CfnWebACL.TextTransformationProperty(priority=0, type="NONE")
+            ],
+        )
+    )
+    return wafv2.CfnWebACL.StatementProperty(
+        not_statement=wafv2.CfnWebACL.NotStatementProperty(statement=loading)
+    )
+
+
 def _managed(priority: int, name: str) -> wafv2.CfnWebACL.RuleProperty:
     return wafv2.CfnWebACL.RuleProperty(
         name=name,
@@ -77,7 +96,9 @@ def _managed(priority: int, name: str) -> wafv2.CfnWebACL.RuleProperty:
         override_action=wafv2.CfnWebACL.OverrideActionProperty(none={}),
         statement=wafv2.CfnWebACL.StatementProperty(
             managed_rule_group_statement=wafv2.CfnWebACL.ManagedRuleGroupStatementProperty(
-                vendor_name="AWS", name=name
+                vendor_name="AWS",
+                name=name,
+                scope_down_statement=_elsewhere() if "BadInputs" in name else None,
             )
         ),
         visibility_config=_visible(name),

@@ -14,6 +14,7 @@ from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
+from infra.data import SearchData
 from infra.functions import Function
 from infra.intake import INBOX, RUNS, SOURCES, Intake
 from infra.nag import acknowledge, logical_id, states_arn
@@ -26,6 +27,7 @@ from infra.workflow import NO_RESOURCE, OLDER, logged, may_invoke, substitutions
 ASL = ROOT / "statemachine" / "ingest.asl.json"
 LATE_H = 6
 WATCH_LOADS = {"job": "watch_loads"}
+SAVE = {"job": "snapshot"}
 CHILDREN = (
     "A map's children are executions of this very machine under names that Step Functions makes."
 )
@@ -140,7 +142,7 @@ class Ingestion(Construct):
             ),
             0,
             periods=1,
-            say="A load failed: docs/deploy.md, loading; run it again under the same name.",
+            say="A load failed: docs/operations.md; run it again under the same name.",
         )
         observability.alarm(
             "IngestLate",
@@ -149,9 +151,29 @@ class Ingestion(Construct):
             periods=1,
             say=f"A load has been running for more than {LATE_H} hours.",
         )
+        said = "Measure how long the oldest load has been running; `ingest-late` hears"
+        self._every(FIVE_MINUTES, "Watch", documents, WATCH_LOADS, said)
+
+    def save(self, observability: Observability, close: Function, data: SearchData) -> None:
+        """Save the index once a day, tried every hour, and tell when it was not for two days."""
+        data.grant_snapshots(close.role)
+        said = "Begin the day's snapshot unless it is there or a load is open"
+        self._every(cdk.Duration.hours(1), "Save", close, SAVE, said)
+        observability.alarm(
+            "Unsaved",
+            observability.service("index_snapshot_age_days", "Maximum", period_minutes=60),
+            1,
+            periods=3,
+            silence_is_bad=True,
+            say="The index was not saved for two days: docs/operations.md, backup.",
+        )
+
+    def _every(
+        self, rate: cdk.Duration, name: str, function: Function, event: dict[str, str], said: str
+    ) -> None:
         role = iam.Role(
             self,
-            "Watcher",
+            f"{name}Role",
             assumed_by=iam.ServicePrincipal(
                 "scheduler.amazonaws.com",
                 conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
@@ -159,12 +181,12 @@ class Ingestion(Construct):
         )
         scheduler.Schedule(
             self,
-            "Watch",
-            description="Measure how long the oldest load has been running; `ingest-late` hears",
-            schedule=scheduler.ScheduleExpression.rate(FIVE_MINUTES),
+            name,
+            description=said,
+            schedule=scheduler.ScheduleExpression.rate(rate),
             target=targets.LambdaInvoke(
-                documents.live,
-                input=scheduler.ScheduleTargetInput.from_object(WATCH_LOADS),
+                function.live,
+                input=scheduler.ScheduleTargetInput.from_object(event),
                 retry_attempts=0,
                 role=role,
             ),

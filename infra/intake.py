@@ -11,7 +11,6 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from docstokg.loading.run.lease import LEASE
 from infra.nag import acknowledge, logical_id, shared_arn
 from infra.storage import private_bucket
 
@@ -32,7 +31,7 @@ ANY_OBJECT = "Documents are named by who loads them, and the objects of a load b
 
 
 class Intake(Construct):
-    """Private, versioned, TLS only, under our key; a load's own objects go after 90 days."""
+    """Private, versioned, TLS only, under our key; a load's report goes after 90 days."""
 
     def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, retain: bool) -> None:
         super().__init__(scope, construct_id)
@@ -41,13 +40,14 @@ class Intake(Construct):
             self,
             key,
             NO_ACCESS_LOG,
+            # What was sent is the only copy of it: `close` deletes it with its document.
             *(
                 s3.LifecycleRule(
                     prefix=prefix,
-                    expiration=cdk.Duration.days(KEPT_RUN_DAYS),
+                    expiration=cdk.Duration.days(KEPT_RUN_DAYS) if prefix == RUNS else None,
                     noncurrent_version_expiration=cdk.Duration.days(1),
                 )
-                for prefix in (RUNS, INBOX)
+                for prefix in (RUNS, INBOX, POSTED)
             ),
             retain=retain,
         )
@@ -70,11 +70,10 @@ class Intake(Construct):
         """
         return self._rights(self._shared.arn, region, (reads, writes, parts), lists)
 
-    def giving_back(self) -> iam.PolicyStatement:
-        """Say what a role needs to end a run's turn: the one object that says whose it is."""
-        return iam.PolicyStatement(
-            actions=["s3:DeleteObject"], resources=[f"{self._shared.arn}/{LEASE}"]
-        )
+    def clearing(self) -> iam.PolicyStatement:
+        """Say what a role needs to end a run: its turn, its texts, and what was sent in vain."""
+        below = [f"{self._shared.arn}/{prefix}*" for prefix in (INBOX, POSTED, RUNS)]
+        return iam.PolicyStatement(actions=["s3:DeleteObject"], resources=below)
 
     def acknowledge(self, construct: Construct, prefixes: set[str]) -> None:
         """Record why rights of the other stack below a prefix end with a star."""
@@ -152,7 +151,7 @@ STAGE_OBJECTS: Mapping[str, Below] = {
     "ingest_names": Below((RUNS,), (RUNS,)),
     "ingest_resolve": Below((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
     "ingest_write": Below((RUNS,), (RUNS,)),
-    "ingest_close": Below((RUNS,), (RUNS,)),
+    "ingest_close": Below((RUNS,), (INBOX, RUNS)),
 }
 """As loading/run/stages.py does. What may be absent is listed too: S3 answers 403 otherwise."""
 
@@ -163,7 +162,8 @@ def grant_stage(name: str, role: iam.Role, intake: Intake, region: str) -> None:
     for statement in intake.rights(region, reads=reads, writes=(RUNS,), lists=lists):
         role.add_to_policy(statement)
     if name == "ingest_close":
-        role.add_to_policy(intake.giving_back())
+        role.add_to_policy(intake.clearing())
+        reads = (*reads, INBOX, POSTED)
     intake.acknowledge(role, {*reads, RUNS})
 
 

@@ -104,8 +104,9 @@ class Observability(Construct):
                 ),
                 0,
                 periods=1,
-                say="A message could not be processed; docs/deploy.md, dead letters.",
+                say="A message could not be processed; docs/operations.md, alarms.",
             )
+        self._saved_query()
         self._dashboard()
 
     def service(
@@ -122,6 +123,20 @@ class Observability(Construct):
             statistic=statistic,
             period=cdk.Duration.minutes(period_minutes),
             dimensions_map={"environment": self.environment, **(dimensions or {})},
+        )
+
+    def _saved_query(self) -> None:
+        """Every line of one request, over all functions: the id is what is filled in."""
+        logs.QueryDefinition(
+            self,
+            "OneRequest",
+            query_definition_name=f"docstokg-{self.environment}/one request",
+            log_groups=[function.logs for function in self._functions.values()],
+            query_string=logs.QueryString(
+                fields=["@timestamp", "@log", "level", "event", "kind", "error", "doubts"],
+                filter_statements=['request_id = "REQUEST_ID"'],
+                sort="@timestamp asc",
+            ),
         )
 
     def logged(self, name: str, log_group: logs.ILogGroup, pattern: str) -> cloudwatch.Metric:

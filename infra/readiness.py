@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
-from infra.settings import UNRESERVED, Environment
+from infra.settings import ENVIRONMENTS, S3_LIST, UNRESERVED, Environment
 
 # What the settings are delivered with: a reserved domain, and ids nobody has.
 EXAMPLE = re.compile(r"example\.(com|org|net)|(vpc|subnet)-0123456789abcdef")
@@ -27,6 +27,21 @@ def obstacles(environment: Environment) -> list[str]:
     ]
     if environment.auth == "jwt" and environment.tokens is None:
         problems.append("auth is jwt, and tokens names no issuer")
+    network = environment.network
+    if network and network.s3_prefix_list == S3_LIST and environment.region != "eu-central-1":
+        problems.append(f"network.s3_prefix_list {S3_LIST} is of eu-central-1, not of this region")
+    beside = [
+        other
+        for other in ENVIRONMENTS.values()
+        if other.account == environment.account and other.region == environment.region
+    ]
+    together = environment.reserved + sum(
+        other.reserved for other in beside if other.name != environment.name
+    )
+    if environment.account and together > max(environment.function_quota - UNRESERVED, 0) >= (
+        environment.reserved
+    ):
+        problems.append(f"the environments of this account reserve {together} together")
     if environment.reserved and environment.reserved > environment.function_quota - UNRESERVED:
         problems.append(
             f"concurrency reserves {environment.reserved}; with {UNRESERVED} left unreserved the "

@@ -16,6 +16,10 @@ type IndexKind = Literal["existing", "managed"]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 
 
+S3_LIST = "pl-6ea54007"
+"""The addresses of S3 in eu-central-1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """Where chunks are searched: a domain that exists, which environments may share, or its own.
@@ -46,7 +50,7 @@ class Network:
     vpc_id: str
     zones: tuple[str, ...]
     private_subnets: tuple[str, ...]
-    s3_prefix_list: str = "pl-6ea54007"
+    s3_prefix_list: str = S3_LIST
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ class Environment:
 MOST_LOADING = 100
 # What AWS never lets be reserved: functions without a reservation share it.
 UNRESERVED = 100
-# Whose INIT takes longer than half a second (docs/deploy.md, cold starts): a snapshot pays there.
+# Whose INIT takes longer than half a second (docs/costs.md, cold starts): a snapshot pays there.
 _SLOW_TO_START = ("retrieve", "synthesize", "respond")
 _STEADY: Mapping[str, int] = {spec.name: spec.concurrency for spec in SPECS}
 _BUSY = {name: count * 2 if count >= 20 else count for name, count in _STEADY.items()}

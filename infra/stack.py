@@ -190,6 +190,8 @@ class RunStack(cdk.Stack):
             topic=topic,
         )
         ingestion.watch(observability, functions["documents"])
+        if environment.index.kind == "managed":  # an existing domain is its owner's to save
+            ingestion.save(observability, functions["ingest_close"], data.search)
         Dependencies(
             self,
             "Dependencies",

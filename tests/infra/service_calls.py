@@ -166,7 +166,10 @@ STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("sources/d/", "inbox/d/1/", "posted/d/1.json", "runs/1/rows/", "runs/1/report.json"),
     ),
     "write": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/resolved/", "runs/1/report.json")),
-    "close": (("runs/1/resolved/a", "runs/lease.json"), ("runs/1/resolved/", "runs/1/report.json")),
+    "close": (
+        ("runs/1/resolved/a", "runs/lease.json"),
+        ("runs/1/resolved/", "runs/1/report.json", "inbox/d/"),
+    ),
 }
 """What each stage reads, and what it lists: beginnings of keys, and keys that may be absent."""
 
@@ -183,7 +186,12 @@ def _stages(deployed: Deployed) -> Iterator[Right]:
             yield _one(page, role, "s3:ListBucket", bucket, {"s3:prefix": prefix})
         yield _one(page, role, "s3:PutObject", f"{bucket}/runs/1/rows/a")
         if stage == "close":
-            yield _one(page, role, "s3:DeleteObject", f"{bucket}/runs/lease.json")
+            for key in ("runs/lease.json", "runs/1/rows/a", "inbox/d/1/a.md", "posted/d/1.json"):
+                yield _one(page, role, "s3:DeleteObject", f"{bucket}/{key}")
+            told = "OpenSearch Service guide: managedomains-snapshots, taking manual snapshots"
+            for verb, name in (("Get", "_all"), ("Put", "daily-2026-11-23")):
+                path = f"{domain}/_snapshot/docstokg/{name}"
+                yield _one(told, role, f"es:ESHttp{verb}", path)
         if stage in ("resolve", "write", "close"):
             variables = deployed.variables(f"ingest_{stage}")
             (secret,) = (
@@ -262,10 +270,10 @@ def _background(deployed: Deployed) -> Iterator[Right]:
     ]
     invoked = [target for target in schedules if "lambda" in target["Arn"]]
     (schedule,) = (target for target in invoked if "DeadLetterConfig" in target)
-    (watching,) = (target for target in invoked if target is not schedule)
     page = "EventBridge Scheduler guide: setting-up, execution role"
-    yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", watching["RoleArn"], OURS)
-    yield _one(page, watching["RoleArn"], "lambda:InvokeFunction", watching["Arn"])
+    for other in (target for target in invoked if target is not schedule):
+        yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", other["RoleArn"], OURS)
+        yield _one(page, other["RoleArn"], "lambda:InvokeFunction", other["Arn"])
     for asking in schedules:
         if asking["Arn"].endswith(":sfn:startExecution"):
             yield from _canary(deployed, asking["RoleArn"])

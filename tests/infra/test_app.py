@@ -64,10 +64,24 @@ def test_filled_in_settings_have_nothing_against_them() -> None:
         ({"tokens": None}, "tokens names no issuer"),
         ({"index": Index("existing", endpoint="https://x.example.com")}, "index.endpoint"),
         ({"function_quota": 500}, "needs a quota of"),
+        ({"region": "us-east-1"}, "s3_prefix_list pl-6ea54007 is of eu-central-1"),
     ],
 )
 def test_what_is_left_to_fill_in_is_named(changed: dict[str, object], told: str) -> None:
     assert any(told in found for found in obstacles(replace(FILLED_IN, **changed)))  # type: ignore[arg-type]
+
+
+def test_environments_that_share_an_account_share_its_quota(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """430 and 840 are each under 900, and together they are not."""
+    beside = replace(ENVIRONMENTS["staging"], account=FILLED_IN.account)
+    monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": beside, "prod": FILLED_IN})
+    (told,) = obstacles(FILLED_IN)
+    assert "reserve 1270 together" in told
+    elsewhere = replace(beside, account="999988887777")
+    monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": elsewhere})
+    assert obstacles(FILLED_IN) == []
 
 
 def test_the_command_line_gets_no_template_that_cannot_work(tmp_path: Path) -> None:
@@ -84,9 +98,12 @@ def test_bootstrap_needs_neither_an_environment_nor_bundles(tmp_path: Path) -> N
     """The guide's second command: the CLI runs the app before it has a reason to."""
     unnamed = run(["-m", "infra.app"], {"CDK_OUTDIR": str(tmp_path)})
     assert unnamed.returncode == 0, unnamed.stderr
-    assert "-c env=dev" in unnamed.stderr
-    assert json.loads((tmp_path / "manifest.json").read_text("utf-8"))["version"]
-    assert not list(tmp_path.glob("*.template.json"))
+    metadata = json.loads((tmp_path / "no-environment.metadata.json").read_text("utf-8"))
+    ((told,),) = metadata.values()
+    assert told["type"] == "aws:cdk:error"  # where `cdk deploy` stops
+    assert "-c env=dev" in told["data"]
+    (empty,) = tmp_path.glob("*.template.json")
+    assert "Resources" not in json.loads(empty.read_text("utf-8"))
 
 
 def test_code_that_is_missing_or_old_is_named(

@@ -68,7 +68,7 @@ def test_nothing_is_cheaper_than_what_was_measured(profile) -> None:
 
 
 def test_the_guide_shows_this_bill() -> None:
-    guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    guide = (ROOT / "docs" / "costs.md").read_text("utf-8")
     assert table(REPORT, Assumed()) in guide, "see benchmarks.cloud_costs"
     assert prices() in guide
     measured = (ROOT / "benchmarks" / "bundles.md").read_text("utf-8")
@@ -91,9 +91,9 @@ def counted_in(assembly: Path, name: str) -> Counts:
 def test_idle_environments_keep_to_their_price(counts: dict[str, Counts]) -> None:
     """Without graph and NAT; after ten deploys as after the third, because old versions go."""
     bills = {name: sum(idle_usd(environment(name), counts[name]).values()) for name in counts}
-    assert bills["dev"] <= 40
+    assert bills["dev"] <= 60
     assert bills["staging"] <= 200
-    guide = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+    guide = (ROOT / "docs" / "costs.md").read_text("utf-8")
     assert idle_table(counts) in guide, "see benchmarks.cloud_costs"
 
 

@@ -21,8 +21,12 @@ def test_the_bucket_of_documents_is_ours_alone(template: Template) -> None:
     assert bucket["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
     assert "BucketName" not in bucket
     rules = bucket["LifecycleConfiguration"]["Rules"]
-    gone = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "Prefix" in rule}
-    assert gone == {"runs/": 90, "inbox/": 90}
+    gone = {rule["Prefix"]: rule.get("ExpirationInDays") for rule in rules if "Prefix" in rule}
+    # What was sent is kept as long as it is loaded; deleted, no older version outlives a day.
+    assert gone == {"runs/": 90, "inbox/": None, "posted/": None}
+    for rule in rules:
+        if "Prefix" in rule:
+            assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
     (every,) = (rule for rule in rules if "Prefix" not in rule)
     assert every["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
     assert "ExpirationInDays" not in every

@@ -104,6 +104,18 @@ def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template)
             "KnownBadInputs",
         ]
         assert all(rule["OverrideAction"] == {"None": {}} for rule in lists)
+        # A document may quote `${jndi:`; a question, a header or a path of any route may not.
+        scopes = [
+            rule["Statement"]["ManagedRuleGroupStatement"].get("ScopeDownStatement")
+            for rule in lists
+        ]
+        assert scopes[0] is None
+        (elsewhere,) = scopes[1]["NotStatement"].values()
+        matched = elsewhere["ByteMatchStatement"]
+        assert (matched["SearchString"], matched["PositionalConstraint"]) == (
+            "/v1/documents",
+            "ENDS_WITH",
+        )
 
 
 def test_health_has_a_rate_of_its_own(template: Template) -> None:

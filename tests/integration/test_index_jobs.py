@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from docstokg.adapters.opensearch.documents import OpenSearchRegister
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.server import Server
+from docstokg.adapters.opensearch.snapshots import Snapshots
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
-from docstokg.contracts.records import ChunkRecord, Scope
+from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
 from docstokg.errors import Misconfigured
-from docstokg_local.cli.index_jobs import Snapshots
 from tests.jvm.servers import Engine
 from tests.services import SERVICES, own_home, start_own
 
@@ -48,13 +49,18 @@ def test_what_a_snapshot_holds_comes_back(tmp_path: Path) -> None:
             with pytest.raises(Misconfigured, match="open or unfinished"):
                 jobs.take("early")
             writer.close_load()
+            register = OpenSearchRegister(name="kept", **at)
+            register.put([DocumentRecord(namespace="kept", doc_id="d", text="One. Two.")])
             jobs.take("monday")
             assert jobs.names() == ["monday"]
+            assert len(set(jobs.drill("monday"))) == 1
             writer.delete("kept", None)
             writer.close_load()
+            server.call("DELETE", "/kept-documents", timeout_s=30)
             assert reader.get(["u1"], SPACE, 30).missing == ("u1",)
             restored = jobs.restore("monday")
-            assert len(restored) == 2
+            assert len(restored) == 3
+            assert register.text("kept", "d") == "One. Two."
             assert set(reader.get(["u1", "u2"], SPACE, 30).chunks) == {"u1", "u2"}
             # Aliases moved whole: a rebuild, and another load, find one index behind each.
             assert writer.rebuild() != restored
@@ -66,3 +72,54 @@ def test_what_a_snapshot_holds_comes_back(tmp_path: Path) -> None:
             reader.close()
             writer.close()
             server.close()
+
+
+def chunk_of(doc_id: str, number: int) -> ChunkRecord:
+    return chunk(number).model_copy(update={"doc_id": doc_id})
+
+
+def test_a_restore_deletes_again_what_was_deleted_since(tmp_path: Path) -> None:
+    """And a drill, killed half way and run again, is equal to what is in use."""
+    with own_home(Engine.OPENSEARCH) as home:
+        folder = home / "snapshots"
+        folder.mkdir()
+        folder.chmod(0o777)
+        endpoint = start_own(Engine.OPENSEARCH, home, extra={"path.repo": str(folder)})
+        at = {"url": endpoint.url, "user": endpoint.user, "password": endpoint.password}
+        writer, server = OpenSearchWriter(name="kept", **at), Server(**at)
+        register = OpenSearchRegister(name="kept", **at)
+        reader = OpenSearchIndex(name="kept", **at)
+        try:
+            writer.open_load("run", None, None, None)
+            writer.put([(chunk_of("stays", 1), "one"), (chunk_of("goes", 2), "two")])
+            writer.close_load()
+            register.put(
+                [DocumentRecord(namespace="kept", doc_id=one) for one in ("stays", "goes")]
+            )
+            jobs = Snapshots(server, "kept")
+            jobs.register({"type": "fs", "settings": {"location": str(folder)}})
+            now = 1_800_000_000.0
+            first = jobs.keep_daily(now)
+            assert first["begun"].startswith("daily-2027-01-15") and first["age_days"] == 0
+            assert jobs.keep_daily(now + 3600)["begun"] == ""
+            writer.delete("kept", ["u2"])
+            writer.close_load()
+            register.forget("kept", ["goes"])
+            # A drill that was killed leaves indices behind, and they are in nobody's way.
+            jobs.bring_back(first["begun"], "killed")
+            in_use, brought_back = jobs.drill(first["begun"])
+            assert in_use == brought_back
+            jobs.restore(first["begun"])
+            assert jobs.digest({one: one for one in ("kept", "kept-facts", "kept-documents")}) == (
+                in_use
+            )
+            assert reader.get(["u1", "u2"], SPACE, 30).missing == ("u2",)
+            assert [one.doc_id for one in register.documents("kept")] == ["stays"]
+            # Another day, and the first is forgotten; without one for days, its age is told.
+            later = jobs.keep_daily(now + 5 * 86_400, days=1)
+            assert later["removed"] == [first["begun"]]
+            writer.open_load("open", None, None, None)
+            assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 3
+        finally:
+            for one in (reader, writer, register, server):
+                one.close()

@@ -408,8 +408,10 @@ def test_rows_of_one_object_may_fill_many_shards(
     folder = folder_of(tmp_path / "in", documents=8)
     laptop.load(folder)
     place.upload(folder)
-    run_stages(place.stages(), place.objects, batch=100)
+    stages = place.stages()
+    stages.call("read", list(listed(place.objects, f"sources/{NS}/")))
     assert sum(1 for _ in listed(place.objects, f"runs/{RUN}/rows/")) > 8
+    run_stages(stages, place.objects, batch=100)
     assert place.digest() == laptop.digest()
 
 

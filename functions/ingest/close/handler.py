@@ -1,5 +1,6 @@
 """Entry point of the stage `close` of a load: edges, removals, and the end."""
 
+import time
 from typing import Any
 
 from docstokg.contracts.ingest import IngestTask
@@ -9,12 +10,18 @@ from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.stores import stores_of
 from docstokg.wiring import Handler, Wiring
 
+SNAPSHOT = "snapshot"
+
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients and models."""
     objects, stores = wiring.object_store(), stores_of(wiring)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+        if event.get("job") == SNAPSHOT:
+            kept = wiring.snapshots().keep_daily(time.time())
+            wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])
+            return kept
         return close(IngestTask.model_validate(event), objects, stores, TaskTime.of(context))
 
     return handler

@@ -13,6 +13,7 @@ from docstokg.errors import LoadError
 from docstokg_local.cli.ending import DONE, NOT_GOOD, leave, run
 from docstokg_local.cli.printing import counted, say
 from docstokg_local.cli.stores import settings_of
+from docstokg_local.cli.tracing import trace
 
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
@@ -529,6 +530,9 @@ def doctor(
         examination.show_digest(wiring, namespace or [])
         return
     raise typer.Exit(DONE if examination.show(wiring, check=check) else NOT_GOOD)
+
+
+app.command()(trace)
 
 
 @app.command()

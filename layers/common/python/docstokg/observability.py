@@ -37,6 +37,7 @@ METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
     "cypher_explain_reject_total": ("counter", ("template",), "templates the plan guard refused"),
     "cypher_timeout_total": ("counter", ("template",), "queries that ran out of time"),
     "ingest_running_seconds": ("histogram", (), "how long the oldest load has been running"),
+    "index_snapshot_age_days": ("histogram", (), "days since the index was last saved"),
     "circuit_open_total": ("counter", ("dependency",), "circuits that opened"),
 }
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from docstokg.contracts.language_models import ModelAccess, facts_table
 from docstokg.errors import DocsToKGError, Misconfigured, cause
@@ -37,6 +37,9 @@ from docstokg.ports import (
     Workflow,
 )
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
+
+if TYPE_CHECKING:
+    from docstokg.adapters.opensearch.snapshots import Snapshots
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
@@ -139,6 +142,15 @@ class Wiring:
         place = f"{self.settings.index_url} {self.settings.index_name} {self.settings.graph_url}"
         name = hashlib.sha256(place.encode()).hexdigest()[:16]
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
+
+    def snapshots(self) -> "Snapshots":
+        """Give the snapshots of the index; `Misconfigured` for a file store, which is copied."""
+        from docstokg.adapters.opensearch.server import Server
+        from docstokg.adapters.opensearch.snapshots import Snapshots
+
+        at = self._opensearch()
+        name, _ = at.pop("name"), at.pop("telemetry")
+        return Snapshots(Server(**at), name)
 
     def _opensearch(self) -> dict[str, Any]:
         chosen = self.settings

@@ -43,6 +43,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Place, Staging
+from docstokg.loading.run.erasure import erase
 from docstokg.loading.run.lease import CLOSED, check_turn, end_turns, give_back, is_closed, turn
 from docstokg.loading.run.readings import (
     Answers,
@@ -422,6 +423,7 @@ def close(
     if task.failed:
         return _give_up(task, objects, stores)
     if is_closed(run, objects):
+        _clear(run, objects)
         give_back(run, objects)
         return {"done": True}
     with turn(run, objects, stores.index_writer):
@@ -441,9 +443,17 @@ def close(
                 "relinked": context.report.relinked,
             }
         objects.put(f"runs/{run.run_id}/{CLOSED}", _json(report))
+        _clear(run, objects)
         give_back(run, objects)
     end_turns(run, stores.index_writer)
     return {"done": True, "loaded": report["loaded"], "removed": report["removed"]}
+
+
+def _clear(run: IngestRun, objects: ObjectStore) -> None:
+    """Delete what nobody wants any more of a run that has ended, as its report has it."""
+    report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
+    rejected = {one["doc_id"] for one in report["rejected"]}
+    erase(run, objects, {*run.remove} - rejected, rejected)
 
 
 def _finish(

@@ -1,0 +1,80 @@
+"""Writes what a deployment is made of, for whoever deploys without CDK: `make template ENV=dev`.
+
+In `build/template/ENV`: both templates, which need no bootstrap; the one with code takes its bucket
+as the parameter `AssetBucket`, and `assets/` has the zips that belong there.
+docs/without-cdk.md says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from infra.app import BUNDLES, build, missing
+from infra.settings import environment
+from infra.specs import ROOT
+
+PARAMETER = "AssetBucket"
+BUCKET = re.compile(r"cdk-[a-z0-9]+-assets-")
+OF_BOOTSTRAP = ("BootstrapVersion", "CheckBootstrapVersion")
+
+
+def freed(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a template that asks for a bucket instead of CDK's bootstrap stack."""
+    body = {key: value for key, value in template.items() if key != "Rules"}
+    parameters = {k: v for k, v in template.get("Parameters", {}).items() if k not in OF_BOOTSTRAP}
+    body["Resources"] = _replaced(template["Resources"])
+    if json.dumps({"Ref": PARAMETER}) in json.dumps(body["Resources"]):
+        parameters[PARAMETER] = {"Type": "String", "Description": "Holds the zips of assets/"}
+    body["Parameters"] = parameters
+    return body
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, dict):
+        if BUCKET.match(str(value.get("Fn::Sub", ""))):
+            return {"Ref": PARAMETER}
+        return {key: _replaced(item) for key, item in value.items()}
+    return [_replaced(item) for item in value] if isinstance(value, list) else value
+
+
+def write(assembly: Path, out: Path) -> list[str]:
+    """Write templates and zips of a synthesised assembly below `out`; what was written."""
+    shutil.rmtree(out, ignore_errors=True)
+    (out / "assets").mkdir(parents=True)
+    written = []
+    for path in sorted(assembly.glob("docstokg-*.template.json")):
+        template = json.loads(path.read_text(encoding="utf-8"))
+        (out / path.name).write_text(json.dumps(freed(template), indent=1), encoding="utf-8")
+        written.append(path.name)
+        listed = path.with_name(path.name.replace(".template.", ".assets."))
+        for entry in json.loads(listed.read_text(encoding="utf-8"))["files"].values():
+            (at,) = entry["destinations"].values()
+            target = out / "assets" / Path(at["objectKey"]).stem
+            if entry["source"]["packaging"] == "zip":
+                shutil.make_archive(str(target), "zip", assembly / entry["source"]["path"])
+                written.append(f"assets/{target.name}.zip")
+    return written
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """`python -m infra.template ENV`."""
+    (name,) = arguments if arguments is not None else sys.argv[1:]
+    target = environment(name)
+    if problems := missing(target):
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        raise SystemExit(f"{name} cannot be deployed from here:{lines}")
+    with tempfile.TemporaryDirectory() as folder:
+        build(target, out=Path(folder), bundles=BUNDLES).synth()
+        for written in write(Path(folder), ROOT / "build" / "template" / name):
+            sys.stdout.write(f"{written}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Snapshots of an index with its facts and its register, taken and brought back by the server."""
+
+import calendar
+import functools
+import hashlib
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from docstokg.adapters.opensearch.layout import Json, facts_alias
+from docstokg.adapters.opensearch.lease import NAME as LOADER
+from docstokg.adapters.opensearch.server import Server, index_notes
+from docstokg.errors import Misconfigured, Unavailable
+
+REPOSITORY = "docstokg"
+LIMIT_S = 120.0
+JOB_S = 6 * 3600.0
+POLL_S = 2.0
+PAGE = 1000
+TAKEN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+DAILY = "daily-"
+KEPT_DAYS = 14
+SORTED = {"chunks": ("uuid",), "facts": ("id",), "documents": ("namespace", "doc_id")}
+"""By what the content of each kind is in one order."""
+type Document = tuple[str, str]
+"""Namespace and id."""
+
+
+class Snapshots:
+    """Whole states of one index: chunks, facts, and the register with texts, origins and keys."""
+
+    def __init__(self, server: Server, name: str) -> None:
+        """`name`: alias of the chunk index."""
+        self._server, self._name = server, name
+        self._register = f"{name}-documents"
+        self._kinds = {name: "chunks", facts_alias(name): "facts", self._register: "documents"}
+        self._call = functools.partial(server.call, timeout_s=LIMIT_S)
+
+    def register(self, repository: Mapping[str, object]) -> None:
+        """Tell the server where snapshots lie: `type` and `settings` of its repository API."""
+        self._call("PUT", f"/_snapshot/{REPOSITORY}", dict(repository))
+
+    def take(self, snapshot: str) -> None:
+        """Write all three indices into a new snapshot and wait until it is whole."""
+        self._begin(snapshot)
+        until = time.monotonic() + JOB_S
+        while (state := self._state(snapshot)) == "IN_PROGRESS":
+            if time.monotonic() > until:
+                raise Unavailable(f"snapshot {snapshot} is not whole after {JOB_S:.0f} s")
+            time.sleep(POLL_S)
+        if state != "SUCCESS":
+            raise Unavailable(f"snapshot {snapshot} ended as {state}")
+
+    def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
+        """Begin today's snapshot unless it is there, and remove those of earlier days.
+
+        Asked more than once a day: while a load is open it is left for the next time. `now`: epoch
+        seconds; `days`: how many of the daily ones stay.
+        """
+        taken = self.names()
+        today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
+        begun = today not in taken and not self._is_loading()
+        if begun:
+            self._begin(today)
+        daily = sorted({name for name in taken if name.startswith(DAILY)} | {today})
+        gone = [name for name in daily[:-days] if name in taken]
+        for name in gone:
+            self._call("DELETE", f"/_snapshot/{REPOSITORY}/{name}")
+        last = today if begun or today in taken else max(daily[:-1], default="")
+        age_days = days if not last else (_day(today) - _day(last)) / 86_400
+        return {"begun": today if begun else "", "removed": gone, "age_days": age_days}
+
+    def names(self) -> list[str]:
+        """Every snapshot of the repository, oldest first."""
+        answer = self._call("GET", f"/_snapshot/{REPOSITORY}/_all")
+        return [snapshot["snapshot"] for snapshot in answer["snapshots"]]
+
+    def restore(self, snapshot: str) -> tuple[str, ...]:
+        """Make new indices of what a snapshot holds of ours, and point the aliases at them.
+
+        What was deleted since is deleted in them first, where the register in use still tells. The
+        indices in use are removed in the step that moves the aliases; gives the new ones' names.
+        """
+        stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime())
+        fresh = self.bring_back(snapshot, stamp)
+        swap: list[Json] = []
+        for alias, new in fresh.items():
+            swap.append({"add": {"index": new, "alias": alias}})
+            swap += [{"remove_index": {"index": old}} for old in self._behind(alias)]
+        self._call("POST", "/_aliases", {"actions": swap})
+        return tuple(fresh.values())
+
+    def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
+        """Make indices of a snapshot beside those in use, less what was deleted since; by alias."""
+        held = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")["snapshots"][0]["indices"]
+        fresh = {}
+        for alias, kind in self._kinds.items():
+            own = [name for name in held if name.startswith(f"{self._name}-{kind}")]
+            if len(own) != 1:
+                raise Misconfigured(f"snapshot {snapshot} holds no one index of {alias!r}: {held}")
+            # Numbered as a rebuild numbers them, so that the next one can count on.
+            stem = own[0] if own[0] == self._register else own[0].rpartition("-")[0]
+            body = {
+                "indices": own[0],
+                "rename_pattern": re.escape(own[0]),
+                "rename_replacement": f"{stem}-{stamp}",
+                "include_aliases": False,
+                "include_global_state": False,
+            }
+            path = f"/_snapshot/{REPOSITORY}/{snapshot}/_restore"
+            self._call("POST", path, body, {"wait_for_completion": "true"}, timeout_s=JOB_S)
+            fresh[alias] = f"{stem}-{stamp}"
+        if self._behind(self._register):
+            there = set(self._documents(self._register))
+            for namespace, doc_id in self._documents(fresh[self._register]):
+                if (namespace, doc_id) not in there:
+                    self._forget(list(fresh.values()), namespace, doc_id)
+        return fresh
+
+    def drill(self, snapshot: str) -> tuple[str, str]:
+        """Bring a snapshot back beside what is in use, and remove it; digests of both.
+
+        They are equal where nothing but deletions came since.
+        """
+        fresh = self.bring_back(snapshot, f"drill{time.strftime('%Y%m%d%H%M%S', time.gmtime())}")
+        try:
+            return self.digest({alias: alias for alias in self._kinds}), self.digest(fresh)
+        finally:
+            for index in fresh.values():
+                self._call("DELETE", f"/{index}")
+
+    def digest(self, indices: Mapping[str, str]) -> str:
+        """Of all content of three indices, by alias: ids and sources, in the order of the ids."""
+        found = hashlib.sha256()
+        for alias, index in indices.items():
+            for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):
+                if hit["_id"] != LOADER:  # whose turn it is to load is no content
+                    line = json.dumps([hit["_id"], hit["_source"]], sort_keys=True)
+                    found.update(line.encode())
+        return found.hexdigest()
+
+    def _begin(self, snapshot: str) -> None:
+        if not TAKEN.fullmatch(snapshot):
+            raise Misconfigured(f"{snapshot!r} is no name: small letters, digits, - and _")
+        if self._is_loading():
+            raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
+        indices = ",".join(index for alias in self._kinds for index in self._behind(alias))
+        body = {"indices": indices, "include_global_state": False}
+        self._call("PUT", f"/_snapshot/{REPOSITORY}/{snapshot}", body)
+
+    def _is_loading(self) -> bool:
+        notes = index_notes(self._server, self._name, LIMIT_S)
+        return notes is None or notes.get("unfinished_load") is not None
+
+    def _documents(self, register: str) -> Iterator[Document]:
+        for hit in self._hits(register, SORTED["documents"], source=False):
+            yield hit["sort"][0], hit["sort"][1]
+
+    def _hits(self, index: str, fields: tuple[str, ...], *, source: bool) -> Iterator[Json]:
+        after: Json = {}
+        while True:
+            sort = [{field: "asc"} for field in fields]
+            body = {"size": PAGE, "_source": source, "sort": sort, **after}
+            hits = self._call("POST", f"/{index}/_search", body)["hits"]["hits"]
+            yield from hits
+            if len(hits) < PAGE:
+                return
+            after = {"search_after": hits[-1]["sort"]}
+
+    def _forget(self, indices: Sequence[str], namespace: str, doc_id: str) -> None:
+        both = [{"term": {"namespace": namespace}}, {"term": {"doc_id": doc_id}}]
+        query = {"query": {"bool": {"filter": both}}}
+        refresh = {"refresh": "true"}
+        self._call("POST", f"/{','.join(indices)}/_delete_by_query", query, refresh)
+
+    def _state(self, snapshot: str) -> str:
+        answer = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")
+        return str(answer["snapshots"][0]["state"])
+
+    def _behind(self, alias: str) -> list[str]:
+        answer = self._server.call(
+            "GET", f"/{alias}/_mapping", timeout_s=LIMIT_S, absent_is_none=True
+        )
+        return sorted(answer)
+
+
+def _day(name: str) -> float:
+    return calendar.timegm(time.strptime(name.removeprefix(DAILY), "%Y-%m-%d"))

@@ -1,0 +1,51 @@
+"""What a finished run leaves in the bucket: its report, and of what was sent what is loaded."""
+
+import time
+from collections.abc import Collection, Iterator
+
+from docstokg.contracts.ingest import IngestRun
+from docstokg.loading.run.lease import CLOSED
+from docstokg.ports import ObjectStore, StoredObject
+
+WORKING = ("rows", "vectors", "encoded", "names", "resolved")
+"""Of a run's own objects those that hold texts."""
+LONGEST_RUN_S = 2 * 86_400.0
+"""Longer than any run lives: an older object waits for none."""
+
+
+def erase(
+    run: IngestRun, objects: ObjectStore, gone: Collection[str], rejected: Collection[str]
+) -> None:
+    """Delete what was sent of documents that are gone, rejected or came anew, and the run's texts.
+
+    What a run that has not ended sent is left alone, whatever its document: it is loaded later.
+    """
+    inbox = f"inbox/{run.namespace}/"
+    own = {entry.key.removeprefix(run.inbox) for entry in _every(objects, run.inbox)}
+    came = own - {*rejected} if run.posted else set()
+    left: dict[str, bool] = {}
+    ended: dict[str, bool] = {run.run_id: True}
+    for entry in _every(objects, inbox) if gone or own else ():
+        job, _, doc_id = entry.key.removeprefix(inbox).partition("/")
+        wanted = doc_id not in (rejected if job == run.run_id else {*gone, *came})
+        if not wanted and job not in ended:
+            report = f"runs/{job}/{CLOSED}"
+            old = time.time() - entry.modified > LONGEST_RUN_S
+            ended[job] = old or any(one.key == report for one in objects.list(report))
+        if wanted or not ended[job]:
+            left[job] = True
+        else:
+            left.setdefault(job, False)
+            objects.delete(entry.key)
+    for job in (job for job, some in left.items() if not some):
+        objects.delete(f"posted/{run.namespace}/{job}.json")
+    for kind in WORKING:
+        for entry in _every(objects, run.key(kind)):
+            objects.delete(entry.key)
+
+
+def _every(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
+    after = ""
+    while page := objects.list(prefix, after):
+        yield from page
+        after = page[-1].key

@@ -1,0 +1,108 @@
+"""`docstokg trace REQUEST_ID`: what every function said of one request, and what went wrong first.
+
+In AWS the lines are in the log groups of an environment; a server on this machine prints the same
+lines, which `--log` reads from a file.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from docstokg_local.cli.ending import DONE, NOT_GOOD
+from docstokg_local.cli.printing import say
+
+Line = dict[str, Any]
+TOLD = ("level", "event", "time_ms", "request_id", "function")
+"""Fields of a line that are not repeated behind it."""
+BAD = ("ERROR", "WARNING")
+FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
+type Clients = Callable[[str], Any]
+"""Name of a service -> boto3's client of it."""
+
+
+def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
+    """Read the lines of one request, oldest first; `texts`: a function's name and what it said."""
+    found = []
+    for function, text in texts:
+        start = text.find("{")
+        try:
+            line = json.loads(text[start:]) if start >= 0 else None
+        except ValueError:
+            continue
+        if isinstance(line, dict) and line.get("request_id") == request_id:
+            found.append({"function": function, **line})
+    return sorted(found, key=lambda line: line.get("time_ms", 0))
+
+
+def in_file(path: Path) -> Iterator[tuple[str, str]]:
+    """Give the lines that a server on this machine printed."""
+    with path.open(encoding="utf-8", errors="replace") as log:
+        yield from (("server", line) for line in log)
+
+
+def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
+    """Give the lines of an environment's functions that name a request."""
+    pages = clients("cloudformation").get_paginator("list_stack_resources")
+    for page in pages.paginate(StackName=f"docstokg-{environment}"):
+        for one in page["StackResourceSummaries"]:
+            function = FUNCTION.match(one["LogicalResourceId"])
+            if function is None or one["ResourceType"] != "AWS::Logs::LogGroup":
+                continue
+            events = (
+                clients("logs")
+                .get_paginator("filter_log_events")
+                .paginate(logGroupName=one["PhysicalResourceId"], filterPattern=f'"{request_id}"')
+            )
+            for event in (event for some in events for event in some["events"]):
+                yield function[1], event["message"]
+
+
+def told(lines: list[Line]) -> Iterator[str]:
+    """Write the lines as text, the last one what to look at first."""
+    begun = lines[0]["time_ms"]
+    for line in lines:
+        rest = {name: value for name, value in line.items() if name not in TOLD and value}
+        after = line["time_ms"] - begun
+        fields = " ".join(f"{name}={json.dumps(value)}" for name, value in rest.items())
+        yield f"{after:>6} ms  {line['function']:<12} {line['event']}  {fields}"
+    bad = [line for line in lines if line.get("level") in BAD]
+    request = next((line for line in lines if line["event"] == "request"), {})
+    if bad:
+        why = bad[0].get("error") or bad[0].get("kind") or "no more is known"
+        yield f"first: {bad[0]['function']}: {bad[0]['event']}: {why}"
+    elif doubts := request.get("doubts"):
+        yield f"first: the answer is doubted: {', '.join(doubts)}"
+    elif reasons := request.get("degraded_reasons"):
+        yield f"first: degraded: {', '.join(reasons)}"
+    else:
+        yield "nothing went wrong that a function saw"
+
+
+def trace(
+    request_id: Annotated[str, typer.Argument(metavar="REQUEST_ID", help="Of the answer.")],
+    environment: Annotated[
+        str, typer.Option("--env", metavar="ENV", help="A deployment, by this shell's credentials.")
+    ] = "",
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="What a server here printed.")
+    ] = None,
+) -> None:
+    """Say what happened to one request, and what to look at first.
+
+    Exit code 1 when nothing names the request.
+    """
+    if (log is None) == (not environment):
+        raise typer.BadParameter("say --env ENV or --log FILE")
+    if log is not None:
+        texts = in_file(log)
+    else:
+        import boto3
+
+        texts = in_aws(boto3.client, environment, request_id)
+    lines = lines_of(texts, request_id)
+    say("\n".join(told(lines)) if lines else f"nothing names {request_id}")
+    raise typer.Exit(DONE if lines else NOT_GOOD)

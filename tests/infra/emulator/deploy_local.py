@@ -1,0 +1,521 @@
+"""`make deploy-local`: the deploy guide on this machine, to its end, in an emulated account.
+
+Bootstrap, both stacks of dev by the CDK command line, fifty documents, ten questions, the other
+routes, the metrics that were really written, a deploy without a change and one with, the roll back,
+destroy, and a deploy again. The stores are the real servers of `make services`; without Java it
+ends after creation and says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+from docstokg.adapters.aws.s3_objects import S3Objects
+from docstokg_local.cli.tracing import in_aws, lines_of
+from docstokg_local.cli.tracing import told as told_of
+from infra.app import build
+from infra.destroy import destroy
+from infra.package import BUILD, unbuilt
+from infra.settings import Environment, Index, environment
+from infra.specs import SPECS, STAGES
+from tests.infra.cloud import AGENT_PORT, serving
+from tests.infra.emulator.account import ACCOUNT, REGION, Account
+from tests.infra.emulator.limits import COVERED, fit
+from tests.ingest_runner import run_ingest
+from tests.jvm import servers
+from tests.jvm.servers import Endpoint, Engine
+
+STACKS = ("docstokg-dev-data", "docstokg-dev")
+CHANGED = "health"
+"""The function whose code one deploy changes."""
+CALLER = {"sub": "deploy-local", "namespaces": ["default"], "groups": [], "load": ["default"]}
+SYLLABLES = ("Mar", "Tal", "Quil", "Or", "Bren", "Dov", "Fen"), ("row", "low", "lon", "sel", "ham")
+KEEPERS = ("Alda Fenwick", "Bram Oster", "Cora Lund", "Dirk Sahl", "Edda Voss")
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The real servers behind the emulated account."""
+
+    index: Endpoint
+    graph: Endpoint
+
+
+def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
+    """Documents by name: the text, a question only it answers, and a word of the answer."""
+    found = {}
+    for number in range(count):
+        first, second = SYLLABLES
+        name = first[number % 7] + second[number // 7 % 5] + ("" if number < 35 else "bury")
+        year, keeper = 1800 + 3 * number, KEEPERS[number % 5]
+        text = (
+            f"# {name} weir\n\nThe {name} weir was rebuilt in {year} after the spring flood. "
+            f"Its first keeper was {keeper}. Boats of {name} pay {number + 2} pence at the lock.\n"
+        )
+        found[f"{name.lower()}.md"] = (text, f"When was the {name} weir rebuilt?", str(year))
+    assert len(found) == count
+    return found
+
+
+def question_of(text: str) -> dict[str, Any]:
+    """The body of a question that is answered without a language model."""
+    return {
+        "query": text,
+        "synthesis": {"enabled": True, "model": "extractive"},
+        "budget": {"max_tokens_gen": 256, "timeout_s": 25},
+    }
+
+
+class Run:
+    """One run: the account, what was deployed, and what is told in the end."""
+
+    def __init__(self, account: Account, stores: Stores | None, folder: Path) -> None:
+        self.account, self.stores, self.folder = account, stores, folder
+        self.rows: list[tuple[str, float, str]] = []
+        self.last = ""
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[list[str]]:
+        """Time a step; what is put into the list is told of it."""
+        told: list[str] = []
+        begun = time.monotonic()
+        sys.stderr.write(f"{name} ...\n")
+        yield told
+        seconds = time.monotonic() - begun
+        self.rows.append((name, seconds, "; ".join(told)))
+        sys.stderr.write(f"{name}: {seconds:.1f} s; {'; '.join(told)}\n")
+
+    def target(self) -> Environment:
+        """The environment dev in this account, with the servers of this machine where there are."""
+        # A function that starts beside others on two processors takes longer than in Lambda.
+        dev = replace(environment("dev"), account=ACCOUNT, cold_start_s=60)
+        if self.stores is None:
+            return dev
+        domain = f"arn:aws:es:{REGION}:{ACCOUNT}:domain/docstokg-local"
+        index = Index(kind="existing", endpoint=self.stores.index.url, arn=domain)
+        return replace(dev, index=index, graph_url=self.stores.graph.url)
+
+    def synthesise(self, name: str, target: Environment, bundles: Path) -> tuple[Path, str]:
+        """Write an assembly that the emulator takes; where, and what was changed for it."""
+        out = self.folder / name
+        build(target, out=out, bundles=bundles).synth()
+        told = []
+        for path in sorted(out.glob("docstokg-*.template.json")):
+            fitted = fit(json.loads(path.read_text("utf-8")), self._variables())
+            path.write_text(json.dumps(fitted.body), encoding="utf-8")
+            removed = ", ".join(sorted(one.split("::", 1)[1] for one in fitted.removed))
+            told.append(f"{path.name.split('.')[0]}: {len(fitted.body['Resources'])} resources")
+            if removed:
+                told.append(f"without {removed}; {fitted.plain_alarms} alarms made plain")
+        return out, "; ".join(told)
+
+    def _variables(self) -> dict[str, str]:
+        """What the sandboxes of AWS have and the emulator's have not."""
+        return {
+            "PYTHONPATH": str(BUILD / "host" / "runtime"),
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def deploy(self, assembly: Path, *more: str) -> str:
+        """Deploy both stacks from an assembly, as the guide says."""
+        for stack in STACKS:
+            self.account.publish(assembly, stack)
+        return self.account.cdk(
+            "deploy", "--all", "--app", str(assembly), "--require-approval", "never", *more
+        )
+
+    def whole(self) -> str:
+        """Fail unless every resource of both stacks is there; how many are."""
+        told = []
+        for stack in STACKS:
+            counts = self.account.resources(stack)
+            bad = {k: n for k, n in counts.items() if not k.endswith("_COMPLETE")}
+            assert not bad, (stack, bad)
+            total = sum(n for k, n in counts.items() if not k.startswith("DELETE"))
+            told.append(f"{stack} {total} of {total}")
+        return ", ".join(told)
+
+    def fill_in(self) -> None:
+        """Put the graph's credential where the guide says."""
+        assert self.stores is not None
+        outputs = self.account.outputs(STACKS[0])
+        graph = self.stores.graph
+        text = json.dumps({"graph_user": graph.user, "graph_password": graph.password})
+        for name in ("SecretGraph", "SecretGraphWriter", "SecretGraphLoader"):
+            self.account.client("secretsmanager").put_secret_value(
+                SecretId=outputs[name], SecretString=text
+            )
+
+    def ingest(self, run_id: str, killed_after: int | None = None) -> str:
+        """Run the loading machine over the deployed functions; its status."""
+        bucket = self.account.outputs(STACKS[0])["DocumentBucket"]
+        calls = 0
+
+        def stage(name: str) -> Callable[[dict[str, Any], object], dict[str, Any]]:
+            def invoke(event: dict[str, Any], _: object) -> dict[str, Any]:
+                nonlocal calls
+                calls += 1
+                if killed_after is not None and calls > killed_after:
+                    raise KeyboardInterrupt
+                return self.invoke(f"docstokg-dev-{name}", event)
+
+            return invoke
+
+        functions = {spec.substitution: stage(spec.name) for spec in STAGES}
+        run = {
+            "run_id": run_id,
+            "namespace": "default",
+            "bucket": bucket,
+            "prefix": "sources/default/",
+            "sync": False,
+            "max_removed": 0,
+            "remove": [],
+        }
+        ended = run_ingest(functions, S3Objects(bucket), run)
+        return f"{ended.status} {ended.error or ''} {ended.cause or ''}".strip()
+
+    def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
+        """Call a deployed function at its alias; an error of its own is raised by its name."""
+        answer = self.account.client("lambda").invoke(
+            FunctionName=function, Qualifier="live", Payload=json.dumps(event).encode()
+        )
+        body = json.loads(answer["Payload"].read())
+        if answer.get("FunctionError"):
+            kind = type(str(body.get("errorType", "Failed")), (Exception,), {})
+            raise kind(body.get("errorMessage", body))
+        return dict(body)
+
+    def ask(self, route: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and body of one request, through the machine or the route's own function."""
+        number = self.last = f"local-{time.monotonic_ns()}"
+        event = {
+            "route": route,
+            "request_id": number,
+            "caller": CALLER,
+            "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
+        }
+        if route in ("answer", "search"):
+            ended = self.account.client("stepfunctions").start_sync_execution(
+                stateMachineArn=f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:docstokg-dev",
+                input=json.dumps(event),
+            )
+            assert ended["status"] == "SUCCEEDED", (ended.get("error"), ended.get("cause"))
+            reply = json.loads(ended["output"])
+        else:
+            reply = self.invoke(f"docstokg-dev-{route}", event)
+        return reply["statusCode"], json.loads(reply["body"])
+
+    def questions(self, count: int) -> str:
+        """Ask about documents that were loaded; every answer cites the one that says it."""
+        documents = list(corpus().items())
+        seconds = []
+        for name, (_, question, word) in documents[:: len(documents) // count][:count]:
+            begun = time.monotonic()
+            status, answer = self.ask("answer", question_of(question))
+            seconds.append(time.monotonic() - begun)
+            assert status == 200, answer
+            cited = {citation["doc_id"] for citation in answer["citations"]}
+            assert name in cited, (question, cited, answer["diagnostics"])
+            assert word in str(answer["answer"]), (question, answer["answer"])
+        return f"{count} answered and cited; first {seconds[0]:.1f} s, last {seconds[-1]:.1f} s"
+
+    def warm(self) -> str:
+        """Ask until an answer is whole: the first questions start functions, on a busy machine."""
+        for spec in SPECS:
+            with suppress(Exception):  # what is asked is no request: only its start is wanted
+                self.invoke(f"docstokg-dev-{spec.name}", {})
+        _, question, _ = next(iter(corpus().values()))
+        for number in range(1, 11):
+            status, answer = self.ask("answer", question_of(question))
+            reasons = answer["diagnostics"]["degraded_reasons"] if status == 200 else [status]
+            if not reasons and self.ask("health", {})[1]["status"] == "ok":
+                return f"whole at question {number}"
+            sys.stderr.write(f"not whole yet: {reasons}\n")
+            time.sleep(10)  # what health says is so old at most
+        raise AssertionError(f"no whole answer: {answer}")
+
+    def code_of(self, function: str) -> str:
+        """What Lambda says of the code that its alias runs."""
+        found = self.account.client("lambda").get_function(
+            FunctionName=f"docstokg-dev-{function}", Qualifier="live"
+        )
+        return str(found["Configuration"]["CodeSha256"])
+
+
+@contextmanager
+def agent(run: Run) -> Iterator[None]:
+    """Play AppConfig's agent from the deployed profile: its layer is not ours to run."""
+    application, space, profile = run.account.outputs(STACKS[1])["FlagsProfile"].split("/")
+
+    class Requests(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = run.account.client("appconfigdata")
+            session = data.start_configuration_session(
+                ApplicationIdentifier=application,
+                EnvironmentIdentifier=space,
+                ConfigurationProfileIdentifier=profile,
+            )
+            token = session["InitialConfigurationToken"]
+            body = data.get_latest_configuration(ConfigurationToken=token)["Configuration"].read()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Stay quiet."""
+
+    server = serving(Requests, AGENT_PORT)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def stores(folder: Path) -> Iterator[Stores | None]:
+    """Start both servers for this run; None, said, where they cannot run."""
+    cache = Path(os.environ.get("DOCSTOKG_CACHE_DIR", servers.DEFAULT_CACHE)).expanduser()
+    reasons = [reason for which in Engine if (reason := servers.missing(which, cache))]
+    if reasons:
+        sys.stderr.write(f"without stores, so this ends after creation: {reasons[0]}\n")
+        yield None
+        return
+    begun = []
+    try:
+        folder.chmod(0o755)  # as root, OpenSearch runs as nobody
+        found = {}
+        for which in Engine:
+            home = folder / which
+            found[which] = servers.start(which, home, cache=cache, port=servers.free_port())
+            begun.append((which, home))
+            servers.warm_up(which, found[which], lambda line: None)
+        yield Stores(found[Engine.OPENSEARCH], found[Engine.NEO4J])
+    finally:
+        for which, home in begun:
+            servers.stop(which, home)
+
+
+def emitted(run: Run) -> dict[str, set[tuple[str, ...]]]:
+    """Names of the metrics in what the functions printed, each with its sets of dimensions."""
+    logs = run.account.client("logs")
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for group in logs.get_paginator("describe_log_groups").paginate():
+        for one in group["logGroups"]:
+            pages = logs.get_paginator("filter_log_events").paginate(
+                logGroupName=one["logGroupName"]
+            )
+            for page in pages:
+                for event in page["events"]:
+                    if '"_aws"' not in event["message"]:
+                        continue
+                    line = json.loads(event["message"][event["message"].index("{") :])
+                    for directive in line["_aws"]["CloudWatchMetrics"]:
+                        for names in directive["Dimensions"]:
+                            for metric in directive["Metrics"]:
+                                found.setdefault(metric["Name"], set()).add(tuple(sorted(names)))
+    return found
+
+
+def wanted(assembly: Path) -> dict[str, set[tuple[str, ...]]]:
+    """Names of our metrics in alarms and on the dashboard, each with its sets of dimensions."""
+    body = json.loads((assembly / f"{STACKS[1]}.template.json").read_text("utf-8"))
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for resource in body["Resources"].values():
+        given = resource.get("Properties", {})
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and given["Namespace"] == "DocsToKG":
+            names = tuple(sorted(one["Name"] for one in given.get("Dimensions", ())))
+            found.setdefault(given["MetricName"], set()).add(names)
+        if resource["Type"] == "AWS::CloudWatch::Dashboard":
+            text = given["DashboardBody"]
+            parts = text["Fn::Join"][1] if isinstance(text, dict) else [text]
+            whole = "".join(part if isinstance(part, str) else "x" for part in parts)
+            for widget in json.loads(whole)["widgets"]:
+                for row in widget["properties"].get("metrics", ()):
+                    if row and row[0] == "DocsToKG":
+                        plain = [one for one in row[2:] if isinstance(one, str)]
+                        found.setdefault(row[1], set()).add(tuple(sorted(plain[::2])))
+    return found
+
+
+def routes(run: Run) -> str:
+    """The routes beside the machine."""
+    status, body = run.ask("health", {})
+    assert (status, body["status"]) == (200, "ok"), body
+    claim = {"text": "The Marrow weir was rebuilt in 1800."}
+    status, body = run.ask("check", claim)
+    assert status == 200, body
+    verdict = json.dumps(body)[:120]
+    walk = {"seed_ids": [f"doc:{next(iter(corpus()))}"], "namespace": "default"}
+    status, body = run.ask("traverse", walk)
+    assert status == 200, body
+    status, body = run.ask("documents", {"namespace": "default"})
+    assert status == 200 and body["documents"], body
+    return f"health ok; check {verdict}; traverse 200; documents listed"
+
+
+def operate(run: Run, assembly: Path) -> None:
+    """Everything after creation that needs the stores."""
+    run.fill_in()
+    sources = S3Objects(run.account.outputs(STACKS[0])["DocumentBucket"])
+    with agent(run):
+        with run.step("50 documents, killed once and run again") as told:
+            for name, (text, _, _) in corpus().items():
+                sources.put(f"sources/default/{name}", text.encode())
+            try:
+                run.ingest("first", killed_after=3)
+            except KeyboardInterrupt:
+                told.append("killed after three tasks")
+            ended = run.ingest("first")
+            assert ended == "SUCCEEDED", ended
+            report = json.loads(sources.get("runs/first/report.json"))
+            assert report["loaded"] == len(corpus()), report
+            told.append(f"{report['loaded']} loaded")
+        with run.step("the first questions, functions cold") as told:
+            told.append(run.warm())
+        with run.step("10 questions through the deployed machine") as told:
+            told.append(run.questions(10))
+        with run.step("one request, traced") as told:
+            told.append(traced(run))
+        with run.step("the other routes") as told:
+            told.append(routes(run))
+        with run.step("metrics as written, against alarms and dashboard") as told:
+            told.append(metrics(run, assembly))
+        with run.step("deploy again, unchanged") as told:
+            text = run.deploy(assembly)
+            assert text.count("(no changes)") == len(STACKS), text[-2000:]
+            told.append("no changes")
+        with run.step("deploy a changed function") as told:
+            before = run.code_of(CHANGED)
+            newer, _ = run.synthesise("newer", run.target(), _changed(run.folder))
+            run.deploy(newer)
+            after = run.code_of(CHANGED)
+            assert after != before
+            told.append(f"{CHANGED}: {before[:8]} to {after[:8]}; {run.questions(1)}")
+        with run.step("roll back: the former assembly") as told:
+            run.deploy(assembly)
+            assert run.code_of(CHANGED) == before
+            told.append(f"{CHANGED}: {before[:8]}; {run.questions(1)}")
+
+
+def traced(run: Run) -> str:
+    """What `docstokg trace` says of a search, by its id alone."""
+    _, question, _ = next(iter(corpus().values()))
+    status, _ = run.ask("search", {"query": question, "top_k": 3})
+    assert status == 200
+    lines = lines_of(in_aws(run.account.client, "dev", run.last), run.last)
+    assert lines and lines[-1]["event"] == "request", lines
+    return list(told_of(lines))[-1]
+
+
+def metrics(run: Run, assembly: Path) -> str:
+    """Fail when a metric is written with other dimensions than an alarm or a graph reads."""
+    there, asked_for = emitted(run), wanted(assembly)
+    assert there, "no function printed a metric"
+    seen = there.keys() & asked_for.keys()
+    wrong = {name for name in seen if not there[name] & asked_for[name]}
+    assert not wrong, {name: (there[name], asked_for[name]) for name in wrong}
+    silent = sorted(asked_for.keys() - there.keys())
+    return f"{len(seen)} of {len(asked_for)} seen; not in this run: {', '.join(silent)}"
+
+
+def _changed(folder: Path) -> Path:
+    """The bundles once more, one function with another byte in it; the rest is linked."""
+    newer = folder / "bundles"
+    newer.mkdir()
+    for one in (BUILD / "host").iterdir():
+        if one.is_dir() and one.name != CHANGED:
+            (newer / one.name).symlink_to(one)
+    shutil.copytree(BUILD / "host" / CHANGED, newer / CHANGED)
+    (newer / CHANGED / "changed.txt").write_text("another byte\n", encoding="utf-8")
+    return newer
+
+
+def go(run: Run) -> None:
+    """The guide's commands, in its order."""
+    with run.step("bootstrap") as told:
+        run.account.cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
+        told.append("cdk bootstrap, no environment named")
+        refused = run.account.cdk("deploy", "--all", "--require-approval", "never", fails=True)
+        assert "say which environment" in refused, refused
+    with run.step("synthesise dev") as told:
+        assembly, changed = run.synthesise("first", run.target(), BUILD / "host")
+        told.append(changed)
+    with run.step("deploy both stacks") as told:
+        run.deploy(assembly)
+        told.append(run.whole())
+    if run.stores is not None:
+        operate(run, assembly)
+    for name in ("destroy", "deploy again", "destroy again"):
+        with run.step(name) as told:
+            if name == "deploy again":
+                run.deploy(assembly)
+                told.append(run.whole())
+            else:
+                destroy(run.target(), run.account.client, told.append)
+
+
+def complaints(run: Run) -> str:
+    """The last errors that functions logged, for a run that failed."""
+    logs = run.account.client("logs")
+    found = []
+    for page in logs.get_paginator("describe_log_groups").paginate():
+        for group in page["logGroups"]:
+            name = group["logGroupName"]
+            events = logs.filter_log_events(logGroupName=name)["events"]
+            texts = [event["message"].rstrip() for event in events][-12:]
+            if any(word in text for text in texts for word in ("ERROR", "WARNING", "Error")):
+                found += [name, *(f"  {text[:300]}" for text in texts)]
+    return "\n".join(found)
+
+
+def report(run: Run) -> str:
+    """The run and the emulator's limits, as Markdown."""
+    lines = ["| step | s | |", "|---|---|---|"]
+    lines += [f"| {name} | {seconds:.1f} | {told} |" for name, seconds, told in run.rows]
+    total = sum(seconds for _, seconds, _ in run.rows)
+    lines += [f"| **all** | {total:.1f} | |", ""]
+    lines += ["| the emulator cannot | here | covered by |", "|---|---|---|"]
+    lines += [f"| {what} | {instead} | `{tests}` |" for what, instead, tests in COVERED]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """`python -m tests.infra.emulator.deploy_local [--out FILE]`."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--out", type=Path, help="write the report there too")
+    options = parser.parse_args()
+    if late := unbuilt("host"):
+        raise SystemExit(f"not built, or older than the sources: {', '.join(late)}; make package")
+    with tempfile.TemporaryDirectory(prefix="deploy-local-") as named, stores(Path(named)) as found:
+        account = Account(Path(named) / "account")
+        os.environ.update(account.variables)
+        run = Run(account, found, Path(named))
+        try:
+            go(run)
+        except BaseException:
+            sys.stderr.write(f"{complaints(run)}\n{account.log()}\n")
+            raise
+        finally:
+            sys.stdout.write(text := report(run))
+            if options.out:
+                options.out.write_text(text, encoding="utf-8")
+            account.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""What the emulator cannot do, what is changed for it, and which test covers that otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+UNKNOWN = (
+    "AWS::Budgets::Budget",
+    "AWS::StepFunctions::StateMachineAlias",
+    "AWS::StepFunctions::StateMachineVersion",
+)
+LONGEST_S = 28
+"""Instead of a state's TimeoutSeconds that is an expression."""
+
+COVERED = (
+    ("three types: a budget, versions and aliases of state machines", "left out", "test_template"),
+    ("alarms of more than one metric", "made alarms of their first metric", "test_alarms"),
+    ("templates of the gateway (VTL)", "functions and machines are called directly", "test_vtl"),
+    ("IAM", "everything is allowed", "test_permissions, test_deployed_fleet, test_loading_fleet"),
+    ("quotas, reserved concurrency", "none", "test_load_quota, test_app"),
+    ("replacement, export locks", "accepts everything", "test_stores_kept"),
+    (
+        "batches and results of a distributed map",
+        "runs on sfnx over them",
+        "test_ingest_machine",
+    ),
+    ("error names in Retry and Catch", "not compared", "test_engine"),
+    ("TimeoutSeconds as an expression", f"the number {LONGEST_S}", "test_template"),
+    ("AppConfig's layer", "its agent is played, from the deployed profile", "test_aws_adapters"),
+    ("arm64", "bundles of this machine", "test_bundles"),
+    ("a domain", "a real OpenSearch beside it, as `existing`", "test_engines"),
+)
+"""(what, instead, tests)"""
+
+
+@dataclass
+class Fitted:
+    """A template that the emulator takes, and what was changed in it."""
+
+    body: dict[str, Any]
+    removed: list[str] = field(default_factory=list)
+    plain_alarms: int = 0
+
+
+def fit(template: dict[str, Any], variables: dict[str, str]) -> Fitted:
+    """Leave out what the emulator does not know; give every function `variables` too."""
+    body = json.loads(json.dumps(template))
+    fitted = Fitted(body)
+    resources = body["Resources"]
+    for name in [name for name, found in resources.items() if found["Type"] in UNKNOWN]:
+        fitted.removed.append(resources.pop(name)["Type"])
+        for other in resources.values():
+            needed = other.get("DependsOn", [])
+            needed = [needed] if isinstance(needed, str) else needed
+            if name in needed:
+                other["DependsOn"] = [one for one in needed if one != name]
+        assert json.dumps({"Ref": name}) not in json.dumps(body), name
+    for resource in resources.values():
+        given = resource.get("Properties", {})
+        match resource["Type"]:
+            case "AWS::CloudWatch::Alarm" if "Metrics" in given:
+                fitted.plain_alarms += 1
+                _make_plain(given)
+            case "AWS::Lambda::Function":
+                given["Architectures"] = ["x86_64"]
+                given.setdefault("Environment", {}).setdefault("Variables", {}).update(variables)
+            case "AWS::Lambda::LayerVersion":
+                given["CompatibleArchitectures"] = ["x86_64"]
+            case "AWS::StepFunctions::StateMachine":
+                text = given["DefinitionString"]
+                given["DefinitionString"] = re.sub(
+                    r'"TimeoutSeconds":\s*"\{%.*?%\}"', f'"TimeoutSeconds":{LONGEST_S}', text
+                )
+    return fitted
+
+
+def _make_plain(alarm: dict[str, Any]) -> None:
+    """Make an alarm of an expression one of the first metric it names."""
+    first = next(one["MetricStat"] for one in alarm.pop("Metrics") if "MetricStat" in one)
+    alarm |= {
+        "MetricName": first["Metric"]["MetricName"],
+        "Namespace": first["Metric"]["Namespace"],
+        "Dimensions": first["Metric"].get("Dimensions", []),
+        "Statistic": "Sum",
+        "Period": first["Period"],
+    }

@@ -1,0 +1,48 @@
+"""docs/resources.md: `python -m tests.infra.resources_page FOLDER > docs/resources.md`.
+
+FOLDER is what `python -m infra.app dev staging prod --sources --out FOLDER` wrote.
+"""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+from benchmarks.cloud_costs import custom_metrics
+from tests.infra.conftest import ENVIRONMENTS, Template
+
+HEAD = """# What the stacks hold
+
+Made from the templates by `python -m tests.infra.resources_page`; a test holds it to them. Of two
+numbers the first is of the data stack, the second of the other one.
+
+"""
+
+
+def page(templates: list[Template]) -> str:
+    """The whole page, from the templates of every environment."""
+    kinds = [
+        {
+            part: Counter(one["Type"] for one in resources.values())
+            for part, resources in (("data", one.data), ("run", one.run))
+        }
+        for one in templates
+    ]
+    lines = ["| | " + " | ".join(one.name for one in templates) + " |"]
+    lines.append("|---" * (len(templates) + 1) + "|")
+    metrics = [len(custom_metrics(list(one.resources.values()))) for one in templates]
+    totals = [f"{len(one.data)} + {len(one.run)}" for one in templates]
+    lines.append("| **resources** (at most 500 a stack) | " + " | ".join(totals) + " |")
+    lines.append("| **custom metrics** that alarms and the dashboard read | " + _row(metrics))
+    for kind in sorted({name for one in kinds for part in one.values() for name in part}):
+        cells = [f"{one['data'][kind]} + {one['run'][kind]}" for one in kinds]
+        lines.append(f"| {kind.removeprefix('AWS::')} | " + " | ".join(cells) + " |")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def _row(numbers: list[int]) -> str:
+    return " | ".join(map(str, numbers)) + " |"
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    sys.stdout.write(page([Template(folder, name) for name in ENVIRONMENTS]))

@@ -1,0 +1,42 @@
+"""Templates and zips for whoever deploys without CDK: nothing of its bootstrap is left in them."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from infra.template import PARAMETER, write
+
+pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+
+
+def test_templates_need_one_bucket_and_nothing_else(assembly: Path, tmp_path: Path) -> None:
+    written = write(assembly / "dev", tmp_path)
+    names = ["docstokg-dev-data.template.json", "docstokg-dev.template.json"]
+    assert [name for name in written if name.endswith(".json")] == sorted(names)
+    for name in names:
+        text = (tmp_path / name).read_text("utf-8")
+        assert "cdk-hnb659fds" not in text and "BootstrapVersion" not in text
+        assert list(json.loads(text)["Parameters"]) == [PARAMETER] * ("data" not in name)
+    body = json.loads((tmp_path / names[1]).read_text("utf-8"))
+    used = set()
+    for resource in body["Resources"].values():
+        given = resource.get("Properties", {})
+        code = given.get("Code" if resource["Type"].endswith("Function") else "Content", {})
+        if isinstance(code, dict) and "S3Key" in code:
+            assert code["S3Bucket"] == {"Ref": PARAMETER}
+            used.add(code["S3Key"])
+    there = {path.name for path in (tmp_path / "assets").iterdir()}
+    assert used and used == there
+    with zipfile.ZipFile(tmp_path / "assets" / next(iter(used))) as one:
+        assert one.namelist()
+
+
+def test_the_linter_takes_what_is_left(assembly: Path, tmp_path: Path) -> None:
+    from cfnlint.api import ManualArgs, lint
+
+    write(assembly / "dev", tmp_path)
+    for path in tmp_path.glob("*.json"):
+        found = lint(path.read_text("utf-8"), config=ManualArgs(regions=["eu-central-1"]))
+        assert [f"{one.rule.id} {one.message}" for one in found] == []
