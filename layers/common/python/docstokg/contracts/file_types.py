@@ -32,7 +32,7 @@ _FORMATS: Final = {
     ".conf": ".yaml .yml .toml .ini .cfg .properties .desktop .service",
     ".tex": ".ltx .sty .cls",
     ".org": "",
-    ".man": ".1 .2 .3 .4 .5 .6 .7 .8",
+    ".man": "",
     ".code": (
         ".py .pyi .pyx .js .mjs .cjs .jsx .ts .tsx .mts .cts .java .kt .scala .groovy .c .h .cc"
         " .cpp .cxx .hh .hpp .cs .go .rs .rb .php .pl .pm .lua .r .jl .swift .m .hs .ml .ex .exs"
@@ -55,6 +55,7 @@ _LOCKS: Final = re.compile(
     r".*\.lock(?:file|b)?|.*-lock\.(?:json|ya?ml)|npm-shrinkwrap\.json|go\.sum|.*\.lock\.hcl"
 )
 _MINIFIED: Final = re.compile(r".*[.-]min\.(?:js|mjs|css|html)|.*\.(?:js|css|mjs|cjs|ts)\.map")
+_MANUAL: Final = re.compile(r"\.[1-8][a-z]*")
 _TYPES: Final = mimetypes.MimeTypes(filenames=())
 _MEDIA: Final = frozenset(("image", "audio", "video", "font"))
 
@@ -67,7 +68,8 @@ def format_of(path: PurePath) -> str:
     if path.suffix.lower() == ".gz":
         inner = format_of(PurePath(path.stem)) or ".txt"
         return inner if inner.endswith(".gz") else f"{inner}.gz"
-    return SUFFIXES.get(path.suffix.lower(), "")
+    ending = path.suffix.lower()
+    return SUFFIXES.get(ending) or (".man" if _MANUAL.fullmatch(ending) else "")
 
 
 def skipped(path: PurePath) -> str:

@@ -53,7 +53,7 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
 
     path = PurePosixPath(name)
     suffix = format_of(path) or ".txt"
-    reason = skipped(path)
+    reason = "its name leads out of the archive" if ".." in name else skipped(path)
     if suffix in (".zip", ".zip.gz", ".mbox", ".mbox.gz"):
         reason = reason or "an archive inside an archive"
     try:
@@ -78,8 +78,8 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
     folder = posixpath.dirname(root.get("full-path", "") if root is not None else "")
     items = {item.get("id"): item.get("href", "") for item in book.iter("item")}
     maker = TextMaker()
-    for step in book.iter("itemref"):
-        name = urllib.parse.unquote(items.get(step.get("idref"), ""))
+    steps = dict.fromkeys(step.get("idref") for step in book.iter("itemref"))
+    for name in (urllib.parse.unquote(items.get(step, "")) for step in steps):
         for chapter in convert_html(
             package.read(posixpath.normpath(f"{folder}/{name}".lstrip("/")))
         ):
@@ -124,7 +124,7 @@ def _message(raw: bytes) -> Outline:
             names.append(one_line(name) or "without a name")
         elif part.get_content_type() in ("text/plain", "text/html"):
             bodies.append(part)
-    if not lines and not bodies:
+    if not lines and not subject:
         raise LoadError("it is no e-mail")
     maker.add("list", "\n".join([*lines, *(f"Attachment (not read): {name}" for name in names)]))
     plain = [part for part in bodies if part.get_content_type() == "text/plain"]

@@ -22,7 +22,7 @@ _DEFINITION = re.compile(
     rf"(?:{'|'.join(_KINDS.split())})\b[ \t]+[\w*(<]"
     # As in C and Java: a type, a name and its arguments without a statement's end.
     r"|^(?!(?:if|for|while|switch|return|else|case|do|elif|with|import|from|print)\b)"
-    r"[A-Za-z_][\w:<>,&*]*[ \t*&]+[\w:~]+\([^;={}\n]*\)?[ \t]*(?:const[ \t]*)?\{?[ \t]*$"
+    r"[A-Za-z_][\w:<>,]*[ \t*&]+[\w:~]+\([^;={}\n]*\)?[ \t]*(?:const[ \t]*)?\{?[ \t]*$"
     r"|^CREATE[ \t]+\w+|^\w[\w-]*\(\)[ \t]*\{",
     re.MULTILINE,
 )

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from docstokg.contracts.outline import Block, BlockKind, Outline
 
-MOST_COLUMNS = 200
-"""How far a merged cell of a table may reach, in columns."""
+MOST_COLUMNS = 64
+"""How far a merged cell of a document's table may reach: Word has 63 columns."""
 
 LONGEST_COPY = 200
 """Characters of a cell merged over rows that each further row repeats."""

@@ -1,16 +1,16 @@
 """ODT, ODP and ODS: headings by level, lists, tables, slides, sheets; values, not formulas."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
-from docstokg.adapters.conversion.convert_lines import MOST_COLUMNS, Cell, TextMaker, one_line
+from docstokg.adapters.conversion.convert_lines import Cell, TextMaker, one_line
 from docstokg.adapters.conversion.convert_sheets import write_sheet
 from docstokg.adapters.conversion.package import Package
 from docstokg.contracts.outline import Outline
 
 MOST_REPEATED = 1_000
-"""How often one row that says "I stand here many times" is written."""
+"""How often a row or a cell that says "I stand here many times" is written."""
 
 _NO_WORDS = frozenset(("annotation", "note", "tracked-changes", "bookmark"))
 _SPACES = frozenset(("s", "tab", "line-break"))
@@ -50,16 +50,12 @@ def _rows(table: Element, head: bool = False) -> Iterator[list[Cell]]:
     for part in table:
         if part.tag == "table-row":
             row = [_cell(cell, head) for cell in part if cell.tag.endswith("table-cell")]
-            while row and not row[-1].text and row[-1].columns > 1:
+            while row and not row[-1].text:
                 row.pop()
-            cells = [cell for cell in row for _ in range(cell.columns if cell.text else 1)]
-            yield from [cells] * min(_times(part, "number-rows-repeated"), _most(row))
+            cells = [replace(cell, columns=1) for cell in row for _ in range(cell.columns)]
+            yield from [cells] * min(_times(part, "number-rows-repeated"), MOST_REPEATED)
         elif part.tag.startswith("table-"):
             yield from _rows(part, part.tag == "table-header-rows")
-
-
-def _most(row: list[Cell]) -> int:
-    return MOST_REPEATED if any(cell.text for cell in row) else 1
 
 
 def _cell(cell: Element, head: bool) -> Cell:
@@ -68,7 +64,7 @@ def _cell(cell: Element, head: bool) -> Cell:
 
 
 def _items(listing: Element, indent: str) -> Iterator[str]:
-    for item in islice(listing, None):
+    for item in listing:
         words = one_line(" ".join(_words(part) for part in item if part.tag in ("p", "h")))
         if words:
             yield f"{indent}- {words}"
@@ -89,4 +85,4 @@ def _words(element: Element) -> str:
 
 def _times(element: Element, name: str) -> int:
     text = element.get(name, "1")[:6]
-    return min(int(text), MOST_COLUMNS * MOST_REPEATED) if text.isdecimal() else 1
+    return min(int(text), MOST_REPEATED) if text.isdecimal() else 1

@@ -55,8 +55,9 @@ def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
     main = package.main()
     links = package.links(main)
     maker = TextMaker()
-    for number, slide in enumerate(package.tree(main).iter("sldId"), 1):
-        name = links.get(slide.get("rel:id", ""), ("", ""))[1]
+    slides = dict.fromkeys(one.get("rel:id", "") for one in package.tree(main).iter("sldId"))
+    for number, slide in enumerate(slides, 1):
+        name = links.get(slide, ("", ""))[1]
         maker.page(str(number))
         _shapes(package.tree(name), maker)
         for kind, notes in package.links(name).values():

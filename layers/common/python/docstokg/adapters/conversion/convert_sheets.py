@@ -62,7 +62,7 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
     first = datetime.datetime(1904, 1, 1) if late else datetime.datetime(1899, 12, 30)
     maker = TextMaker()
     for sheet in book.iter("sheet"):
-        kind, name = links.get(sheet.get("rel:id", ""), ("", ""))
+        kind, name = links.pop(sheet.get("rel:id", ""), ("", ""))
         if kind == "worksheet" and sheet.get("state", "visible") == "visible":
             rows = _rows(package.tree(name), strings, dates, first)
             write_sheet(maker, sheet.get("name", ""), rows)
@@ -75,7 +75,7 @@ def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[
     Each row's place is its first cell, as in `B7`.
     """
     maker.page(name)
-    names: list[str] = []
+    names, heads = list[str](), ("", "")
     for number, values in rows:
         if not any(values):
             continue

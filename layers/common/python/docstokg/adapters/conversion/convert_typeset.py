@@ -93,6 +93,7 @@ class _Page:
     def _described(self, name: str, values: list[str]) -> str:
         """Write what mdoc's commands of words stand for."""
         if name == "Fl":
+            values = [value for value in values if value not in _BARE]
             return " ".join(f"-{v}" if not n else v for n, v in enumerate(values)) or "-"
         if name == "Nm":
             self._name = self._name or (values[0] if values else "")
