@@ -1,4 +1,4 @@
-"""Forty files that mean harm, each in a load of its own: what was said, how long, how much memory.
+"""Files that mean harm, each in a load of its own: what was said, how long, how much memory.
 
 `python -m benchmarks.hostile_files [--report FILE]`
 
@@ -84,6 +84,44 @@ def _stream(raw: bytes, times: int = 1) -> bytes:
     return b"<</Length %d/Filter %s>>\nstream\n%s\nendstream" % (len(raw), filters, raw)
 
 
+def _zip(parts: dict[str, str | bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, content in parts.items():
+            package.writestr(name, content)
+    return out.getvalue()
+
+
+def _links(**targets: str) -> str:
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    rows = (
+        f'<R Id="{key}" Type="{kinds}/{said.split()[0]}" Target="{said.split()[1]}"/>'
+        for key, said in targets.items()
+    )
+    return f"<Rs>{''.join(rows)}</Rs>"
+
+
+def _xlsx(rows: str, target: str = "s.xml", sheets: int = 1) -> Callable[[], bytes]:
+    """Make a workbook whose sheet has these rows."""
+    space = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+    book = f"<w {space}>{'<sheet name="A" r:id="s"/>' * sheets}</w>"
+    main = {"_rels/.rels": _links(a="officeDocument w.xml"), "w.xml": book}
+    links = {"_rels/w.xml.rels": _links(s=f"worksheet {target}")}
+    return lambda: _zip({**main, **links, "s.xml": f"<s>{rows}</s>"})
+
+
+def _odf(body: str) -> Callable[[], bytes]:
+    return lambda: _zip({"content.xml": f"<o xmlns:t='t'><body>{body}</body></o>"})
+
+
+def _epub(spine: str, page: str) -> Callable[[], bytes]:
+    book = f"<p><item id='a' href='a.html'/>{spine}</p>"
+    head = "<c><rootfile full-path='b.opf'/></c>"
+    return lambda: _zip({"META-INF/container.xml": head, "b.opf": book, "a.html": page})
+
+
+ROW = '<row r="1"><c r="{}" t="str"><v>a</v></c><c t="str"><v>b</v></c></row>'
+MANY = "number-rows-repeated='1048576'"
 PAGES = b"<</Type/Pages/Kids[3 0 R]/Count 1>>"
 PAGE = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>"
 CATALOG = b"<</Type/Catalog/Pages 2 0 R>>"
@@ -132,6 +170,46 @@ CASES = (
     Case("al.pdf", "an action on opening that calls a host", lambda: pdf([ACTION, PAGES, PAGE, _stream(b"BT (x) Tj ET")])),
     Case("am.pdf", "a table of places that lies", lambda: b"%PDF-1.7\nxref\n0 99999999\nstartxref\n9\n%%EOF"),
     Case("an.csv", "a row of a million columns", lambda: b"a," * 1_000_000 + b"\n" + b"1," * 1_000_000),
+    Case("ao.xlsx", "300,000 rows of two columns", lambda: _xlsx(ROW.format("A1") * 300_000)()),
+    Case("ap.xlsx", "20,000 rows whose first cell is in the last column", lambda: _xlsx(ROW.format("XFD1") * 20_000)()),
+    Case("aq.xlsx", "a billion laughs", lambda: _zip({"_rels/.rels": f"<!DOCTYPE d [{BILLION}]><d>&l9;</d>"})),
+    Case("ar.xlsx", "a sheet that is /etc/passwd", _xlsx(ROW.format("A1"), "../../../../etc/passwd")),
+    Case("as.xlsx", "one sheet named 100,000 times", lambda: _xlsx(ROW.format("A1") * 3, sheets=100_000)()),
+    Case("at.xlsx", "2 GB of zeros in one part", lambda: _zip({"x": b"\0" * 2_000_000_000})),
+    Case("au.ods", "a row of a thousand cells a million times", _odf(f"<spreadsheet><table><table-row {MANY}>{"<table-cell t:number-columns-repeated='16384'><p>a b</p></table-cell>"}</table-row></table></spreadsheet>".replace("number-rows", "t:number-rows"))),
+    Case("av.odt", "lists 20,000 deep", lambda: _odf("<text>" + "<list><list-item>" * DEEP + "</list-item></list>" * DEEP + "</text>")()),
+    Case("aw.odp", "pages 100 deep, 10,000 of them", lambda: _odf("<presentation>" + ("<page>" * 100 + "<p>a</p>" + "</page>" * 100) * 10_000 + "</presentation>")()),
+    Case("ax.pptx", "a presentation that is its own slide", lambda: _zip({"_rels/.rels": _links(a="officeDocument p.xml"), "_rels/p.xml.rels": _links(s="slide p.xml", n="notesSlide p.xml"), "p.xml": "<p xmlns:r='http://schemas.openxmlformats.org/officeDocument/2006/relationships'>" + "<sldId r:id='s'/>" * 1000 + "</p>"})),
+    Case("ay.docx", "a cell merged over 3,000 rows of 60 columns", _docx(WORD + "<w:tbl>" + "".join(f"<w:tr><w:tc><w:tcPr><w:gridSpan w:val='60'/><w:vMerge{'' if n else " w:val='restart'"}/></w:tcPr><w:p><w:r><w:t>{'' if n else 'words ' * 50}</w:t></w:r></w:p></w:tc></w:tr>" for n in range(3000)) + "</w:tbl></w:body></w:document>")),
+    Case("az.epub", "a spine that names one chapter 100,000 times", _epub("<itemref idref='a'/>" * 100_000, "<h1>A</h1><p>Words.</p>")),
+    Case("ba.epub", "a chapter outside the book", _epub("<itemref idref='a'/>".replace("a'", "a'") + "<item id='z' href='../../../../etc/passwd'/><itemref idref='z'/>", "<p>Words.</p>")),
+    Case("bb.eml", "parts in parts 5,000 deep", lambda: "".join(f'Content-Type: multipart/mixed; boundary="{n}"\n\n--{n}\n' for n in range(5000)).encode()),
+    Case("bc.eml", "a header of 2 MB", lambda: b"To: " + b"a@b.c, " * 300_000 + b"\n\nHello.\n"),
+    Case("bd.eml", "a text in an encoding of its own", lambda: b"Subject: a\nContent-Type: text/plain; charset=/etc/passwd\n\nHello there.\n"),
+    Case("be.mbox", "20,000 messages", lambda: b"From a Mon Jan  1 10:00:00 2024\nSubject: a\n\nb\n\n" * 20_000),
+    Case("bf.rtf", "groups 20,000 deep", lambda: b"{\\rtf1" + b"{" * DEEP),
+    Case("bg.rtf", "20 MB of escapes", lambda: b"{\\rtf1 " + b"\\u55296?\\'e4" * 2_000_000 + b"}"),
+    Case("bh.xml", "a billion laughs", lambda: f"<!DOCTYPE d [{BILLION}]><d>&l9;</d>".encode()),
+    Case("bi.xml", "an external entity", lambda: f"{FILE_ENTITY}<d>&x;</d>".encode()),
+    Case("bj.xml", "elements 20,000 deep", lambda: b"<a>" * DEEP + b"x" + b"</a>" * DEEP),
+    Case("bk.xml", "an element of 300,000 attributes", lambda: b"<a " + b"".join(b"a%d='1' " % n for n in range(300_000)) + b"/>"),
+    Case("bl.gz", "2 GB of zeros", lambda: zlib.compress(b"\0" * 2_000_000_000, 9, 31)),
+    Case("bm.txt.gz", "cut short", lambda: zlib.compress(b"Hello there. " * 1000, 9, 31)[:30]),
+    Case("bn.zip", "2 GB of zeros", lambda: _zip({"a.txt": b"\0" * 2_000_000_000})),
+    Case("bo.zip", "zip files inside", lambda: _zip({"a.zip": _zip({"b.zip": _zip({"c.txt": "Deep."})})})),
+    Case("bp.zip", "100,000 files", lambda: _zip({f"{n}.txt": "a" for n in range(100_000)})),
+    Case("bq.zip", "a name that climbs out, one with a control character", lambda: _zip({"../../etc/passwd": "x", "a\x01b.txt": "Words."})),
+    Case("br.zip", "a bomb of a document among good ones", lambda: _zip({"a.md": "# A\n\nWords.\n", "b.docx": _docx(f"{WORD}</w:body></w:document>", zeros=300_000_000)()})),
+    Case("bs.1", "another file included", lambda: b".TH A 1\n.so /etc/passwd\n.SH NAME\na\n"),
+    Case("bt.1", "20 MB of headings", lambda: b".SH A\na\n" * 2_500_000),
+    Case("bu.py", "a line of 30 MB", lambda: b"a" * BIG),
+    Case("bv.c", "2 million lines that nearly begin a function", lambda: (b"a" + b" *" * 100 + b"b" + b"(" * 20 + b"\n") * 50_000),
+    Case("bw.yaml", "aliases that multiply", lambda: b"a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(8)).encode()),
+    Case("bx.toml", "a million sections", lambda: b"[a]\nb=1\n" * 1_000_000),
+    Case("by.tex", "a million sections", lambda: b"\\section{A}\nb\n" * 1_000_000),
+    Case("bz.html", "a cell over a million columns and rows", lambda: b"<table><tr><td colspan=9999 rowspan=9999>" + b"word " * 100 + b"<tr><td>a" * 5_000),
+    Case("ca.tsv", "quotes that never close", lambda: b'a\tb\n"' + b"x\ty\n" * 3_000_000),
+    Case("cb.unknown", "bytes under an ending nobody knows", lambda: bytes(range(256)) * 1000),
 )  # fmt: skip
 
 
@@ -195,7 +273,9 @@ def main() -> None:
         lines.append(f"| {' | '.join(row.values())} |")
         print(lines[-1], flush=True)
     if chosen.report is not None:
-        head = "# Forty hostile files\n\n`python -m benchmarks.hostile_files`, each beside a good file.\n\n"
+        head = (
+            "# Hostile files\n\n`python -m benchmarks.hostile_files`, each beside a good file.\n\n"
+        )
         chosen.report.write_text(head + "\n".join(lines) + "\n", "utf-8")
 
 

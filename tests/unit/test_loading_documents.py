@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.adapters.conversion.convert_markdown import MarkdownConverter
-from docstokg.adapters.conversion.formats import converter_of, installed_versions
+from docstokg.adapters.conversion.formats import convert, installed_versions
 from docstokg.adapters.onnx.wordpieces import EstimatedPieces, WordPieces
 from docstokg.contracts.outline import Outline
 from docstokg.loading.names.candidates import Labels
@@ -35,7 +35,7 @@ class HereConverter:
     versions = installed_versions()
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
-        return converter_of(suffix)(raw)
+        return convert(suffix, raw)
 
 
 HERE = HereConverter()

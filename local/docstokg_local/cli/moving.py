@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docstokg.errors import LoadError
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.transfer.exporting import export
+from docstokg.loading.transfer.exporting import MANIFEST, export
 from docstokg.loading.transfer.importing import load_export, manifest_of
 from docstokg.wiring import Wiring
 from docstokg_local.cli.display import TerminalProgress, show_load
@@ -26,7 +26,10 @@ def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
 
 def is_export(sources: Sequence[Path]) -> bool:
     """Tell whether this is one file that `write_export` wrote, by what it is, not by its name."""
-    return len(sources) == 1 and sources[0].suffix == ".zip" and zipfile.is_zipfile(sources[0])
+    if len(sources) != 1 or sources[0].suffix != ".zip" or not zipfile.is_zipfile(sources[0]):
+        return False
+    with zipfile.ZipFile(sources[0]) as file:
+        return MANIFEST in file.namelist()
 
 
 def read_export(

@@ -13,8 +13,8 @@ class Block:
     """A stretch `text[start:end]` of a document, in whole lines; code points.
 
     `level`: of a heading, 1 to 6. `label`: a heading's words without marks, a page's number, or
-    what an item is about (`-k, --insecure`); else "". `anchor`: a heading's own, where it has
-    one. `children`: where a long block may be cut.
+    what an item is about (`-k, --insecure`); else "". `anchor`: its place, where it has one: a
+    heading's id, a cell, a line. `children`: where a long block may be cut.
     """
 
     kind: BlockKind
@@ -31,7 +31,8 @@ class Outline:
     """A document's text with its top-level blocks, in order and without overlap.
 
     What stands between blocks belongs to the one before. `title`, `doc_id`, `acl`, `metadata`:
-    what the document says of itself. `encoding`: of a text that is not UTF-8.
+    what the document says of itself. `encoding`: of a text that is not UTF-8. `member`: its name
+    inside the archive that holds it; `refused`: why that member is not read.
     """
 
     text: str
@@ -41,3 +42,5 @@ class Outline:
     doc_id: str = ""
     acl: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
+    member: str = ""
+    refused: str = ""

@@ -13,19 +13,17 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from docstokg.adapters.conversion.formats import converter_of
+from docstokg.adapters.conversion.formats import FORMATS, convert
+from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
 
 CPU_S = 60
 MEMORY_BYTES = 512 * 1024 * 1024
 """Beyond what the process has when a conversion begins."""
-
-DEEPEST_BLOCK = 40
 
 _NAMES = (
     "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp437 cp850 cp932 cp949 cp950"
@@ -35,12 +33,9 @@ _NAMES = (
 )
 _ENCODINGS = _NAMES.split()
 
+# What opens files when it is first used, beyond the modules that a converter imports.
 _SAMPLES = {
     ".html": b"<title>t</title><h1>a</h1><ul><li>b</li></ul><table><tr><td>c</table>",
-    ".rst": (
-        b"A\n=\n\n- b\n\n.. note:: c\n\n.. csv-table::\n\n   a,b\n\n`x`_ *y* |z| [1]_\n"
-        b"\n.. unknown:: d\n\n.. code-block:: sh\n\n   e\n\n:f:`g`\n"
-    ),
     ".csv": b"a,b\n1,2\n",
     ".json": b'{"text": "# a"}',
     ".ipynb": b'{"cells": [{"cell_type": "markdown", "source": "# a"}]}',
@@ -53,6 +48,13 @@ _SAMPLES = {
         b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n9\n%%EOF"
     ),
     ".txt": "caf\xe9 d\xe9j\xe0 vu".encode("latin-1"),
+    ".xml": b"<html><p>a</p></html>",
+    ".eml": (
+        b"From: A <a@b.c>\nDate: Mon, 1 Jan 2024 10:00:00 +0000\nSubject: =?utf-8?q?d=C3=A9?=\n"
+        b'Content-Type: multipart/mixed; boundary="x"\n\n--x\nContent-Type: text/plain;'
+        b" charset=iso-8859-1\nContent-Transfer-Encoding: base64\n\nYQ==\n--x\n"
+        b'Content-Disposition: attachment; filename="a"\n\nb\n--x--\n'
+    ),
 }
 
 
@@ -73,26 +75,19 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 def _prepare(suffix: str) -> None:
     """Import everything a conversion of this format may need: a fork cannot open files."""
-    sample = _docx_sample() if suffix == ".docx" else _SAMPLES.get(suffix, b"# a\n\n- b\n")
-    with contextlib.suppress(LoadError):
-        converter_of(suffix)(sample)
+    kind = SUFFIXES.get(suffix.removesuffix(".gz"), suffix.removesuffix(".gz"))
+    holds_others = FORMATS[kind][0] == "convert_archive" or suffix != kind
+    for known in (
+        FORMATS if kind == ".zip" else (kind, ".eml", ".html") if holds_others else (kind,)
+    ):
+        # What is not installed is rejected, one by one.
+        with contextlib.suppress(LoadError, ImportError):
+            convert(known, _SAMPLES.get(known, b"# a\n\n- b\n"))
     # Without the package that knows other alphabets such texts are rejected, one by one.
     with contextlib.suppress(LoadError):
-        converter_of(".txt")("Привет, мир. Как дела сегодня?".encode("cp1251"))
+        convert(".txt", "Привет, мир. Как дела сегодня?".encode("cp1251"))
     for name in _ENCODINGS:
         codecs.lookup(name)
-
-
-def _docx_sample() -> bytes:
-    import docx
-
-    document = docx.Document()
-    document.add_heading("a", 1)
-    document.add_paragraph("b", style="List Bullet")
-    document.add_table(1, 1)
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
 
 
 def _forked(suffix: str, raw: bytes) -> bytes:
@@ -144,8 +139,8 @@ def _converted(suffix: str, raw: bytes) -> bytes:
     try:
         # What a reader prints of a hostile file would stand between the lines of a load.
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            outlines = converter_of(suffix)(raw)
-        return json.dumps({"documents": [_plain(outline) for outline in outlines]}).encode()
+            outlines = convert(suffix, raw)
+        return json.dumps({"documents": outlines}, default=_plain).encode()
     except LoadError as refused:
         return _refusal(str(refused))
     except MemoryError:
@@ -162,25 +157,8 @@ def _refusal(reason: str) -> bytes:
     return json.dumps({"refused": reason}).encode()
 
 
-def _plain(outline: Outline) -> dict[str, Any]:
-    return {
-        "text": outline.text,
-        "blocks": _rows(outline.blocks, 0),
-        "title": outline.title,
-        "encoding": outline.encoding,
-        "doc_id": outline.doc_id,
-        "acl": list(outline.acl),
-        "metadata": outline.metadata,
-    }
-
-
-def _rows(blocks: Iterable[Block], depth: int) -> list[list[Any]]:
-    if depth > DEEPEST_BLOCK:
-        return []
-    return [
-        [b.kind, b.start, b.end, b.level, b.label, b.anchor, _rows(b.children, depth + 1)]
-        for b in blocks
-    ]
+def _plain(value: Outline | Block) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
 if __name__ == "__main__":

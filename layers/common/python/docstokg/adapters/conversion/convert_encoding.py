@@ -41,7 +41,7 @@ def decode(raw: bytes) -> tuple[str, str]:
         try:
             codecs.lookup(name)
             return _checked(raw, name)
-        except (LookupError, UnicodeDecodeError, ValueError):
+        except (LookupError, ValueError, OSError):  # a codec nobody has is looked for in files
             continue
     # That says more to a user than that no guess fitted.
     _check_controls(len(_CONTROLS.findall(raw[:SAMPLE])), len(raw))

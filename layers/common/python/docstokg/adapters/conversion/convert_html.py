@@ -2,13 +2,14 @@
 
 import textwrap
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from docstokg.adapters.conversion.convert_encoding import decode
-from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.convert_lines import Cell, TextMaker, one_line
 from docstokg.contracts.outline import BlockKind, Outline
 from docstokg.errors import LoadError
 
@@ -32,6 +33,9 @@ _STEERING_LINKS = "prev previous next up first last start contents index"
 STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
 STRUCTURED = ("dl", "ul", "ol", "table", "pre")
+LAYOUT = "table, h1, h2, h3, h4, h5, h6"
+"""A table that holds one of these arranges a page, and is none of data."""
+
 MAIN = ("main", "[role=main]", "article", "#content", "#main")
 MOST_MARGIN = 12
 """Spaces before code in a list in lists, beside its own: lines of a byte would become long ones."""
@@ -50,8 +54,8 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         raise LoadError("it holds no HTML")
     maker = TextMaker()
     _walk(_main(body), maker, 0)
-    made = maker.outline()
-    return (Outline(made.text, made.blocks, made.title or title, encoding),)
+    made = maker.outline(encoding=encoding)
+    return (replace(made, title=made.title or title),)
 
 
 def _main(body: LexborNode) -> LexborNode:
@@ -119,12 +123,11 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
         anchor = node.id or (inner.id if inner is not None else None)
         if not anchor and holder is not None and holder.tag in ("section", "div"):
             anchor = holder.id
-        maker.add("heading", words, HEADINGS[tag], words, anchor or "")
+        maker.heading(words, HEADINGS[tag], anchor or "")
     elif tag == "pre":
         maker.add("code", _set_off(node))
-    elif tag == "table":
-        rows = (_row(row, depth + 1) for row in node.css("tr"))
-        maker.add("table", "\n".join(row for row in rows if row))
+    elif tag == "table" and not any(inner != node for inner in node.css(LAYOUT)):
+        maker.table(_row(row, depth + 1) for row in node.css("tr"))
     elif tag in ("ul", "ol"):
         for kind, lines in groupby(_list_lines(node, depth + 1, ""), itemgetter(0)):
             between = "\n" if kind == "list" else "\n\n"
@@ -217,9 +220,22 @@ def _holds(node: LexborNode, *tags: str) -> bool:
     return node.tag in tags or node.css_first(", ".join(tags)) is not None
 
 
-def _row(row: LexborNode, depth: int) -> str:
-    cells = [one_line(_inline(c, depth)) for c in row.iter() if c.tag in ("td", "th")]
-    return " | ".join(cells) if any(cells) else ""
+def _row(row: LexborNode, depth: int) -> list[Cell]:
+    return [
+        Cell(
+            one_line(_inline(cell, depth)),
+            _span(cell, "colspan"),
+            _span(cell, "rowspan"),
+            cell.tag == "th",
+        )
+        for cell in row.iter()
+        if cell.tag in ("td", "th")
+    ]
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    text = (cell.attributes.get(name) or "")[:4]
+    return int(text) if text.isdecimal() else 1
 
 
 def _holds_blocks(node: LexborNode) -> bool:

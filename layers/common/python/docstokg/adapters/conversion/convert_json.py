@@ -52,10 +52,10 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
     maker = TextMaker()
     for path, words in _values(value, "", 0):
         maker.add("text", f"{path}: {words}" if path else words, label=path[:80])
-    made = maker.outline()
+    made = maker.outline(encoding=encoding)
     if not made.text:
         raise LoadError("it holds no text")
-    return (Outline(made.text, made.blocks, encoding=encoding),)
+    return (made,)
 
 
 def _parsed(raw: bytes) -> tuple[Any, str]:

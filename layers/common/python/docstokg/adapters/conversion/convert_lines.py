@@ -1,9 +1,30 @@
 """How converters that make a text write it: block after block, each knowing its place."""
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from docstokg.contracts.outline import Block, BlockKind, Outline
+
+MOST_COLUMNS = 64
+"""How far a merged cell of a document's table may reach: Word has 63 columns."""
+
+LONGEST_COPY = 200
+"""Characters of a cell merged over rows that each further row repeats."""
+
+LONGEST_LABEL = 80
+MOST_HEADS = 3
+"""Rows of column names that one table may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table; `text` None: it goes on from the one above. `head`: it names others."""
+
+    text: str | None
+    columns: int = 1
+    rows: int = 1
+    head: bool = False
 
 
 class TextMaker:
@@ -31,6 +52,46 @@ class TextMaker:
         self.blocks.append(Block(kind, start, self._length, level, label, anchor, children))
         self._write("\n")
 
+    def heading(self, words: str, level: int, anchor: str = "") -> None:
+        """Write a heading."""
+        self.add("heading", words, min(max(level, 1), 6), words, anchor)
+
+    def row(self, names: Sequence[str], values: Sequence[str], anchor: str = "") -> None:
+        """Write a row of data as a passage of its own: each value under its column's name."""
+        pairs = [
+            f"{names[at] if at < len(names) else f'column {at + 1}'}: {value}"
+            for at, value in enumerate(values)
+            if value
+        ]
+        label = values[0][:LONGEST_LABEL] if values else ""
+        self.add("row", "\n".join(pairs), label=label, anchor=anchor)
+
+    def table(self, rows: Iterable[Sequence[Cell]]) -> None:
+        """Write a document's table, each row a line that can be read, and cited, alone.
+
+        `Model: City; Weight: 21 kg` where the columns have names; `Weight: 21 kg` where there are
+        two columns without.
+        """
+        filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
+        heads = _heads(filled)
+        names: list[str] = []
+        for row in filled[:heads]:
+            for at, cell in enumerate(row):
+                if at == len(names):
+                    names.append("")
+                if cell.text and cell.text not in names[at]:
+                    names[at] = f"{names[at]} {cell.text}".strip()
+        for row in filled[heads:] or filled:
+            values = [(at, cell.text) for at, cell in enumerate(row) if cell.text and cell.columns]
+            if heads and len(filled) > heads:
+                line = "; ".join(
+                    f"{names[at]}: {value}" if at < len(names) and names[at] else value
+                    for at, value in values
+                )
+            else:
+                line = (": " if len(row) == 2 else " | ").join(value for _, value in values)
+            self.add("text", line)
+
     def page(self, label: str) -> None:
         """Begin a page."""
         self.blocks.append(Block("page", self._length, self._length, label=label))
@@ -42,14 +103,64 @@ class TextMaker:
         self.blocks.extend(moved(block, base) for block in outline.blocks)
         self._write("\n")
 
-    def outline(self, title: str = "") -> Outline:
+    def outline(self, title: str = "", encoding: str = "") -> Outline:
         """Give what was written; a first heading of level 1 is the title where none is given."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
-        return Outline("".join(self._parts), tuple(self.blocks), title=title.strip() or first)
+        return Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
 
     def _write(self, text: str) -> None:
         self._parts.append(text)
         self._length += len(text)
+
+
+def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
+    """Give rows whose cells stand in their columns; a copy over columns has `columns` 0."""
+    below: dict[int, tuple[int, Cell]] = {}
+    above: list[Cell] = []
+    for row in rows:
+        made: list[Cell] = []
+        for cell in row:
+            _carried(made, below)
+            if cell.text is None:
+                at = len(made)
+                text = (above[at].text or "")[:LONGEST_COPY] if at < len(above) else ""
+                cell = replace(cell, text=text)  # noqa: PLW2901 - the same cell, with its text
+            span = max(1, min(cell.columns, MOST_COLUMNS - len(made)))
+            if cell.rows > 1:
+                copy = replace(cell, text=(cell.text or "")[:LONGEST_COPY])
+                below |= {len(made) + n: (cell.rows - 1, copy) for n in range(span)}
+            made += [replace(cell, columns=0 if n else 1) for n in range(span)]
+        _carried(made, below)
+        above = made
+        yield made
+
+
+def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
+    """Write the cells that reach down from rows above into the next places of a row."""
+    while (reaching := below.pop(len(made), None)) is not None:
+        rows, cell = reaching
+        if rows > 1:
+            below[len(made)] = rows - 1, cell
+        made.append(replace(cell, columns=1))
+
+
+def _heads(rows: Sequence[Sequence[Cell]]) -> int:
+    """Count the rows of column names: by their markup, else a first row that cannot be data."""
+    for number, row in enumerate(rows[: MOST_HEADS + 1]):
+        if not all(cell.head for cell in row):
+            if number or not rows or len(row) < 2:
+                return min(number, MOST_HEADS)
+            break
+    else:
+        return min(len(rows), MOST_HEADS)
+    texts = [cell.text or "" for cell in rows[0]]
+    named = all(texts[1:]) and len(set(texts)) == len(texts) and not any(c.head for c in rows[0])
+    return int(named and len(rows) > 1 and not any(map(_is_value, texts)))
+
+
+def _is_value(text: str) -> bool:
+    """Tell whether a cell states an amount, as a column's name does not."""
+    return any(char.isdigit() for char in text[:2])
 
 
 def moved(block: Block, by: int) -> Block:

@@ -1,86 +1,40 @@
-"""reStructuredText by docutils: it says what is a heading; nothing is inserted, nothing raw."""
+"""reStructuredText: the text stays, and its headings are found by the rules below (and above)."""
 
-import io
-
-from docutils import nodes
-from docutils.core import publish_doctree
-from docutils.parsers.rst.directives import (  # noqa: F401  (docutils opens them when first named)
-    admonitions,
-    body,
-    images,
-    misc,
-    parts,
-    references,
-    tables,
-)
+import re
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.contracts.outline import Block, Outline
-from docstokg.errors import LoadError
 
-SETTINGS = {
-    "file_insertion_enabled": False,
-    "raw_enabled": False,
-    "report_level": 5,
-    "halt_level": 6,
-    "traceback": False,
-    "_disable_config": True,
-    "input_encoding": "unicode",
-    "doctitle_xform": False,
-    "sectsubtitle_xform": False,
-    "smart_quotes": False,
-    "syntax_highlight": "none",
-    "exit_status_level": 6,
-    "line_length_limit": 1_000_000,
-}
+_HEADING = re.compile(
+    r"(?:(?<=\A)|(?<=\n))(?:(?P<over>([!-/:-@[-`{-~])\2+)[ \t]*\r?\n)?"
+    r"(?P<words>[ \t]*\S[^\n]*)\n(?P<under>(?P<sign>[!-/:-@[-`{-~])(?P=sign)+)[ \t]*(?=\r?\n|\Z)"
+)
+_MARKS = re.compile(r":[\w:+-]+:`([^`]*)`|[`*|]+([^`*|]+)[`*|]+_{0,2}")
+_SHORTEST = 4
+"""Signs of a rule that need not be as long as its heading."""
 
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
-    """Find the headings of the text, which stays as it is; blocks between them are found later.
-
-    Directives of other tools (Sphinx's) are unknown here: they stay in the text as written.
-    """
+    """Find the headings of the text; nothing is inserted, and blocks between are found later."""
     text, encoding = decode(raw)
-    try:
-        tree = publish_doctree(
-            text, settings_overrides={**SETTINGS, "warning_stream": io.StringIO()}
-        )
-    except RecursionError as broken:
-        raise LoadError("it is nested too deep") from broken
-    except SystemExit as broken:  # what docutils does of a text it has no tree for
-        raise LoadError("it is no reStructuredText that docutils reads") from broken
-    except Exception as broken:
-        raise LoadError(f"it cannot be parsed ({type(broken).__name__})") from broken
-    lines = text.splitlines(keepends=True)
-    begins = [0]
-    for line in lines:
-        begins.append(begins[-1] + len(line))
-    blocks = [block for node in tree.findall(nodes.section)
-              if (block := _heading(node, lines, begins))]  # fmt: skip
-    blocks.sort(key=lambda block: block.start)
+    levels: list[tuple[str, bool]] = []
+    blocks: list[Block] = []
+    for match in _HEADING.finditer(text):
+        words, under, over = match["words"].strip(), match["under"], match["over"]
+        above = text[text.rfind("\n", 0, max(0, match.start() - 1)) + 1 : match.start()]
+        if (
+            len(under) < min(len(words), _SHORTEST)
+            or (over and over[0] != under[0])
+            or (not over and (match["words"][0].isspace() or above.strip()))
+            or not any(map(str.isalnum, words))
+        ):
+            continue
+        style = under[0], bool(over)
+        if style not in levels:
+            levels.append(style)
+        plain = " ".join(_MARKS.sub(lambda m: m[1] or m[2] or "", words).split())
+        end = text.find("\n", match.end()) + 1 or len(text)
+        level = min(levels.index(style) + 1, 6)
+        blocks.append(Block("heading", match.start(), end, level, plain))
     title = blocks[0].label if blocks and blocks[0].level == 1 else ""
     return (Outline(text, tuple(blocks), title, encoding),)
-
-
-def _heading(section: nodes.section, lines: list[str], begins: list[int]) -> Block | None:
-    """Find a section's title and its rules among the lines; docutils counts the line below it."""
-    title = section.next_node(nodes.title)
-    if title is None:
-        return None
-    words = " ".join(title.astext().split())
-    level, parent = 1, section.parent
-    while isinstance(parent, nodes.section):
-        level, parent = level + 1, parent.parent
-    after = title.line or section.line or 0
-    for under in range(min(after, len(lines) - 1), max(0, after - 4), -1):
-        if _is_rule(lines[under]) and under and lines[under - 1].strip():
-            first = under - 1
-            if first and _is_rule(lines[first - 1]) and lines[first - 1][0] == lines[under][0]:
-                first -= 1
-            return Block("heading", begins[first], begins[under + 1], min(level, 6), words)
-    return None
-
-
-def _is_rule(line: str) -> bool:
-    mark = line.strip()
-    return len(mark) >= 2 and not mark[0].isalnum() and len(set(mark)) == 1

@@ -1,47 +1,70 @@
 """Which converter reads which files: one module a format, imported in the child process only."""
 
 import importlib
-from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
+from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Outline
 
-Convert = Callable[[bytes], tuple[Outline, ...]]
-
-OWN = {"convert_html": "2"}
+OWN = {"convert_html": "3", "convert_office": "2", "convert_rst": "2"}
 """Versions of our own part of converters, "1" where none is given: change one when its texts do."""
+
+US = "docstokg"
+"""What reads a format without a package."""
 
 FORMATS: dict[str, tuple[str, str, str]] = {
     ".txt": ("convert_encoding", "convert", "charset-normalizer"),
     ".md": ("convert_markdown", "convert", "markdown-it-py"),
-    ".markdown": ("convert_markdown", "convert", "markdown-it-py"),
-    ".rst": ("convert_rst", "convert", "docutils"),
+    ".rst": ("convert_rst", "convert", US),
     ".html": ("convert_html", "convert", "selectolax"),
-    ".htm": ("convert_html", "convert", "selectolax"),
-    ".docx": ("convert_docx", "convert", "python-docx"),
+    ".docx": ("convert_office", "convert_docx", US),
+    ".pptx": ("convert_office", "convert_pptx", US),
     ".pdf": ("convert_pdf", "convert", "pypdf"),
-    ".csv": ("convert_csv", "convert", "charset-normalizer"),
+    ".csv": ("convert_sheets", "convert_csv", "charset-normalizer"),
+    ".xlsx": ("convert_sheets", "convert_xlsx", US),
+    ".ods": ("convert_odf", "convert", US),
+    ".odt": ("convert_odf", "convert", US),
+    ".odp": ("convert_odf", "convert", US),
     ".ipynb": ("convert_json", "convert_notebook", "markdown-it-py"),
     ".json": ("convert_json", "convert_json", "markdown-it-py"),
+    ".xml": ("convert_xml", "convert", "selectolax"),
+    ".rtf": ("convert_typeset", "convert_rtf", US),
+    ".man": ("convert_typeset", "convert_man", US),
+    ".code": ("convert_code", "convert_code", US),
+    ".conf": ("convert_code", "convert_settings", US),
+    ".tex": ("convert_code", "convert_tex", US),
+    ".org": ("convert_code", "convert_org", US),
+    ".eml": ("convert_archive", "convert_eml", "selectolax"),
+    ".mbox": ("convert_archive", "convert_mbox", "selectolax"),
+    ".epub": ("convert_archive", "convert_epub", "selectolax"),
+    ".zip": ("convert_archive", "convert_zip", "selectolax"),
 }
-"""Suffix -> module, function, and the package whose version counts."""
+"""Format -> module, function, and the package whose version counts."""
 
 
 def installed_versions() -> dict[str, str]:
-    """Map each suffix whose package is installed to what reads it, importing none of them."""
-    versions: dict[str, str] = {}
-    for suffix, (module, _, package) in FORMATS.items():
+    """Map each suffix whose package is installed to what reads it, importing none of them.
+
+    Packed ones too, `.txt.gz`.
+    """
+    made: dict[str, str] = {}
+    for kind, (module, _, package) in FORMATS.items():
         try:
-            versions[suffix] = f"{package}-{version(package)}/{OWN.get(module, '1')}"
+            name = US if package == US else f"{package}-{version(package)}"
+            made[kind] = f"{name}/{OWN.get(module, '1')}"
         except PackageNotFoundError:
             continue
-    return versions
+    known = {suffix: made[kind] for suffix, kind in SUFFIXES.items() if kind in made} | made
+    return known | {f"{suffix}.gz": by for suffix, by in made.items()}
 
 
-def converter_of(suffix: str) -> Convert:
-    """Import the converter of a suffix."""
-    module, function, _ = FORMATS[suffix]
-    converter: Convert = getattr(
-        importlib.import_module(f"docstokg.adapters.conversion.{module}"), function
-    )
-    return converter
+def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
+    """Read a file of this suffix; `LoadError` says why it cannot be read."""
+    if suffix.endswith(".gz"):
+        from docstokg.adapters.conversion.convert_archive import unpacked
+
+        suffix, raw = suffix.removesuffix(".gz"), unpacked(raw)
+    module, function, _ = FORMATS[SUFFIXES.get(suffix, suffix)]
+    found = importlib.import_module(f"docstokg.adapters.conversion.{module}")
+    outlines: tuple[Outline, ...] = getattr(found, function)(raw)
+    return outlines

@@ -98,28 +98,30 @@ def _line(stream: IO[bytes]) -> bytes:
     return line
 
 
-def _outline(document: dict[str, Any]) -> Outline:
+def _outline(said: dict[str, Any]) -> Outline:
     """Check what the child says: it has read the file, and the file may lie."""
-    text = document["text"]
+    text = said["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
-    return Outline(
-        text=text.replace("\0", "\ufffd"),
-        blocks=_blocks(document["blocks"], 0, len(text)),
-        title=document["title"].replace("\0", ""),
-        encoding=document["encoding"],
-        doc_id=document["doc_id"],
-        acl=tuple(document["acl"]),
-        metadata=document["metadata"],
-    )
+    told = {
+        "text": text.replace("\0", "\ufffd"),
+        "blocks": _blocks(said["blocks"], 0, len(text)),
+        "title": said["title"].replace("\0", ""),
+        "acl": tuple(said["acl"]),
+    }
+    return Outline(**(said | told))
 
 
-def _blocks(rows: list[list[Any]], low: int, high: int) -> tuple[Block, ...]:
+def _blocks(said: list[dict[str, Any]], low: int, high: int) -> tuple[Block, ...]:
     blocks: list[Block] = []
-    for kind, start, end, level, label, anchor, children in rows:
-        if kind not in KINDS or not low <= start <= end <= high:
+    for one in said:
+        start, end = one["start"], one["end"]
+        if one["kind"] not in KINDS or not low <= start <= end <= high:
             raise LoadError("its converter lost its place in the text")
-        inner = _blocks(children, start, end)
-        blocks.append(Block(kind, start, end, level, label.replace("\0", ""), anchor, inner))
+        told = {
+            "children": _blocks(one["children"], start, end),
+            "label": one["label"].replace("\0", ""),
+        }
+        blocks.append(Block(**(one | told)))
         low = end
     return tuple(blocks)

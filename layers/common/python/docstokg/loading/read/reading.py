@@ -129,6 +129,9 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
         yield 1, rejected
         return
     for document in documents:
+        if document.refused:
+            yield 1, Rejected(document.refused)
+            continue
         chunks = list(document_chunks(document, file.name, readers.pieces))
         if file.posted is not None and not chunks:
             yield 1, Rejected("holds no text")

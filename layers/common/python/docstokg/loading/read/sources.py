@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
+from docstokg.contracts.file_types import skipped
 from docstokg.errors import LoadError
 from docstokg.loading.read.rejects import RejectLog, Unreadable
 
@@ -24,16 +25,6 @@ PREFIXES: tuple[tuple[str, Kind], ...] = (
     ("questions", "questions"),
     ("answers", "answers"),
 )
-DOCUMENTS = (".md", ".markdown", ".txt", ".html", ".htm", ".rst", ".docx", ".pdf", ".csv",
-             ".ipynb", ".json")  # fmt: skip
-TOLD_BY_NAME = frozenset((
-    "AUTHORS", "BUGS", "CHANGELOG", "CHANGES", "CONTRIBUTING", "COPYING", "COPYRIGHT", "FAQ",
-    "HACKING", "HISTORY", "INSTALL", "LICENCE", "LICENSE", "NEWS", "NOTICE", "README", "THANKS",
-    "TODO",
-))  # fmt: skip
-"""Files of these names are texts whatever ending a project gives them: `README.Debian`."""
-
-PACKED = frozenset((".gz", ".bz2", ".xz", ".zst", ".zip"))
 NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 ODD_NAME = "its name is not UTF-8, or holds a control character"
 FOLDERS = "folders"
@@ -44,7 +35,7 @@ EVALUATION = ("questions", "answers")
 
 EXPECTED = (
     "chunks*.jsonl, passages*.jsonl, entities*.jsonl, relations*.jsonl, triples*.jsonl, *.obo, "
-    f"{', '.join(f'*{suffix}' for suffix in DOCUMENTS)}, or text without an ending"
+    "or documents: docs/loading.md lists their formats"
 )
 
 
@@ -85,38 +76,31 @@ class SourceFile:
     @property
     def type(self) -> str:
         """Name its type in a summary: its suffix."""
-        return "without ending" if has_no_ending(self.path) else self.path.suffix.lower()
+        return self.path.suffix.lower() or "without ending"
 
 
 def kind_of(path: PurePath) -> Kind | None:
-    """Tell what a file is by its name, or None."""
+    """Tell what a file is by its name, or None: see `no_reader`.
+
+    A name that says nothing may be that of a document: its content has to tell.
+    """
     name, suffix = path.name.lower(), path.suffix.lower()
     if suffix == ".jsonl":
         return next((kind for prefix, kind in PREFIXES if name.startswith(prefix)), None)
     if suffix == ".obo":
         return "obo"
-    return "document" if suffix in DOCUMENTS or has_no_ending(path) else None
-
-
-def has_no_ending(path: PurePath) -> bool:
-    """Tell whether a file's ending says nothing of its format: its content has to.
-
-    `Makefile` has none, that of `README.Debian` is none.
-    """
-    suffix = path.suffix.lower()
-    is_readable = suffix in DOCUMENTS or suffix in PACKED
-    return not suffix or (path.stem in TOLD_BY_NAME and not is_readable)
+    return None if skipped(PurePath(path.name)) else "document"
 
 
 def is_passed_over(inner: PurePath) -> bool:
-    """Tell whether a load says nothing of a file in its folder: hidden, or for evaluation."""
+    """Tell whether a load does not look at a file in its folder: hidden, or for evaluation."""
     hidden = any(part.startswith(".") for part in inner.parts)
     return hidden or kind_of(inner) in EVALUATION
 
 
 def no_reader(path: PurePath) -> str:
     """Say why a file of no known kind is not read."""
-    return f"no reader for {path.suffix.lower()}"
+    return skipped(PurePath(path.name)) or f"no reader for {path.suffix.lower()}"
 
 
 def find_files(
@@ -179,6 +163,8 @@ def _below(source: Path, rejects: RejectLog) -> list[Path]:
 
     paths: list[Path] = []
     for folder, inner, names in os.walk(source, onerror=unlisted):
+        hidden = (Path(folder, name) for name in (*inner, *names) if name.startswith("."))
+        rejects.notes += [f"{path}: hidden, not read" for path in hidden]
         inner[:] = [name for name in inner if not name.startswith(".")]
         paths += [Path(folder, name) for name in names]
         for link in (Path(folder, name) for name in inner if _is_link(Path(folder, name))):

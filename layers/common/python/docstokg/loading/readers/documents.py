@@ -1,34 +1,38 @@
 """Documents: read as they are, cut by their outline, every chunk an exact stretch."""
 
 import codecs
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from docstokg.contracts.documents import id_problem
+from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
 from docstokg.domain.text.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
 from docstokg.loading.read.chunking import cut_document
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.rejects import Rejected, Unreadable
-from docstokg.loading.read.sources import Posted, has_no_ending
+from docstokg.loading.read.sources import Posted
 from docstokg.loading.readers.front_matter import front_matter, summary_span, understood
 from docstokg.loading.readers.lines import check_depth, check_text
 from docstokg.loading.readers.plain_text import outline_text, paragraph_blocks
 from docstokg.ports import Converter, PieceCounter
 
-SOURCE_TEXTS = frozenset((".md", ".markdown", ".txt", ".rst"))
+SOURCE_TEXTS = frozenset((".md", ".txt", ".rst"))
 """Formats whose text is the decoded file itself."""
 
-PROGRAM = b"#!"
 SAMPLE = 100_000
 MOST_CONTROLS = 50
 """A text has at most one control character in so many bytes."""
 
 BYTE_ORDER = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Every other byte of such a text may be 0; UTF-32 begins like it or with zeros."""
+
+NAMELESS = frozenset((".code", ".conf"))
+"""Formats whose words are identifiers: none of them names an entity."""
 
 LARGEST_FILE = 200 * 1024 * 1024
 LONGEST_TITLE = 200
@@ -40,7 +44,8 @@ class Document:
     """A document's own words about itself; `body` is where the text after them begins.
 
     `summary`: where its front matter tells what it is about. `named`: its id is its own, not made
-    from its path. `converter`: what made its text, "" where that is the decoded file.
+    from its path. `converter`: what made its text, "" where that is the decoded file. `nameless`:
+    its words are no names. `refused`: why the member of an archive that it stands for is not read.
     """
 
     doc_id: str
@@ -51,6 +56,8 @@ class Document:
     summary: tuple[int, int] | None = None
     named: bool = False
     converter: str = ""
+    nameless: bool = False
+    refused: str = ""
 
     @property
     def text(self) -> str:
@@ -68,23 +75,25 @@ def read_documents(path: Path, doc_id: str, converter: Converter) -> tuple[Docum
         size = path.stat().st_size
         if size > LARGEST_FILE:
             raise Rejected(f"{size:,} bytes are more than {LARGEST_FILE:,}")
+        suffix = format_of(path)
+        if not suffix:
+            with path.open("rb") as file:
+                _check_is_text(file.read(SAMPLE))
         raw = path.read_bytes()
     except OSError as broken:
         raise Unreadable(path, broken) from broken
-    if has_no_ending(path):
-        _check_is_text(raw)
-        return _documents(raw, ".txt", doc_id, converter)
-    return _documents(raw, path.suffix.lower(), doc_id, converter)
+    if not suffix and raw.startswith(b"#!"):
+        suffix = ".code"
+    elif not suffix and any(len(line) > LONGEST_LINE for line in raw.splitlines()):
+        raise Rejected(GENERATED)
+    return _documents(raw, suffix or ".txt", doc_id, converter)
 
 
-def _check_is_text(raw: bytes) -> None:
-    """Refuse what has no ending and is a program or no text: nothing else says what it is."""
-    if raw.startswith(PROGRAM):
-        raise Rejected("it has no ending and is a program (#!)")
-    sample = raw[:SAMPLE]
+def _check_is_text(sample: bytes) -> None:
+    """Refuse what is no text: nothing but its content says what such a file is."""
     controls = sum(byte < 32 and byte not in b"\t\n\f\r\v\b\x1b" for byte in sample)
-    if not raw.startswith(BYTE_ORDER) and controls * MOST_CONTROLS > len(sample):
-        raise Rejected("it has no ending and is no text")
+    if not sample.startswith(BYTE_ORDER) and controls * MOST_CONTROLS > len(sample):
+        raise Rejected("its ending is that of no format that is read, and it is no text")
 
 
 def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) -> Document:
@@ -119,13 +128,20 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
         raise Rejected(str(refused)) from refused
     documents = []
     for number, outline in enumerate(outlines):
-        own = outline.doc_id or (doc_id if len(outlines) == 1 else f"{doc_id}/{number}")
+        several = len(outlines) > 1 or outline.member
+        own = outline.doc_id or (f"{doc_id}/{outline.member or number}" if several else doc_id)
+        if outline.refused:
+            why = f"{outline.member}: {outline.refused}"
+            documents.append(Document(own, outline, 0, {}, {}, refused=why))
+            continue
+        kind = (format_of(PurePath(outline.member)) if outline.member else "") or suffix
+        filled = replace(outline, blocks=_filled(outline.text, outline.blocks, 0))
         _check_id(own)
         check_text([own, outline.title, outline.metadata, list(outline.acl)])
         check_depth(outline.metadata)
         fields = {"acl": outline.acl, "title": outline.title}
-        has_id = bool(outline.doc_id)
-        document = Document(own, outline, 0, fields, outline.metadata, None, has_id, made_by)
+        document = Document(own, filled, 0, fields, outline.metadata, None, bool(outline.doc_id),
+                            made_by, kind.removesuffix(".gz") in NAMELESS)  # fmt: skip
         documents.append(document)
     return tuple(documents)
 
@@ -160,7 +176,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
         (outline,) = converter.convert(suffix, shown.encode())
     else:
         raise Rejected(f"what reads {suffix} is not installed: pip install 'docstokg[documents]'")
-    blocks = _filled(shown, outline.blocks, body) if suffix == ".rst" else outline.blocks
+    blocks = _filled(shown, outline.blocks, body)
     return Document(
         doc_id=fields.get("doc_id") or doc_id,
         outline=Outline(text, blocks, outline.title, encoding),
@@ -173,7 +189,11 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
 
 
 def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, ...]:
-    """Put the paragraphs between headings."""
+    """Put the paragraphs between headings, where a converter found nothing else."""
+    if any(block.kind != "heading" for block in headings):
+        return headings
+    if not headings:
+        return outline_text(text).blocks
     blocks: list[Block] = []
     begin = body
     for heading in headings:
@@ -196,10 +216,14 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     shown = title or Path(name).stem[:LONGEST_TITLE]
     known_as = () if title else (shown,)
     anchors = heading_anchors(document.outline.blocks)
+    places = [block for block in document.outline.blocks if block.anchor]
+    starts = [block.start for block in places]
     cuts = cut_document(document.outline, document.body, shown, counter, anchors, document.summary)
     for number, cut in enumerate(cuts):
         section = cut.section
         heading = section.heading.label if section.heading is not None else ""
+        at = bisect_right(starts, cut.start) - 1
+        place = places[at] if at >= 0 and cut.start < places[at].end else None
         yield RawChunk(
             id=f"{document.doc_id}#{number}",
             doc_id=document.doc_id,
@@ -209,12 +233,13 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
             document_name=fields.get("document_name") or name,
             section=heading or None,
             uri=fields.get("uri"),
-            anchor=section.anchor or None,
+            anchor=(place.anchor if place is not None else section.anchor) or None,
             page=int(section.page) if section.page.isdigit() else section.page or None,
             char_start=cut.start,
             metadata=document.metadata,
             topics=fields.get("topics", ()),
             acl=fields.get("acl", ()),
+            mentions=() if document.nameless else None,
             whole=True,
         )
 

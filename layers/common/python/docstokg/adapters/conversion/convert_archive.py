@@ -1,0 +1,156 @@
+"""What holds documents: packed texts, zip files, e-books, mail."""
+
+import email
+import email.policy
+import io
+import posixpath
+import re
+import urllib.parse
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from email.message import EmailMessage
+from gzip import GzipFile
+from pathlib import PurePosixPath
+
+from docstokg.adapters.conversion.convert_encoding import decode
+from docstokg.adapters.conversion.convert_html import convert as convert_html
+from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.package import LARGEST, Package
+from docstokg.contracts.file_types import format_of, skipped
+from docstokg.contracts.outline import Outline
+from docstokg.errors import LoadError
+
+MOST_MEMBERS = 1_000
+MOST_MESSAGES = 10_000
+MOST_PARTS = 100
+_FROM = re.compile(rb"^From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n", re.MULTILINE)
+_SHOWN = ("From", "To", "Cc", "Date")
+
+
+def unpacked(raw: bytes) -> bytes:
+    """Give the content of a gzip file, of at most `LARGEST` bytes."""
+    try:
+        with GzipFile(fileobj=io.BytesIO(raw)) as packed:
+            inner = packed.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as broken:
+        raise LoadError("it is no gzip file, or cut short") from broken
+    if len(inner) > LARGEST:
+        raise LoadError(f"it unpacks to more than {LARGEST:,} bytes")
+    return inner
+
+
+def convert_zip(raw: bytes) -> tuple[Outline, ...]:
+    """Read each file of an archive; one that is not read is there with its reason."""
+    package = Package(raw, "zip file")
+    if len(package.names) > MOST_MEMBERS:
+        raise LoadError(f"it holds {len(package.names):,} files, more than {MOST_MEMBERS:,}")
+    return tuple(outline for name in package.names for outline in _member(package, name))
+
+
+def _member(package: Package, name: str) -> Iterator[Outline]:
+    from docstokg.adapters.conversion.formats import convert
+
+    path = PurePosixPath(name)
+    suffix = format_of(path) or ".txt"
+    reason = "its name leads out of the archive" if ".." in name else skipped(path)
+    if suffix in (".zip", ".zip.gz", ".mbox", ".mbox.gz"):
+        reason = reason or "an archive inside an archive"
+    try:
+        if reason:
+            raise LoadError(reason)
+        for number, outline in enumerate(made := convert(suffix, package.read(name))):
+            inner = name if len(made) == 1 else f"{name}/{number}"
+            yield replace(outline, member=inner)
+    except LoadError as refused:
+        yield Outline("", member=name, refused=str(refused))
+
+
+def convert_epub(raw: bytes) -> tuple[Outline, ...]:
+    """Take an e-book's chapters in the order of its spine."""
+    package = Package(raw, "EPUB book")
+    root = next(package.tree("META-INF/container.xml").iter("rootfile"), None)
+    book = package.tree(root.get("full-path", "") if root is not None else "")
+    if "META-INF/encryption.xml" in package.names:
+        shown = (e.get("URI", "") for e in package.tree("META-INF/encryption.xml").iter())
+        if any(name.endswith(("html", "htm", "xml")) for name in shown):
+            raise LoadError("it is encrypted")
+    folder = posixpath.dirname(root.get("full-path", "") if root is not None else "")
+    items = {item.get("id"): item.get("href", "") for item in book.iter("item")}
+    maker = TextMaker()
+    steps = dict.fromkeys(step.get("idref") for step in book.iter("itemref"))
+    for name in (urllib.parse.unquote(items.get(step, "")) for step in steps):
+        for chapter in convert_html(
+            package.read(posixpath.normpath(f"{folder}/{name}".lstrip("/")))
+        ):
+            if chapter.text.strip():
+                maker.insert(chapter)
+    title = next(book.iter("title"), None)
+    return (maker.outline((title.text or "") if title is not None else ""),)
+
+
+def convert_eml(raw: bytes) -> tuple[Outline, ...]:
+    """Take a message's subject, people, date and text; attachments are named, not read."""
+    return (_message(raw),)
+
+
+def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
+    """Take each message of a mailbox as a document."""
+    found = list(_FROM.finditer(raw))
+    starts = [match.end() for match in found]
+    ends = [*(match.start() for match in found[1:]), len(raw)]
+    if not found:
+        raise LoadError("it is no mailbox: no line begins with `From `")
+    if len(found) > MOST_MESSAGES:
+        raise LoadError(f"it holds {len(found):,} messages, more than {MOST_MESSAGES:,}")
+    return tuple(
+        replace(_message(raw[start:end]), member=str(number))
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True))
+    )
+
+
+def _message(raw: bytes) -> Outline:
+    message = email.message_from_bytes(raw, EmailMessage, policy=email.policy.default)
+    maker = TextMaker()
+    subject = _header(message, "Subject")
+    maker.heading(subject, 1)
+    lines = [f"{name}: {said}" for name in _SHOWN if (said := _header(message, name))]
+    bodies, names, encoding = [], [], ""
+    for number, part in enumerate(message.walk()):
+        if number > MOST_PARTS:
+            raise LoadError(f"it has more than {MOST_PARTS} parts")
+        name = part.get_filename() or ""
+        if part.is_attachment() or (name and part.get_content_maintype() != "text"):
+            names.append(one_line(name) or "without a name")
+        elif part.get_content_type() in ("text/plain", "text/html"):
+            bodies.append(part)
+    if not lines and not subject:
+        raise LoadError("it is no e-mail")
+    maker.add("list", "\n".join([*lines, *(f"Attachment (not read): {name}" for name in names)]))
+    plain = [part for part in bodies if part.get_content_type() == "text/plain"]
+    for part in plain or bodies:
+        content = part.get_payload(decode=True) or b""
+        if plain:
+            text, encoding = _text(bytes(content), part.get_content_charset("utf-8"))
+            for paragraph in text.split("\n\n"):
+                maker.add("text", paragraph.strip("\n"))
+        else:
+            for page in convert_html(bytes(content)):
+                maker.insert(page)
+    return maker.outline(subject, encoding)
+
+
+def _text(content: bytes, charset: str) -> tuple[str, str]:
+    try:
+        return content.decode(charset).replace("\r\n", "\n").replace("\0", ""), ""
+    except (UnicodeDecodeError, LookupError):
+        text, encoding = decode(content)
+        return text.replace("\r\n", "\n"), encoding
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """Give a header as it reads; "" for none, and for one that nothing can be made of."""
+    try:
+        return one_line(str(message.get(name, "")))[:1000]
+    except (ValueError, IndexError, AttributeError, TypeError):
+        return ""

@@ -1,0 +1,122 @@
+"""Code, settings, TeX and Org: the text stays; what begins in a line is found by its look."""
+
+import re
+from itertools import pairwise
+
+from docstokg.adapters.conversion.convert_encoding import decode
+from docstokg.contracts.file_types import GENERATED, has_long_line
+from docstokg.contracts.outline import Block, Outline
+from docstokg.errors import LoadError
+
+LONGEST_LABEL = 80
+_WORDS = (
+    "export default public private protected internal static final abstract async pub unsafe extern"
+    " inline virtual override sealed partial open suspend const local"
+)
+_KINDS = (
+    "def class func fun fn function interface trait struct enum impl module sub proc record"
+    " namespace macro defmodule defp type object"
+)
+_DEFINITION = re.compile(
+    rf"^[ \t]{{0,4}}(?:(?:{'|'.join(_WORDS.split())})\b(?:\([a-z]+\))?[ \t]+)*+"
+    rf"(?:{'|'.join(_KINDS.split())})\b[ \t]+[\w*(<]"
+    # As in C and Java: a type, a name and its arguments without a statement's end.
+    r"|^(?!(?:if|for|while|switch|return|else|case|do|elif|with|import|from|print)\b)"
+    r"[A-Za-z_][\w:<>,]*[ \t*&]+[\w:~]+\([^;={}\n]*\)?[ \t]*(?:const[ \t]*)?\{?[ \t]*$"
+    r"|^CREATE[ \t]+\w+|^\w[\w-]*\(\)[ \t]*\{",
+    re.MULTILINE,
+)
+_BEFORE = re.compile(r"[ \t]*(?:#|//|/\*|\*|@|--|;|\"\"\"|template\b)")
+_PARAGRAPH = re.compile(r"\n(?:[ \t]*\r?\n)+")
+_TEX = re.compile(
+    r"^[ \t]*\\(part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
+    r"\{([^\n]{1,300})\}[^\n]*\n?",
+    re.MULTILINE,
+)
+_TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4}
+_TEX_TITLE = re.compile(r"\\title\{([^{}\n]{1,300})\}")
+_TEX_COMMAND = re.compile(r"\\[A-Za-z]+\*?|[{}~]")
+_ORG = re.compile(r"^(\*{1,9})[ \t]+([^\n]+)\n?", re.MULTILINE)
+_ORG_TITLE = re.compile(r"^#\+title:[ \t]*([^\n]{1,300})", re.MULTILINE | re.IGNORECASE)
+_SETTINGS = re.compile(r"^[ \t]*\[{1,2}([^\]\n]{1,200})\]{1,2}[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)",
+                       re.MULTILINE)  # fmt: skip
+
+
+def convert_code(raw: bytes) -> tuple[Outline, ...]:
+    """Find functions and classes, each with the comment above it; a place is its line."""
+    text, encoding = _read(raw)
+    begins = [0, *(_with_comment(text, match.start()) for match in _DEFINITION.finditer(text))]
+    starts = sorted(set(begins))
+    blocks = []
+    line, before = 1, 0
+    for start, end in pairwise((*starts, len(text))):
+        line, before = line + text.count("\n", before, start), start
+        found = _DEFINITION.search(text, start, end)
+        label = (
+            text[found.start() : text.find("\n", found.start(), end) % (end + 1)] if found else ""
+        )
+        parts = [start, *(match.end() for match in _PARAGRAPH.finditer(text, start, end)), end]
+        children = tuple(Block("text", low, high) for low, high in pairwise(parts) if low < high)
+        shown = label.strip().rstrip("{: ")[:LONGEST_LABEL]
+        blocks.append(Block("item", start, end, 0, shown, f"L{line}", children))
+    return (Outline(text, tuple(blocks), encoding=encoding),)
+
+
+def convert_settings(raw: bytes) -> tuple[Outline, ...]:
+    """Find the `[sections]` of settings."""
+    text, encoding = _read(raw)
+    found = [
+        (match.start(), match.end(), 1, match[1].strip()) for match in _SETTINGS.finditer(text)
+    ]
+    return (Outline(text, _headings(text, found), encoding=encoding),)
+
+
+def convert_tex(raw: bytes) -> tuple[Outline, ...]:
+    """Find chapters and sections; the text keeps its commands."""
+    text, encoding = decode(raw)
+    found = [
+        (m.start(), m.end(), _TEX_LEVELS.get(m[1], 5), _plain(m[2])) for m in _TEX.finditer(text)
+    ]
+    title = _TEX_TITLE.search(text)
+    return (Outline(text, _headings(text, found), _plain(title[1]) if title else "", encoding),)
+
+
+def convert_org(raw: bytes) -> tuple[Outline, ...]:
+    """Find the headings of an outline."""
+    text, encoding = decode(raw)
+    found = [
+        (m.start(), m.end(), min(len(m[1]), 6), " ".join(m[2].split())[:300])
+        for m in _ORG.finditer(text)
+    ]
+    title = _ORG_TITLE.search(text)
+    return (Outline(text, _headings(text, found), title[1].strip() if title else "", encoding),)
+
+
+def _read(raw: bytes) -> tuple[str, str]:
+    text, encoding = decode(raw)
+    if has_long_line(text):
+        raise LoadError(GENERATED)
+    return text, encoding
+
+
+def _headings(text: str, found: list[tuple[int, int, int, str]]) -> tuple[Block, ...]:
+    """Make headings of (start, end, level, words); their place is their line."""
+    blocks, line, before = [], 1, 0
+    for start, end, level, words in found:
+        line, before = line + text.count("\n", before, start), start
+        blocks.append(Block("heading", start, end, level, words, f"L{line}"))
+    return tuple(blocks)
+
+
+def _with_comment(text: str, start: int) -> int:
+    """Go up over the comments and decorators that stand right above a line."""
+    while start:
+        above = text.rfind("\n", 0, start - 1) + 1
+        if not _BEFORE.match(text, above, start):
+            break
+        start = above
+    return start
+
+
+def _plain(words: str) -> str:
+    return " ".join(_TEX_COMMAND.sub(" ", words).split())

@@ -1,0 +1,206 @@
+"""Manual pages in troff, and RTF: the words without the commands that set them."""
+
+import re
+from collections.abc import Iterator
+
+from docstokg.adapters.conversion.convert_encoding import WESTERN, decode
+from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.contracts.outline import Outline
+from docstokg.errors import LoadError
+
+_MAN = re.compile(r"^[.'][ \t]*(?:TH|Dd|SH|Sh|so)\b", re.MULTILINE)
+_FONT = re.compile(
+    r"\\f(?:\[[^\]]*\]|\(..|.)|\\s[+-]?\d|\\[&/,|^%:c)]|\\\*?\[[^\]]*\]|\\\".*|\\n\S"
+)
+_SIGNS = {"(em": "—", "(en": "–", "(aq": "'", "(dq": '"', "(bu": "•", "(co": "©", "(lq": "“",
+          "(rq": "”", "(oq": "‘", "(cq": "’", "(ti": "~", "(ha": "^", "(rs": "\\", "(mi": "-",
+          "e": "\\", "-": "-", "~": " ", " ": " ", "0": " ", "'": "'", "`": "`"}  # fmt: skip
+_SIGN = re.compile(r"\\(\*?\(..|.)")
+_ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|(\S+)')
+_NAMES = "PP P LP Pp HP br sp RS RE Ed El Bd Bl IP TP TQ It nf fi EX EE"
+_PARAGRAPHS = frozenset(_NAMES.split())
+_FONT_NAMES = "B I BR RB BI IB IR RI SM SB R"
+_FONTS = frozenset(_FONT_NAMES.split())
+_BARE_NAMES = "Ar Op Pa Em Sy Li Ql Cm Ic Va Vt Fn Fa Ev Er Dv Tn Sx Dq Sq Pq Aq Brq Qq"
+_BARE = frozenset(_BARE_NAMES.split())
+
+
+def convert_man(raw: bytes) -> tuple[Outline, ...]:
+    """Take a manual page's sections, options with their descriptions, and code.
+
+    A file of such an ending without troff's commands is a plain text.
+    """
+    text, encoding = decode(raw)
+    if not _MAN.search(text[:20_000]):
+        return (Outline(text, encoding=encoding),)
+    page = _Page()
+    for line in text.splitlines():
+        page.read(line)
+    page.flush()
+    if not page.maker.blocks:
+        raise LoadError("it is a reference to another manual page, and has no text")
+    return (page.maker.outline(page.title, encoding),)
+
+
+class _Page:
+    """A page as far as it is read."""
+
+    def __init__(self) -> None:
+        self.maker = TextMaker()
+        self.title = ""
+        self._words: list[str] = []
+        self._term = ""
+        self._wants_term = self._is_code = self._is_left_out = False
+        self._name = ""
+
+    def read(self, line: str) -> None:
+        """Read one line: a command, or words."""
+        if self._is_left_out:  # a macro's definition
+            self._is_left_out = line.rstrip() != ".."
+            return
+        if not line.startswith((".", "'")):
+            self._take(_plain(line))
+            return
+        name, _, rest = line[1:].strip().partition(" ")
+        values = [(m[1] if m[1] is not None else m[2]) for m in _ARGUMENT.finditer(rest)]
+        values = [_plain(value) for value in values if not value.startswith('\\"')]
+        if name in ("TH", "Dt") and values:
+            self.title = f"{values[0].lower()}({values[1]})" if len(values) > 1 else values[0]
+        elif name in ("SH", "Sh", "SS", "Ss"):
+            self.flush()
+            self.maker.heading(" ".join(values), 1 if name in ("SH", "Sh") else 2)
+        elif name in ("de", "ig"):
+            self._is_left_out = True
+        elif name in _PARAGRAPHS:
+            self.flush()
+            self._begin(name, values)
+        elif name in _FONTS:
+            self._take(("" if len(name) == 2 and name != "SM" else " ").join(values))
+        elif name in ("Nm", "Fl", "Xr", "Nd") or name in _BARE:
+            self._take(self._described(name, values))
+
+    def _begin(self, name: str, values: list[str]) -> None:
+        """Begin what a command of paragraphs begins."""
+        if name in ("nf", "EX", "Bd"):
+            self._is_code = True
+        elif name in ("fi", "EE", "Ed"):
+            self._is_code = False
+        elif name in ("TP", "TQ"):
+            self._wants_term = True
+        elif name in ("IP", "It") and values:
+            self._term = values[0] if name == "IP" else self._described(values[0], values[1:])
+
+    def _described(self, name: str, values: list[str]) -> str:
+        """Write what mdoc's commands of words stand for."""
+        if name == "Fl":
+            values = [value for value in values if value not in _BARE]
+            return " ".join(f"-{v}" if not n else v for n, v in enumerate(values)) or "-"
+        if name == "Nm":
+            self._name = self._name or (values[0] if values else "")
+            return " ".join(values) or self._name
+        if name == "Nd":
+            return f"— {' '.join(values)}"
+        if name == "Xr" and len(values) > 1:
+            return f"{values[0]}({values[1]})"
+        return " ".join(v for v in values if v not in _BARE and v != "Fl")
+
+    def _take(self, words: str) -> None:
+        if self._wants_term and words.strip():
+            self._term, self._wants_term = one_line(words), False
+        elif self._is_code or words.strip():
+            self._words.append(words)
+        else:
+            self.flush()
+
+    def flush(self) -> None:
+        """End the paragraph."""
+        words, self._words = self._words, []
+        term, self._term = self._term, ""
+        if self._is_code:
+            self.maker.add("code", "\n".join(f"    {line}" for line in words).strip("\n"))
+        elif term:
+            body = one_line(" ".join(words))
+            self.maker.add("item", f"{term}\n    {body}" if body else term, label=term[:80])
+        else:
+            self.maker.add("text", one_line(" ".join(words)))
+
+
+def _plain(text: str) -> str:
+    text = _FONT.sub("", text).replace('""', '"')
+    return _SIGN.sub(lambda match: _SIGNS.get(match[1], ""), text)
+
+
+_TOKEN = re.compile(
+    rb"\\'([0-9a-fA-F]{2})|\\([a-z]{1,32})(-?\d{1,10})? ?|\\([^a-z'])|([{}])|[\r\n]+|([^\\{}\r\n]+)"
+)
+_NO_TEXT = (
+    b"fonttbl colortbl stylesheet info pict object header headerl headerr headerf footer footerl"
+    b" footerr footerf fldinst themedata datastore listtable listoverridetable rsidtbl generator"
+    b" xmlnstbl colorschememapping latentstyles mmathPr"
+)
+_LEFT_OUT = frozenset(_NO_TEXT.split())
+_BREAKS = {b"par": "\n", b"sect": "\n", b"page": "\n", b"line": " ", b"tab": " ", b"cell": " | ",
+           b"row": "\n", b"emdash": "—", b"endash": "–", b"lquote": "‘", b"rquote": "’",
+           b"ldblquote": "“", b"rdblquote": "”", b"bullet": "•"}  # fmt: skip
+DEEPEST = 500
+
+
+def convert_rtf(raw: bytes) -> tuple[Outline, ...]:
+    """Take the paragraphs; a row of a table is one, its cells apart."""
+    if not raw.lstrip().startswith(b"{\\rtf"):
+        raise LoadError("it is no RTF")
+    maker = TextMaker()
+    for line in "".join(_rtf(raw)).split("\n"):
+        maker.add("text", one_line(line.removesuffix(" | ")))
+    return (maker.outline(),)
+
+
+def _rtf(raw: bytes) -> Iterator[str]:
+    page = re.search(rb"\\ansicpg(\d{3,5})", raw[:2000])
+    encoding = f"cp{page[1].decode()}" if page else WESTERN
+    stack: list[tuple[bool, int]] = []
+    left_out, after, skip = False, 1, 0
+    pending = bytearray()
+    for match in _TOKEN.finditer(raw):
+        code, word, number, sign, brace, text = match.groups()
+        if code is not None and not left_out:
+            if skip:
+                skip -= 1
+            else:
+                pending.append(int(code, 16))
+            continue
+        if pending:
+            yield _decoded(bytes(pending), encoding)
+            pending.clear()
+        if brace == b"{":
+            stack.append((left_out, after))
+            if len(stack) > DEEPEST:
+                raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+        elif brace == b"}" and stack:
+            left_out, after = stack.pop()
+        elif word in _LEFT_OUT or sign == b"*":
+            left_out = True
+        elif left_out:
+            continue
+        elif word == b"uc":
+            after = int(number or 1)
+        elif word == b"u" and number:
+            yield chr(int(number) % 65536)
+            skip = after
+        elif word is not None:
+            yield _BREAKS.get(word, "")
+        elif sign is not None:
+            yield {b"~": " ", b"_": "-"}.get(
+                sign, sign.decode("latin-1") if sign in b"\\{}" else ""
+            )
+        elif text:
+            kept = text[skip:]
+            skip = max(0, skip - len(text))
+            yield _decoded(kept, encoding)
+
+
+def _decoded(raw: bytes, encoding: str) -> str:
+    try:
+        return raw.decode(encoding, "replace")
+    except LookupError:
+        return raw.decode(WESTERN, "replace")

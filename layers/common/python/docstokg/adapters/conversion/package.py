@@ -1,0 +1,122 @@
+"""Zip files and XML of strangers, within limits: what office formats and e-books are made of."""
+
+import io
+import posixpath
+import zipfile
+import zlib
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from docstokg.errors import LoadError
+
+LARGEST = 200 * 1024 * 1024
+"""Bytes of a package's parts, unpacked."""
+
+MOST_PARTS = 20_000
+DEEPEST = 200
+_LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+
+
+class Package:
+    """The parts of a zip file; `kind` names the format in what is said of a broken one."""
+
+    def __init__(self, raw: bytes, kind: str) -> None:
+        self.kind = kind
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(raw))
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as broken:
+            raise LoadError(f"it is no {kind}") from broken
+        parts = self._zip.infolist()
+        size = sum(part.file_size for part in parts)
+        if size > LARGEST:
+            raise LoadError(f"it unpacks to {size:,} bytes, more than {LARGEST:,}")
+        if len(parts) > MOST_PARTS:
+            raise LoadError(f"it holds {len(parts):,} files, more than {MOST_PARTS:,}")
+        self.names = [part.filename for part in parts if not part.is_dir()]
+
+    def read(self, name: str) -> bytes:
+        """Give a part's bytes; `LoadError` where there is none."""
+        try:
+            return self._zip.read(name)
+        except RuntimeError as locked:
+            raise LoadError("it is encrypted") from locked
+        except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as broken:
+            raise LoadError(f"it is no {self.kind}: {name[:80]} cannot be read") from broken
+
+    def tree(self, name: str) -> Element:
+        """Parse a part; `LoadError` where there is none, or it is no XML."""
+        try:
+            return parse(self.read(name))
+        except LoadError as broken:
+            raise LoadError(f"it is no {self.kind}: {broken}") from broken
+
+    def optional(self, name: str) -> Element:
+        """Parse a part that need not be there: then it is empty."""
+        return self.tree(name) if name in self.names else Element("none")
+
+    def links(self, part: str) -> dict[str, tuple[str, str]]:
+        """Map what an Office part links to inside the package: id -> (type, name of the part)."""
+        folder, name = posixpath.split(part)
+        return {
+            link.get("Id", ""): (
+                posixpath.basename(link.get("Type", "")),
+                posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/"),
+            )
+            for link in self.optional(posixpath.join(folder, "_rels", f"{name}.rels"))
+            if link.get("TargetMode") != "External"
+        }
+
+    def main(self) -> str:
+        """Name the main part of an Office document."""
+        for kind, name in self.links("").values():
+            if kind == "officeDocument":
+                return name
+        raise LoadError(f"it is no {self.kind}: it names no main part")
+
+    def title(self) -> str:
+        """Give the title in an Office document's properties."""
+        return (self.optional("docProps/core.xml").findtext("title") or "").strip()
+
+
+def parse(raw: bytes) -> Element:
+    """Parse XML into elements known by their local names, no entity of its own accepted.
+
+    An attribute that links Office parts is `rel:id`. `LoadError` for what is no XML, declares
+    entities, or is deeper than `DEEPEST`.
+    """
+    builder = TreeBuilder()
+    depth = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise LoadError(f"it is nested deeper than {DEEPEST} levels")
+        named = {
+            f"rel:{key.removeprefix(_LINKS)}" if key.startswith(_LINKS) else _local(key): value
+            for key, value in attributes.items()
+        }
+        builder.start(_local(tag), named)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(_local(tag))
+
+    def declared(*_: object) -> None:
+        raise LoadError("its XML declares entities, which are not read")
+
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = declared
+    try:
+        parser.Parse(raw, True)
+        return builder.close()
+    except (expat.ExpatError, ValueError, LookupError, AssertionError) as broken:
+        raise LoadError(f"no XML that can be read ({broken})") from broken
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]

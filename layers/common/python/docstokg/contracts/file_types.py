@@ -1,0 +1,92 @@
+"""What the name of a file says of its format, and which files are nobody's documents."""
+
+import mimetypes
+import re
+from pathlib import PurePath
+from typing import Final
+
+LONGEST_LINE: Final = 5_000
+"""Characters of a line of code or settings that a person wrote."""
+
+GENERATED: Final = f"it is minified or generated: a line has over {LONGEST_LINE:,} characters"
+
+_FORMATS: Final = {
+    ".md": ".markdown .mkd",
+    ".rst": "",
+    ".html": ".htm .xhtml",
+    ".docx": ".docm .dotx",
+    ".pdf": "",
+    ".csv": ".tsv .tab .psv",
+    ".ipynb": "",
+    ".json": ".geojson",
+    ".xlsx": ".xlsm",
+    ".ods": "",
+    ".pptx": ".pptm .ppsx",
+    ".odt": "",
+    ".odp": "",
+    ".rtf": "",
+    ".epub": "",
+    ".eml": "",
+    ".mbox": "",
+    ".xml": ".xsd .xsl .xslt .rss .atom .wsdl .dbk .docbook .opml",
+    ".conf": ".yaml .yml .toml .ini .cfg .properties .desktop .service",
+    ".tex": ".ltx .sty .cls",
+    ".org": "",
+    ".man": "",
+    ".code": (
+        ".py .pyi .pyx .js .mjs .cjs .jsx .ts .tsx .mts .cts .java .kt .scala .groovy .c .h .cc"
+        " .cpp .cxx .hh .hpp .cs .go .rs .rb .php .pl .pm .lua .r .jl .swift .m .hs .ml .ex .exs"
+        " .erl .clj .el .lisp .scm .sh .bash .zsh .fish .ps1 .bat .sql .cypher .proto .graphql .css"
+        " .scss .less .vue .cmake .mk .gradle .tcl .vim .f90 .f .asm .s .d .dart .nim .zig .tf"
+    ),
+    ".zip": "",
+}
+SUFFIXES: Final = {
+    suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())
+} | {".txt": ".txt"}
+"""The ending of a name -> the format it is read as."""
+
+_KEYS: Final = re.compile(
+    r"id_(?:rsa|dsa|ecdsa|ed25519).*|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)"
+    r"|(?:.*[._-])?(?:passwords?|passwd|shadow|secrets?|credentials?|htpasswd|netrc|pgpass)"
+    r"(?:\.(?:txt|json|ya?ml|toml|ini|cfg|conf|csv|env))?|.*\.env"
+)
+_LOCKS: Final = re.compile(
+    r".*\.lock(?:file|b)?|.*-lock\.(?:json|ya?ml)|npm-shrinkwrap\.json|go\.sum|.*\.lock\.hcl"
+)
+_MINIFIED: Final = re.compile(r".*[.-]min\.(?:js|mjs|css|html)|.*\.(?:js|css|mjs|cjs|ts)\.map")
+_MANUAL: Final = re.compile(r"\.[1-8][a-z]*")
+_TYPES: Final = mimetypes.MimeTypes(filenames=())
+_MEDIA: Final = frozenset(("image", "audio", "video", "font"))
+
+
+def format_of(path: PurePath) -> str:
+    """Give the suffix a file is read as, `.gz` behind that of a packed one; "" for any other.
+
+    "": nothing but the content of the file tells whether it is a text.
+    """
+    if path.suffix.lower() == ".gz":
+        inner = format_of(PurePath(path.stem)) or ".txt"
+        return inner if inner.endswith(".gz") else f"{inner}.gz"
+    ending = path.suffix.lower()
+    return SUFFIXES.get(ending) or (".man" if _MANUAL.fullmatch(ending) else "")
+
+
+def skipped(path: PurePath) -> str:
+    """Say why a file of this name is no document of anybody, or ""."""
+    name = path.name.lower()
+    if any(part.startswith(".") for part in path.parts):
+        return "hidden"
+    if _KEYS.fullmatch(name):
+        return "its name is that of a key or of passwords"
+    if _LOCKS.fullmatch(name):
+        return "a lock file"
+    if _MINIFIED.fullmatch(name):
+        return "its name says that it is generated"
+    kind = (_TYPES.guess_type(name)[0] or "").partition("/")[0]
+    return f"no reader for {path.suffix.lower()}" if kind in _MEDIA else ""
+
+
+def has_long_line(text: str) -> bool:
+    """Tell whether a line is longer than a person's."""
+    return any(len(line) > LONGEST_LINE for line in text.splitlines())

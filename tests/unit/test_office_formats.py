@@ -1,0 +1,343 @@
+"""Spreadsheets, slides, books, mail, code, archives: what is read of them, and at which place."""
+
+import gzip
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.conversion.parent import ChildConverter
+from docstokg.adapters.onnx.wordpieces import WordPieces
+from docstokg.loading.read.raw_input import RawChunk
+from docstokg.loading.read.rejects import Rejected
+from docstokg.loading.readers.documents import Document, document_chunks, read_documents
+
+PIECES = WordPieces()
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+LINKS = "http://schemas.openxmlformats.org/package/2006/relationships"
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[ChildConverter]:
+    converter = ChildConverter()
+    yield converter
+    converter.close()
+
+
+def packed(parts: Mapping[str, str | bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, content in parts.items():
+            package.writestr(name, content)
+    return out.getvalue()
+
+
+def links(**targets: str) -> str:
+    rows = "".join(
+        f'<Relationship Id="{id_}" Type="{OFFICE}/{said.split()[0]}" Target="{said.split()[1]}"/>'
+        for id_, said in targets.items()
+    )
+    return f'<Relationships xmlns="{LINKS}">{rows}</Relationships>'
+
+
+def xlsx(sheet: str, strings: str = "", styles: str = "") -> bytes:
+    return packed(
+        {
+            "_rels/.rels": links(a="officeDocument xl/workbook.xml"),
+            "xl/workbook.xml": f'<workbook xmlns:r="{OFFICE}"><sheets>'
+            '<sheet name="Fleet" sheetId="1" r:id="s"/>'
+            '<sheet name="Old" sheetId="2" state="hidden" r:id="s"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": links(
+                s="worksheet worksheets/one.xml", t="sharedStrings strings.xml", u="styles st.xml"
+            ),
+            "xl/worksheets/one.xml": f"<worksheet><sheetData>{sheet}</sheetData></worksheet>",
+            "xl/strings.xml": f"<sst>{strings}</sst>",
+            "xl/st.xml": f"<styleSheet>{styles}</styleSheet>",
+        }
+    )
+
+
+def opened(child: ChildConverter, path: Path, raw: bytes) -> tuple[Document, ...]:
+    path.write_bytes(raw)
+    return read_documents(path, path.name, child)
+
+
+def read(child: ChildConverter, path: Path, raw: bytes) -> tuple[Document, list[RawChunk]]:
+    (document,) = opened(child, path, raw)
+    chunks = list(document_chunks(document, path.name, PIECES))
+    for chunk in chunks:
+        assert chunk.char_start is not None
+        end = chunk.char_start + len(chunk.text)
+        assert document.text[chunk.char_start : end] == chunk.text
+    return document, chunks
+
+
+def places(chunks: list[RawChunk]) -> list[tuple[object, str | None, str]]:
+    return [(chunk.page, chunk.anchor, chunk.text) for chunk in chunks]
+
+
+def test_a_sheets_row_is_a_passage_with_its_names_its_sheet_and_its_cell(child, tmp_path):
+    sheet = (
+        '<row r="1"><c r="A1" t="inlineStr"><is><t>Our fleet</t></is></c></row>'
+        '<row r="3"><c r="A3" t="s"><v>0</v></c><c r="B3" t="s"><v>1</v></c>'
+        '<c r="D3" t="str"><v>Since</v></c></row>'
+        '<row r="7"><c r="A7" t="inlineStr"><is><r><t>Ci</t></r><r><t>ty</t></r></is></c>'
+        '<c r="B7"><f>20+1.8</f><v>21.800000000000001</v></c><c r="D7" s="1"><v>45292</v></c></row>'
+    )
+    strings = "<si><t>Model</t></si><si><r><t>Weight</t></r><rPh><t>x</t></rPh></si>"
+    styles = '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
+    _, chunks = read(child, tmp_path / "a.xlsx", xlsx(sheet, strings, styles))
+    assert places(chunks) == [
+        ("Fleet", "A1", "Our fleet"),
+        ("Fleet", "A7", "Model: City\nWeight: 21.8\nSince: 2024-01-01"),
+    ]
+
+
+def test_an_opendocument_sheet_that_repeats_itself_has_an_end(child, tmp_path):
+    row = "<table:table-row {}>{}</table:table-row>".format
+    cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>".format
+    many = 'table:number-rows-repeated="1048576"'
+    rows = row("", cell("", "who") + cell("", "days"))
+    rows += row(
+        "", cell("", "all") + cell("", "28") + cell('table:number-columns-repeated="16380"', "")
+    )
+    rows += row(many, cell("", "x")) + row(many, cell("", ""))
+    content = (
+        "<o xmlns:office='o' xmlns:table='t' xmlns:text='x'><office:body><office:spreadsheet>"
+        f"<table:table table:name='Leave'>{rows}</table:table></office:spreadsheet></office:body></o>"
+    )
+    _, chunks = read(child, tmp_path / "a.ods", packed({"content.xml": content}))
+    assert places(chunks)[0] == ("Leave", "A2", "who: all\ndays: 28")
+    assert len(chunks) == 1_001
+
+
+def test_an_opendocument_text_has_headings_lists_and_tables(child, tmp_path):
+    content = (
+        "<o xmlns:office='o' xmlns:table='t' xmlns:text='x'><office:body><office:text>"
+        "<text:h text:outline-level='1'>Care</text:h><text:p>Oil the<text:s/>pump"
+        "<text:note><text:p>not this</text:p></text:note>.</text:p><text:list><text:list-item>"
+        "<text:p>daily</text:p></text:list-item></text:list><table:table><table:table-header-rows>"
+        "<table:table-row><table:table-cell><text:p>Part</text:p></table:table-cell><table:table-cell>"
+        "<text:p>3 days</text:p></table:table-cell></table:table-row></table:table-header-rows>"
+        "<table:table-row><table:table-cell><text:p>Seal</text:p></table:table-cell>"
+        "<table:table-cell><text:p>4</text:p></table:table-cell></table:table-row></table:table>"
+        "</office:text></office:body></o>"
+    )
+    document, chunks = read(child, tmp_path / "a.odt", packed({"content.xml": content}))
+    assert document.text.split("\n\n")[:4] == [
+        "Care", "Oil the pump.", "- daily", "Part: Seal; 3 days: 4"
+    ]  # fmt: skip
+    assert {chunk.section for chunk in chunks} == {"Care"}
+
+
+def test_slides_are_pages_in_their_order_with_their_notes(child, tmp_path):
+    shape = (
+        "<p:sp><p:nvSpPr><p:nvPr><p:ph type='{}'/></p:nvPr></p:nvSpPr><p:txBody><a:p><a:r><a:t>{}"
+        "</a:t></a:r></a:p></p:txBody></p:sp>"
+    ).format
+    slide = "<p:sld xmlns:p='p' xmlns:a='a'>{}</p:sld>".format
+    raw = packed(
+        {
+            "_rels/.rels": links(a="officeDocument ppt/p.xml"),
+            "ppt/p.xml": f"<p xmlns:r='{OFFICE}'><l><sldId id='256' r:id='two'/>"
+            "<sldId r:id='one' id='257'/></l></p>",
+            "ppt/_rels/p.xml.rels": links(one="slide s/1.xml", two="slide /ppt/s/2.xml"),
+            "ppt/s/1.xml": slide(shape("title", "Goals") + shape("body", "Fewer leaks.")),
+            "ppt/s/2.xml": slide(shape("ctrTitle", "Pumps") + shape("sldNum", "1")),
+            "ppt/s/_rels/2.xml.rels": links(n="notesSlide ../n/2.xml"),
+            "ppt/n/2.xml": slide(shape("body", "Say hello first.") + shape("hdr", "Header")),
+        }
+    )
+    document, chunks = read(child, tmp_path / "a.pptx", raw)
+    assert [chunk.page for chunk in chunks] == [1, 2]
+    assert document.text.split() == ["Pumps", "Say", "hello", "first.", "Goals", "Fewer", "leaks."]
+    assert [chunk.section for chunk in chunks] == ["Pumps", "Goals"]
+
+
+def test_a_book_is_its_chapters_in_the_order_of_its_spine(child, tmp_path):
+    raw = packed(
+        {
+            "META-INF/container.xml": "<c><rootfiles><rootfile full-path='O/b.opf'/></rootfiles></c>",
+            "O/b.opf": "<p xmlns:d='d'><d:title>Whales</d:title><manifest>"
+            "<item id='x' href='t%20two.xhtml'/><item id='y' href='one.xhtml'/></manifest>"
+            "<spine><itemref idref='y'/><itemref idref='x'/></spine></p>",
+            "O/one.xhtml": "<html><body><h1 id='c1'>Loomings</h1><p>Call me.</p></body></html>",
+            "O/t two.xhtml": "<html><body><h1>Bag</h1><p>I stuffed it.</p></body></html>",
+        }
+    )
+    _, chunks = read(child, tmp_path / "a.epub", raw)
+    assert [(c.title, c.section, c.anchor) for c in chunks] == [
+        ("Whales", "Loomings", "c1"),
+        ("Whales", "Bag", "bag"),
+    ]
+
+
+MAIL = (
+    b"From: =?utf-8?q?J=C3=B6rg?= <j@example.org>\r\nTo: b@example.org\r\nSubject: The pump\r\n"
+    b'Date: Mon, 1 Jan 2024 10:00:00 +0000\r\nContent-Type: multipart/mixed; boundary="x"\r\n\r\n'
+    b"--x\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\nIt is caf\xe9-brown.\r\n--x\r\n"
+    b'Content-Type: application/pdf\r\nContent-Disposition: attachment; filename="p.pdf"\r\n\r\n'
+    b"%PDF\r\n--x--\r\n"
+)
+
+
+def test_a_mail_is_its_subject_people_and_text(child, tmp_path):
+    document, chunks = read(child, tmp_path / "a.eml", MAIL)
+    assert "From: Jörg <j@example.org>" in document.text
+    assert "It is café-brown." in document.text
+    assert "Attachment (not read): p.pdf" in document.text
+    assert chunks[0].title == "The pump"
+
+
+def test_each_mail_of_a_box_is_a_document(child, tmp_path):
+    box = (
+        b"From a Mon Jan  1 10:00:00 2024\n" + MAIL + b"\nFrom b Tue Jan  2 10:00:00 2024\n" + MAIL
+    )
+    documents = opened(child, tmp_path / "a.mbox", box)
+    assert [one.doc_id for one in documents] == ["a.mbox/0", "a.mbox/1"]
+
+
+def test_code_is_cut_at_its_functions_names_its_lines_and_gives_no_names(child, tmp_path):
+    body = "".join(f"    # Line {n} of what the Great Wall Function does.\n" for n in range(40))
+    source = f"import os\n\n\nclass Lock:\n{body}\n\n# Frees it.\n@once\ndef free(lock):\n{body}"
+    document, chunks = read(child, tmp_path / "a.py", source.encode())
+    assert document.text == source
+    assert all(chunk.mentions == () for chunk in chunks)
+    free = next(chunk for chunk in chunks if chunk.text.startswith("# Frees it."))
+    assert free.anchor == "L47"
+    assert free.section is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "section", "anchor"),
+    [
+        ("a.toml", "# Top.\na = 1\n\n[tool.x]\nb = 2\n", "tool.x", "L4"),
+        ("a.ini", "[one]\na = 1\n[two]\nb = 2\n", "two", "L3"),
+        ("a.tex", "\\title{T}\n\\section{A}\nx\n\\subsection*{On \\emph{B}}\ny\n", "On B", "L4"),
+        ("a.org", "* One\nx\n** Two\ny\n", "Two", "L3"),
+    ],
+)
+def test_settings_tex_and_org_keep_their_text(child, tmp_path, name, text, section, anchor):
+    document, chunks = read(child, tmp_path / name, text.encode())
+    assert document.text == text
+    assert (chunks[-1].section, chunks[-1].anchor) == (section, anchor)
+
+
+def test_a_packed_manual_page_is_its_words(child, tmp_path):
+    page = (
+        '.\\" Copyright\n.TH PUMP 1 "May 2024"\n.SH NAME\npump \\- move water\n.SH OPTIONS\n.TP\n'
+        "\\fB\\-k\\fR, \\fB\\-\\-keep\\fR\nKeep the\n.I water\nwarm.\n.nf\n  pump -k\n.fi\n"
+    )
+    document, chunks = read(child, tmp_path / "pump.1.gz", gzip.compress(page.encode()))
+    assert document.text.strip().split("\n\n") == [
+        "NAME", "pump - move water", "OPTIONS", "-k, --keep\n    Keep the water warm.",
+        "      pump -k",
+    ]  # fmt: skip
+    assert chunks[0].title == "pump(1)"
+    mdoc = ".Dd May 1\n.Dt FAN 8\n.Sh NAME\n.Nm fan\n.Nd move air\n.Sh FLAGS\n.Bl\n.It Fl s Ar n\nGo.\n.El\n"
+    document, _ = read(child, tmp_path / "fan.8", mdoc.encode())
+    assert "fan — move air" in document.text
+    assert "-s n\n    Go." in document.text
+    plain, _ = read(child, tmp_path / "notes.1", b"No page at all.\n")
+    assert plain.text == "No page at all.\n"
+
+
+def test_rtf_is_its_paragraphs(child, tmp_path):
+    raw = (
+        rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\generator X;}Caf\'e9 \b d\'e9j\u224?\b0\par"
+        rb" \u8364?5 \{ok\}\par a\cell b\cell\row}"
+    )
+    document, _ = read(child, tmp_path / "a.rtf", raw)
+    assert document.text.strip().split("\n\n") == ["Café déjà", "€5 {ok}", "a | b"]
+
+
+def test_xml_is_paragraphs_titles_and_records(child, tmp_path):
+    raw = (
+        b"<book><title>Care</title><section id='s'><title>Oil</title><para>Oil <b>it</b> now.</para>"
+        b"</section><part><name>Seal</name><price unit='EUR'>4</price></part></book>"
+    )
+    document, chunks = read(child, tmp_path / "a.xml", raw)
+    assert document.text.strip().split("\n\n") == [
+        "Care", "section: id=s", "Oil", "Oil it now.", "name: Seal\nprice: unit=EUR 4"
+    ]  # fmt: skip
+    assert chunks[-1].section == "Oil"
+
+
+def test_a_zip_file_is_its_documents_and_every_other_member_is_named(child, tmp_path):
+    raw = packed(
+        {
+            "a/one.md": "# One\n\nFirst.\n",
+            "a/two.py": "def f():\n    pass\n",
+            "a/three.txt": "Third.",
+            "b/four.docx": b"PK no",
+            ".env": "PASSWORD=1",
+            "inner.zip": packed({"x.txt": "Deep."}),
+            "logo.png": b"\x89PNG",
+            "tool": b"\x7fELF\0\0",
+        }
+    )
+    documents = opened(child, tmp_path / "a.zip", raw)
+    assert [one.doc_id for one in documents if not one.refused] == [
+        "a.zip/a/one.md", "a.zip/a/two.py", "a.zip/a/three.txt"
+    ]  # fmt: skip
+    assert [one.refused for one in documents if one.refused] == [
+        "b/four.docx: it is no DOCX document",
+        ".env: hidden",
+        "inner.zip: an archive inside an archive",
+        "logo.png: no reader for .png",
+        "tool: NUL character in line 1",
+    ]
+    code = list(document_chunks(documents[1], "two.py", PIECES))
+    assert code[0].mentions == ()
+
+
+def test_a_tables_rows_are_read_with_their_columns_names(child, tmp_path):
+    page = b"""<table><tr><th rowspan=2>Model<th colspan=2>Weight<tr><th>empty<th>full
+    <tr><td rowspan=2>City<td>21 kg<td>80 kg<tr><td>22 kg<td>81 kg</table>
+    <table><tr><td>Range<td>90 km<tr><td>Speed<td>25 km/h</table>
+    <table><tr><td>Part<td>Price<tr><td>Bell<td>4</table>
+    <table><tr><td><h2>Layout</h2><p>Words.</p></table>
+    <table><tr><td colspan=99999999 rowspan=99999999>wide<tr><td>more</table>"""
+    document, _ = read(child, tmp_path / "a.html", page)
+    assert document.text.strip().split("\n\n")[:8] == [
+        "Model: City; Weight empty: 21 kg; Weight full: 80 kg",
+        "Model: City; Weight empty: 22 kg; Weight full: 81 kg",
+        "Range: 90 km",
+        "Speed: 25 km/h",
+        "Part: Bell; Price: 4",
+        "Layout",
+        "Words.",
+        "wide",
+    ]
+
+
+BOMB = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "reason"),
+    [
+        ("a.xlsx", b"PK\x03\x04 broken", "no XLSX"),
+        ("a.xlsx", packed({"x": "y"}), "no XLSX"),
+        ("a.pptx", packed({"_rels/.rels": "<a"}), "no PPTX"),
+        ("a.odt", packed({"x": "y"}), "no OpenDocument"),
+        ("a.epub", packed({"x": "y"}), "no EPUB"),
+        ("a.eml", b"\0\0\0", "no e-mail"),
+        ("a.mbox", b"Hello", "no mailbox"),
+        ("a.rtf", b"Hello", "no RTF"),
+        ("a.rtf", b"{\\rtf" + b"{" * 5_000, "nested deeper"),
+        ("a.xml", b"<a" * 3, "no XML"),
+        ("a.xml", b"<a>" * 5_000, "nested deeper"),
+        ("a.xml", f'<!DOCTYPE d [<!ENTITY l0 "ha">{BOMB}]><d>&l9;</d>'.encode(), "entities"),
+        ("a.xml", b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d>&x;</d>', "entities"),
+        ("a.gz", gzip.compress(b"\0" * (201 << 20), 9), "unpacks to more than"),
+        ("a.zip", packed({f"{n}.txt": "x" for n in range(1_001)}), "more than 1,000"),
+        ("a.js", b"x" * 6_000, "minified or generated"),
+        ("a.7", b"\x7fELF\0", "NUL"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_says_why(child, tmp_path, name: str, raw: bytes, reason: str):
+    with pytest.raises(Rejected, match=reason):
+        opened(child, tmp_path / name, raw)
