@@ -15,7 +15,7 @@ speaks of its subject even where that was exchanged: so the true claims, and hal
 another subject, are also paired with the passage of their whole set that says most of them.
 `searched` is fitted on these pairs as well, `lexical` and `dense` on the natural ones alone. Each
 set and each class weighs the same, what is found half as much. No pair may share a question or a
-paragraph with the sets that answers are measured on (training.held_out).
+paragraph with the sets that answers are measured on (training.leaks).
 """
 
 import argparse
@@ -39,14 +39,15 @@ from docstokg.domain.answer import verdicts
 from docstokg.domain.text.sentences import sentences
 from docstokg.domain.text.wording import content_stems
 from training.false_claims import RULES
-from training.held_out import refuse_shared
+from training.leaks import kept_texts, refuse_shared
 
 Kind = Literal["lexical", "dense", "searched"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FOLDS = 5
-FALSE_PASSING: dict[Kind, float] = {"lexical": 0.045, "dense": 0.045, "searched": 0.03}
+FALSE_PASSING = 0.06
 STEPS = 481
 WEAK_BELOW = 0.1
+MEASURED = ("musique100", "twowiki101", "medical_guidelines")
 MADE_KEPT = 0.3
 FOUND_KEPT = 0.5
 FOUND_WEIGHT = 0.5
@@ -60,11 +61,10 @@ LICENCES = (
     "SciFact claims CC BY 4.0, abstracts ODC-By; WiCE ODC-BY; ExpertQA MIT; HealthVer as published"
 )
 LEXICAL = (
-    "subject", "by_all", "by_all_squared", "pairs_all", "names_absent", "numbers_absent",
-    "sentences",
+    "subject", "by_all_squared", "pairs_all", "names_absent", "numbers_absent", "sentences",
 )  # fmt: skip
-DENSE = (*LEXICAL, "cosine_best", "cosine_best_squared", "cosine_times_all")
-SEARCHED = (*DENSE, "together", "by_clause", "by_one")
+DENSE = (*LEXICAL, "cosine_best", "cosine_times_all")
+SEARCHED = (*DENSE, "together")
 NAMES: dict[Kind, Sequence[str]] = {"lexical": LEXICAL, "dense": DENSE, "searched": SEARCHED}
 
 
@@ -105,7 +105,10 @@ def main() -> None:
     arguments.add_argument("--write", action="store_true", help="write verdict_weights.json")
     options = arguments.parse_args()
     natural = [*load_pairs(options.data, options.fetched)]
-    refuse_shared([text for pair in natural for text in (pair.claim, pair.text)], options.data)
+    kept = kept_texts(options.data / name for name in MEASURED)
+    refuse_shared(
+        (pair.claim for pair in natural), (" ".join(pair.sentences) for pair in natural), kept
+    )
     pairs = [*natural, *made_pairs(natural), *found_pairs(options.data, natural)]
     study = Study(pairs, CachedEmbedder(OnnxMiniLm(), options.cache))
     report = {kind: study.report(kind) for kind in KINDS}
@@ -292,7 +295,8 @@ class Study:
         """Fit on all pairs of a scorer, with thresholds from the cross-validated chances."""
         chances = self.validated(kind)
         supported_from = self.threshold(kind, chances)
-        true = chances[self.natural & (self.supported == 1) & ~self.reported]
+        heard = ~np.isin(self.data, list(WEIGHT))
+        true = chances[self.natural & (self.supported == 1) & ~self.reported & heard]
         weak_from = min(supported_from, float(np.quantile(true, WEAK_BELOW)))
         return self.fitted(kind, self.fitted_on(kind)).model_copy(
             update={
@@ -371,7 +375,7 @@ class Study:
         candidates = np.quantile(chances[true], np.linspace(0.02, 0.98, STEPS))
         for candidate in candidates:
             passes = (chances >= candidate) & ~self.fatal
-            if float(np.mean([passes[one].mean() for one in kinds])) <= FALSE_PASSING[kind]:
+            if float(np.mean([passes[one].mean() for one in kinds])) <= FALSE_PASSING:
                 return float(candidate)
         return float(candidates[-1])
 

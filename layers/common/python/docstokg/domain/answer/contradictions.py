@@ -34,6 +34,10 @@ _CLOSE: Final = 0.5
 """The share by rarity of a clause from which a place speaks of the same thing."""
 _MOST: Final = 0.6
 _SOME: Final = 0.35
+_HARDLY: Final = 0.1
+_UNDIRECTED: Final = frozenset(
+    stem(word) for word in ("include", "show", "remain", "contain", "form", "serve", "be", "have")
+)
 _PART: Final = 0.4
 _LEAST: Final = 2
 _TIE: Final = 0.03
@@ -72,7 +76,7 @@ def differences(alignment: Alignment) -> tuple[tuple[Difference, ...], tuple[Dou
                 sure["contradicted"] = None
             elif match.said >= _SOME:
                 doubts["contradiction_suspected" if opposed else "negation_mismatch"] = None
-        elif match.said >= _CLOSE and is_reversed(match.clause, source):
+        elif match.said >= _CLOSE and is_reversed(match.clause, match.place.clause):
             sure["contradicted"] = None
         if is_exchanged(match.clause, alignment):
             sure["subject_mismatch"] = None
@@ -158,13 +162,13 @@ def _without_acronyms(text: str) -> str:
     return _ACRONYM.sub(" ", text) if any(map(str.islower, text)) else text
 
 
-def is_reversed(claim: Clause, source: str) -> bool:
-    """Tell whether a sentence has object, verb and subject in this order, in the claim's voice.
+def is_reversed(claim: Clause, source: Clause) -> bool:
+    """Tell whether a clause has object, verb and subject in this order, in the claim's voice.
 
-    Words on both sides do not count.
+    Words on both sides do not count, nor do verbs that say the same both ways.
     """
-    words = words_of(source)
-    verb = claim.verb
+    words = source.words
+    verb = claim.verb - _UNDIRECTED
     subject, target = claim.subject - claim.rest - verb, claim.rest - claim.subject - verb
     stems = [stem(word) for word in words]
     first = [at for at, name in enumerate(stems) if name in subject]
@@ -173,9 +177,8 @@ def is_reversed(claim: Clause, source: str) -> bool:
         return False
     if _is_passive(claim.words, verb) != _is_passive(words, verb):
         first, second = second, first
-    if not first or not second:
-        return False
-    return any(max(second) < at < min(first) for at, name in enumerate(stems) if name in verb)
+    pairs = [before < behind for before in first for behind in second]
+    return bool(verb & frozenset(stems) and pairs) and sum(pairs) <= _HARDLY * len(pairs)
 
 
 def _is_passive(words: Sequence[str], verb: Set[str]) -> bool:

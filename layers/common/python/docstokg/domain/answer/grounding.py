@@ -182,7 +182,7 @@ def _asserts(claim: str, plain: str, fenced: bool) -> bool:
     """Tell whether a text without a value states something."""
     if plain.endswith("?"):
         words = words_of(plain)
-        return words[0] not in _ASKING or "that" in words[1:-1]
+        return words[0] not in _ASKING or "that" in words[2:-1]
     if plain.endswith(":"):
         return _says(plain)
     is_heading = claim.lstrip().startswith("#") or (
