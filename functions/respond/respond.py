@@ -77,7 +77,8 @@ def respond(
         run.mark_degraded("deadline_exceeded")
     extraction_ms = grounded.report.grounding_ms + (time.perf_counter() - started) * 1000
     response = RAGResponse(
-        query=plan.query,
+        query=plan.query if plan.sent is None else plan.sent,
+        query_used=plan.query,
         answer=checked.answer if checked else "",
         citations=tuple(citations),
         results_count=len(citations),

@@ -20,6 +20,7 @@ from docstokg.contracts.state import (
     Validated,
 )
 from docstokg.domain import time_budget
+from docstokg.domain.text.follow_up import whole_question
 from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.chat import models_reply, read_chat
 from docstokg.usecases.intake import decode_body, invalid, parse
@@ -101,7 +102,7 @@ def validate(
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
         return Validated(reply=body)
-    request, chat, errors, warnings = _parse(envelope.route, body, rules.models)
+    request, chat, errors = _parse(envelope.route, body, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
     if not envelope.caller.may_read(request.namespace):
@@ -110,24 +111,23 @@ def validate(
         return Validated(reply=problem_reply(403, code, detail, envelope.request_id))
     plan = _plan(envelope, request, rules, _started_ms(started_at, now_ms))
     took_ms = round((time.perf_counter() - began) * 1000, 3)
-    about = {"validation_ms": took_ms, "chat": chat, "warnings": (*plan.warnings, *warnings)}
     return Validated(
-        plan=plan.model_copy(update=about),
+        plan=plan.model_copy(update={"validation_ms": took_ms, "chat": chat}),
         scope=envelope.caller.scope(request.namespace, request.filter),
     )
 
 
 def _parse(
     route: str, body: bytes, models: tuple[str, ...]
-) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem], tuple[str, ...]]:
-    """Give the request, how a chat wants its reply, all errors, and what was not used."""
+) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
+    """Give the request, how a chat wants its reply, and all errors."""
     if route == "chat":
-        request, chat, errors, warnings = read_chat(body, models)
+        request, chat, errors = read_chat(body, models)
         if request is not None and request.synthesis.model not in models:
             errors.append(_model_not_allowed("$.model", models))
-        return request, chat, errors, warnings
+        return request, chat, errors
     parsed_request, errors = _parse_request(route, body)
-    return parsed_request, None, [*errors, *_unknown_model(body, parsed_request, models)], ()
+    return parsed_request, None, [*errors, *_unknown_model(body, parsed_request, models)]
 
 
 def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
@@ -189,13 +189,16 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         warnings.append("Graph expansion is switched off on this server.")
     if envelope.route == "answer" and not request.synthesis.enabled:
         warnings.append(NO_SYNTHESIS)
+    turns = [(turn.role, turn.content) for turn in request.history]
+    query = whole_question(request.query, turns)
     return Plan(
         request_id=envelope.request_id,
         route=envelope.route,
         caller_sub=envelope.caller.sub,
         namespace=request.namespace,
         groups=envelope.caller.scope(request.namespace).groups,
-        query=request.query,
+        query=query,
+        sent=request.query if request.query != query else None,
         top_k=request.top_k,
         started_ms=started_ms,
         deadline_ms=started_ms + int(timeout_s * 1000),

@@ -8,7 +8,6 @@ import openai
 import pytest
 
 from docstokg.contracts.chat import ChatCompletion, ErrorReply, ModelList
-from docstokg.usecases.chat import EARLIER_UNUSED
 
 pytestmark = pytest.mark.timeout(120)
 QUESTION = {"role": "user", "content": "What are seizures?"}
@@ -78,7 +77,7 @@ async def test_the_async_client_gets_the_same(client, url) -> None:
     assert await _async_text(url) == done.choices[0].message.content
 
 
-def test_only_the_last_question_is_asked_and_that_is_said(client) -> None:
+def test_a_follow_up_is_asked_as_the_turns_before_it_say(client) -> None:
     talk = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "What is the Golden Gate Bridge?"},
@@ -89,8 +88,18 @@ def test_only_the_last_question_is_asked_and_that_is_said(client) -> None:
     alone = client.chat.completions.create(model="extractive", messages=[QUESTION])
     among = client.chat.completions.create(model="extractive", messages=talk)
     assert among.choices[0].message.content == alone.choices[0].message.content
-    assert EARLIER_UNUSED in among.docstokg["warnings"]
-    assert EARLIER_UNUSED not in alone.docstokg["warnings"]
+    assert among.docstokg["query_used"] == "What are seizures?"
+    talk[4] = {"role": "assistant", "content": among.choices[0].message.content}
+    last = {"role": "user", "content": "and when did they begin?"}
+    followed = client.chat.completions.create(model="extractive", messages=[*talk, last])
+    assert followed.docstokg["query_used"].startswith("and when did they begin? (seizures")
+
+
+def test_a_long_talk_keeps_its_last_turns(client) -> None:
+    old = {"role": "user", "content": "What is the Golden Gate Bridge? " + "x" * 4000}
+    talk = [old] * 12 + [QUESTION, {"role": "user", "content": "why?"}]
+    done = client.chat.completions.create(model="extractive", messages=talk)
+    assert done.docstokg["query_used"] == "why? (seizures)"
 
 
 def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_path: Path) -> None:

@@ -169,3 +169,44 @@ def test_a_switched_off_provider_neither_embeds_nor_reranks(on: bool) -> None:
     other = run({"query": "what is it?"}, **chosen | {"embed_provider": "openai"}).plan
     assert other is not None
     assert other.retrieval.embed
+
+
+SEIZURES = {"role": "user", "content": "What is Angelman syndrome?"}
+
+
+@pytest.mark.parametrize("route", ["answer", "search"])
+def test_a_follow_up_is_planned_as_understood_and_kept_as_sent(route: str) -> None:
+    plan = run({"query": "why?", "history": [SEIZURES]}, route).plan
+    assert plan is not None
+    assert (plan.query, plan.sent) == ("why? (Angelman syndrome)", "why?")
+    alone = run({"query": "why?"}, route).plan
+    assert alone is not None
+    assert (alone.query, alone.sent) == ("why?", None)
+
+
+@pytest.mark.parametrize(
+    ("history", "path", "code"),
+    [
+        ([SEIZURES] * 21, "$.history", "too_long"),
+        ([{"role": "user", "content": "x" * 16385}] * 2, "$.history", "history_too_large"),
+        ([SEIZURES, {"role": "system", "content": "x"}], "$.history[1].role", "literal_error"),
+        ([{"role": "user"}], "$.history[0].content", "missing"),
+        ([{"role": "user", "content": "\x00"}], "$.history[0].content", "nul_character"),
+        ("What is it?", "$.history", "tuple_type"),
+    ],
+)
+def test_a_wrong_history_is_refused_with_its_path(history, path: str, code: str) -> None:
+    errors = problem(run({"query": "why?", "history": history}))["errors"]
+    assert [(error["path"], error["code"]) for error in errors] == [(path, code)]
+
+
+def test_another_history_is_another_request_to_the_cache() -> None:
+    made = [
+        run({"query": "why?", "cache_key": "k", "history": turns}).plan
+        for turns in ([], [SEIZURES])
+    ]
+    caches = [plan.cache for plan in made if plan is not None]
+    assert caches[0] is not None
+    assert caches[1] is not None
+    assert caches[0].key == caches[1].key
+    assert caches[0].request_hash != caches[1].request_hash

@@ -33,8 +33,8 @@ class ChatMessage(LenientContract):
     """One message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"] = Field(
-        description="the question is the last message of `user`; `system` and `developer` say "
-        "how to write; all others are not used"
+        description="the question is the last message of `user`, what `user` and `assistant` "
+        "said before tells what it refers to; `system` and `developer` say how to write"
     )
     content: str | Many[TextPart] | None = Field(None, description="its text, whole or in parts")
 
@@ -61,7 +61,7 @@ class ChatRequest(LenientContract):
         examples=["extractive", "extractive@handbook"],
     )
     messages: Annotated[Many[ChatMessage], Field(min_length=1, max_length=2000)] = Field(
-        description="the conversation; only the last question is asked, each stands alone"
+        description="the conversation; what its last question leaves out is taken from before"
     )
     stream: bool | None = Field(
         None, description="send the finished, checked answer as one event, then [DONE]"
@@ -136,11 +136,13 @@ class Usage(Contract):
 class Evidence(Contract):
     """What OpenAI's format has no place for: what the answer stands on, and how well.
 
-    `citations`: those the answer cites; the first five where it cites none.
+    `citations`: those the answer cites; the first five where it cites none. `query_used`: the
+    question as understood.
     """
 
     request_id: str
     namespace: str
+    query_used: str = ""
     citations: tuple[Citation, ...] = ()
     confidence: float
     confidence_level: ConfidenceLevel

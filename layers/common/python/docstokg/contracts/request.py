@@ -30,6 +30,8 @@ Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 NAMESPACE_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 QUERY_CHARACTERS = (3, 4096)
 MAX_BODY_BYTES = 64 * 1024
+MAX_TURNS = 20
+MAX_HISTORY_BYTES = 32 * 1024
 MAX_FILTER_KEYS = 20
 MAX_FILTER_VALUES = 100
 
@@ -78,6 +80,7 @@ Query = Annotated[
     AfterValidator(_no_surrogates),
     AfterValidator(_no_nul),
 ]
+Text = Annotated[str, AfterValidator(_no_surrogates), AfterValidator(_no_nul)]
 Namespace = Annotated[str, Field(pattern=NAMESPACE_PATTERN)]
 NodeId = Annotated[str, Field(min_length=1, max_length=512)]
 Name = Annotated[str, Field(min_length=1, max_length=128)]
@@ -90,6 +93,22 @@ Filter = Annotated[
     dict[Annotated[str, Field(min_length=1, max_length=256)], FilterValues],
     Field(max_length=MAX_FILTER_KEYS),
 ]
+
+
+class Turn(StrictContract):
+    """What was said before: a question, or the answer to it."""
+
+    role: Literal["user", "assistant"] = Field(description="who said it")
+    content: Text = Field(description="its text; what is empty says nothing")
+
+
+def _within_bytes(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    if sum(len(turn.content.encode()) for turn in turns) > MAX_HISTORY_BYTES:
+        raise PydanticCustomError("history_too_large", "must hold at most 32 KiB of text")
+    return turns
+
+
+History = Annotated[Many[Turn], Field(max_length=MAX_TURNS), AfterValidator(_within_bytes)]
 
 
 class SearchBudget(StrictContract):
@@ -183,6 +202,12 @@ def _query(example: str) -> Any:
     return Field(description="the question, 3 to 4096 characters", examples=[example])
 
 
+_HISTORY: Any = Field(
+    (),
+    description="the turns before, oldest first, together at most 32 KiB: what a follow-up refers "
+    "to; `query_used` of the response says how it was understood",
+    examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
+)
 _TOP_K = "passages search selects, before the graph adds some"
 _NAMESPACE = Field("default", description="which corpus is asked")
 _FILTER = Field(
@@ -210,6 +235,7 @@ class SearchRequest(StrictContract):
     """`POST /v1/search`: evidence without an answer."""
 
     query: Query = _query("What is a febrile seizure?")
+    history: History = _HISTORY
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
     namespace: Namespace = _NAMESPACE
     filter: Filter | None = _FILTER
@@ -226,6 +252,7 @@ class RAGRequest(StrictContract):
     """`POST /v1/answer`: evidence and, when asked, an answer made of it."""
 
     query: Query = _query("What is a febrile seizure?")
+    history: History = _HISTORY
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
     namespace: Namespace = _NAMESPACE
     filter: Filter | None = _FILTER

@@ -292,9 +292,10 @@ class ConfidenceParts(Contract):
 
 
 class RAGResponse(Contract):
-    """The answer to one question."""
+    """The answer to one question; `query_used`: a follow-up as understood from its history."""
 
     query: str
+    query_used: str = ""
     answer: str = ""
     citations: tuple[Citation, ...] = ()
     results_count: int = 0

@@ -88,6 +88,7 @@ class CachePlan(Contract):
 class Plan(Contract):
     """What every later step may do and spend, and one absolute deadline (epoch ms).
 
+    `query`: as understood; `sent`: as it was sent, where that is something else.
     `groups` None sees every passage. `snippet_chars`: code points of a snippet. `graph_limits`
     narrows the walk of verbosity graph. `max_blocks`: passages given to the model (a few behind
     them may explain or answer better, `functions/ground/passages.py`), if the best of all scores
@@ -101,6 +102,7 @@ class Plan(Contract):
     namespace: str
     groups: tuple[str, ...] | None
     query: str
+    sent: str | None = None
     top_k: int
     started_ms: int
     deadline_ms: int

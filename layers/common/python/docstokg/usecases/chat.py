@@ -21,7 +21,7 @@ from docstokg.contracts.chat import (
     Usage,
 )
 from docstokg.contracts.envelope import Caller, Reply
-from docstokg.contracts.request import RAGRequest
+from docstokg.contracts.request import MAX_HISTORY_BYTES, MAX_TURNS, QUERY_CHARACTERS, RAGRequest
 from docstokg.contracts.response import Citation, FieldProblem, Problem, RAGResponse
 from docstokg.usecases.intake import parse
 from docstokg.usecases.problems import PROBLEM_TYPE
@@ -29,14 +29,11 @@ from docstokg.usecases.problems import PROBLEM_TYPE
 DEFAULT_TOKENS = 512
 MOST_TOKENS = 4096
 UNCITED_SHOWN = 5
-EARLIER_UNUSED = (
-    "Earlier messages of the conversation are not used: each question is answered by itself."
-)
 JSON_TYPE = "application/json"
 EVENTS_TYPE = "text/event-stream; charset=utf-8"
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _MARKER = re.compile(r"\[(\d+)\]")
-_QUESTION, _STYLE = "$.query", "$.synthesis.system_prompt"
+_QUESTION, _HISTORY, _STYLE = "$.query", "$.history", "$.synthesis.system_prompt"
 
 
 class Conversation:
@@ -49,7 +46,22 @@ class Conversation:
         self.question = _text(request.messages[user_turns[-1]]) if user_turns else ""
         styles = [_text(m) for m in request.messages if m.role in ("system", "developer")]
         self.style = "\n".join(text for text in styles if text.strip()) or None
-        self.earlier = len(user_turns) > 1
+
+    def history(self) -> list[dict[str, str]]:
+        """List the turns before the question, the last of them that the contract takes.
+
+        A client sends all there was: what is too old is left out, what is too long is cut.
+        """
+        turns: list[dict[str, str]] = []
+        left = MAX_HISTORY_BYTES
+        for message in reversed(self._request.messages[: self.place]):
+            text = _text(message)[: QUERY_CHARACTERS[1]]
+            left -= len(text.encode("utf-8", "surrogatepass"))
+            if left < 0 or len(turns) == MAX_TURNS:
+                break
+            if message.role in ("user", "assistant") and text:
+                turns.insert(0, {"role": message.role, "content": text})
+        return turns
 
     def body(self, models: tuple[str, ...]) -> dict[str, Any]:
         """Give the RAGRequest that asks it."""
@@ -61,7 +73,7 @@ class Conversation:
             synthesis["temperature"] = request.temperature
         if self.style is not None:
             synthesis["system_prompt"] = self.style
-        body = {"query": self.question, "synthesis": synthesis}
+        body = {"query": self.question, "history": self.history(), "synthesis": synthesis}
         if namespace is not None:
             body["namespace"] = namespace
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}
@@ -71,7 +83,7 @@ class Conversation:
         at = None
         if problem.path == _QUESTION:
             at = "$.messages" if self.place is None else f"$.messages[{self.place}].content"
-        elif problem.path == _STYLE:
+        elif problem.path == _STYLE or problem.path.startswith(_HISTORY):
             at = "$.messages"
         elif problem.path in ("$.namespace", "$.synthesis.model"):
             at = "$.model"
@@ -80,19 +92,16 @@ class Conversation:
 
 def read_chat(
     body: bytes, models: tuple[str, ...]
-) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem], tuple[str, ...]]:
-    """Give the question a conversation asks and the reply's form, or all that is wrong with it.
-
-    The last part are warnings: what of the conversation was not used.
-    """
+) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
+    """Give the question a conversation asks and the reply's form, or all that is wrong with it."""
     chat, errors = parse(body, ChatRequest)
     if chat is None:
-        return None, None, errors, ()
+        return None, None, errors
     conversation = Conversation(chat)
     if conversation.place is None:
         message = "must hold a message whose role is user"
         missing = FieldProblem(path="$.messages", code="question_missing", message=message)
-        return None, None, [missing], ()
+        return None, None, [missing]
     document = json.dumps(conversation.body(models), ensure_ascii=False)
     request, errors = parse(document.encode("utf-8", "surrogatepass"), RAGRequest)
     options = chat.stream_options
@@ -101,8 +110,7 @@ def read_chat(
         stream=bool(chat.stream),
         include_usage=bool(options is not None and options.include_usage),
     )
-    warnings = (EARLIER_UNUSED,) if conversation.earlier else ()
-    return request, plan, [conversation.own(error) for error in errors], warnings
+    return request, plan, [conversation.own(error) for error in errors]
 
 
 def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | None]:
@@ -180,6 +188,7 @@ def _completion(response: RAGResponse, chat: ChatPlan, started_ms: int) -> ChatC
         docstokg=Evidence(
             request_id=meta.request_id,
             namespace=meta.namespace,
+            query_used=response.query_used,
             citations=cited or response.citations[:UNCITED_SHOWN],
             confidence=response.confidence,
             confidence_level=response.confidence_level,

@@ -1,0 +1,118 @@
+"""A follow-up is made whole from what was said before it, by the words of its grammar alone."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from docstokg.domain.text.everyday import is_everyday
+from docstokg.domain.text.words import QUERY_STOP_WORDS
+
+MOST_ADDED: Final = 12
+"""Words that are added to a follow-up."""
+
+LONGEST_ADDED: Final = 64
+"""Characters of a word that is added."""
+
+LONGEST_FOLLOW_UP: Final = 1024
+"""Characters: a longer question says what it is about, and stays below the contract's 4,096."""
+
+_READ: Final = 4096
+_TOKEN: Final = re.compile(r"[^\W_]+(?:[-:_][^\W_]+)*")
+_ANAPHORA: Final = frozenset(
+    """
+    he him his himself she her hers herself they them their theirs themselves it its itself this
+    that these those there ones
+    """.split()  # noqa: SIM905
+)
+_BE: Final = frozenset(("are", "is", "was", "were"))
+_CLAUSE: Final = frozenset(("how", "that", "to", "what", "when", "where", "whether", "which"))
+_BEGINNING: Final = re.compile(r"\W*(?:(?:and|or|but)\b|(?:what|how)\s+about\b)", re.I)
+_FEW: Final = 3
+"""Content words: a longer question tells its subject, be they ever so common."""
+
+
+def whole_question(question: str, history: Sequence[tuple[str, str]]) -> str:
+    """Give a follow-up with what it leaves out in brackets behind it; any other as it is.
+
+    `history`: who said what before it, `user` or `assistant`, oldest first. The words come from
+    the last question, itself made whole, and from the names in the answer to it: each once, at
+    most 12. English grammar: a question in another language stays as it is.
+    """
+    whole, answer = "", ""
+    for role, text in history:
+        if role == "user":
+            whole, answer = _completed(text[:_READ], whole, answer), ""
+        else:
+            answer = text[:_READ]
+    return _completed(question, whole, answer)
+
+
+def lacks_subject(question: str) -> bool:
+    """Tell whether a question refers to something that it does not name."""
+    if _BEGINNING.match(question):
+        return True
+    tokens = _TOKEN.findall(question)
+    words = [token.casefold() for token in tokens]
+    before = 0
+    for at, word in enumerate(words):
+        before += word not in QUERY_STOP_WORDS
+        if before == _FEW or _is_name(tokens, at):
+            break
+        if word in _ANAPHORA and _refers(words, at):
+            return True
+    if any(map(_tells, tokens)):
+        return False
+    content = [word for word in words if word not in QUERY_STOP_WORDS]
+    defined = len(words) > 1 and words[1] in _BE and not {"the", "a", "an"} & {*words}
+    if {"a", "an"} & {*words} or (content and defined):
+        return False
+    return len(content) <= _FEW
+
+
+def _completed(question: str, before: str, answer: str) -> str:
+    if not before or len(question) > LONGEST_FOLLOW_UP or not lacks_subject(question):
+        return question
+    known = {token.casefold() for token in _TOKEN.findall(question)}
+    names = {*_names(before), *_names(answer)}
+    words: dict[str, str] = {}
+    for token in (*_content(before), *_names(answer)):
+        if token.casefold() not in known:
+            words.setdefault(token.casefold(), token)
+    # In the order of the text, where the words of a name stand together; names before others.
+    chosen = sorted(words.values(), key=lambda token: token not in names)[:MOST_ADDED]
+    added = [token[:LONGEST_ADDED] for token in words.values() if token in chosen]
+    return f"{question} ({' '.join(added)})" if added else question
+
+
+def _is_name(tokens: Sequence[str], at: int) -> bool:
+    """Tell whether a word is written as names and ids are; the first has its capital anyway."""
+    token = tokens[at]
+    if len(token) < 2 or not token[0].isupper() or token.casefold() in QUERY_STOP_WORDS:
+        return False
+    return at > 0 or any(map(str.isdecimal, token))
+
+
+def _tells(token: str) -> bool:
+    """Tell whether a word can be a subject by itself: one of some field, not of every text."""
+    return not token.isdecimal() and len(token) > 1 and not is_everyday(token.casefold())
+
+
+def _refers(words: Sequence[str], at: int) -> bool:
+    """Leave out `there is`, `it is known that` and the `that` of a clause: they mean nothing."""
+    around = {*words[max(at - 1, 0) : at], *words[at + 1 : at + 2]}
+    if words[at] == "there":
+        return not around & _BE
+    if words[at] == "it":
+        return not (around & _BE and _CLAUSE.intersection(words[at + 1 :]))
+    before = words[at - 1] if at else ""
+    return words[at] != "that" or not before or (before != "it" and before in QUERY_STOP_WORDS)
+
+
+def _names(text: str) -> list[str]:
+    tokens = _TOKEN.findall(text)
+    first = [token for token in tokens[:1] if _tells(token) and not token.islower()]
+    return first + [tokens[at] for at in range(1, len(tokens)) if _is_name(tokens, at)]
+
+
+def _content(text: str) -> list[str]:
+    return [token for token in _TOKEN.findall(text) if token.casefold() not in QUERY_STOP_WORDS]

@@ -1,0 +1,102 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docstokg.domain.text.follow_up import (
+    LONGEST_ADDED,
+    LONGEST_FOLLOW_UP,
+    MOST_ADDED,
+    whole_question,
+)
+
+ASKED = [
+    ("user", "What is Angelman syndrome?"),
+    ("assistant", "A disorder that Harry Angelman described [1]."),
+]
+TURNS = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text()), max_size=20)
+FOLLOW_UPS = st.sampled_from(["why?", "and for women?", "How long is it?", "When did they meet?"])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which abnormalities does it show?",
+        "and for women?",
+        "why?",
+        "since when?",
+        "how about his brother?",
+        "When was that?",
+        "What are the side effects?",
+        "Is there a cure for it?",
+        "Who described that?",
+        "Tell me more.",
+    ],
+)
+def test_a_follow_up_names_what_it_is_about(question: str) -> None:
+    assert whole_question(question, ASKED) == f"{question} (Angelman syndrome Harry)"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is epilepsy?",
+        "Where was Josip Broz Tito born, and when did he die?",
+        "Is there a treaty that protects Antarctica?",
+        "How is it decided which city hosts the Olympic Games?",
+        "What is it that keeps a greenhouse warm?",
+        "Is it true that whales sleep?",
+        "HP:0001250 and its synonyms?",
+        "symptoms of Prader-Willi syndrome?",
+        "Can eating trigger a seizure?",
+        "when did the renaissance begin?",
+        "\u00bfQu\u00e9 es la epilepsia?",
+        "它有什么症状？",
+        "And " + "why is it so? " * 80,
+    ],
+)
+def test_a_question_with_a_subject_stays_as_it_is(question: str) -> None:
+    assert whole_question(question, ASKED) == question
+
+
+def test_the_subject_is_handed_on_over_several_turns() -> None:
+    talk = [*ASKED, ("user", "Which gene causes it?"), ("assistant", "UBE3A, by its loss.")]
+    last = whole_question("Where is that?", [*talk, ("user", "why?"), ("assistant", "Nobody says")])
+    assert last == "Where is that? (gene causes Angelman syndrome Harry UBE3A Nobody)"
+
+
+def test_a_changed_subject_is_the_new_one() -> None:
+    talk = [*ASKED, ("user", "Who wrote Dracula?"), ("assistant", "Bram Stoker.")]
+    assert whole_question("when?", talk) == "when? (wrote Dracula Bram Stoker)"
+
+
+def test_without_a_question_before_there_is_nothing_to_add() -> None:
+    assert whole_question("why?", []) == "why?"
+    assert whole_question("why?", [("assistant", "Ask me about Angelman syndrome.")]) == "why?"
+
+
+def test_names_stay_when_there_are_more_words_than_fit() -> None:
+    words = " ".join(f"word{n}" for n in range(20))
+    made = whole_question("why?", [("user", f"{words} of Angelman")])
+    assert made.startswith("why? (word0 ")
+    assert made.endswith(" Angelman)")
+    assert len(made.split()) == 1 + MOST_ADDED
+
+
+@given(question=st.text() | FOLLOW_UPS, history=TURNS)
+def test_any_text_is_kept_whole_and_little_is_added(
+    question: str, history: list[tuple[str, str]]
+) -> None:
+    made = whole_question(question, history)
+    assert made == whole_question(question, history)
+    assert made.startswith(question)
+    added = made[len(question) :]
+    assert len(added) <= MOST_ADDED * (LONGEST_ADDED + 1) + 2
+    assert not added or len(question) <= LONGEST_FOLLOW_UP
+    assert len(added.split()) <= MOST_ADDED
+
+
+@given(history=TURNS, question=FOLLOW_UPS)
+def test_nothing_is_added_that_was_not_said(history: list[tuple[str, str]], question: str) -> None:
+    made = whole_question(question, history)
+    said = " ".join(text for _, text in history)
+    assert all(word.strip("()") in said for word in made[len(question) :].split())
