@@ -86,7 +86,7 @@ def upload(page: Page, file: Path) -> None:
 
 def pictures(target: Path) -> None:
     """Write the pictures of every state in every look, from a copy of the demo's store."""
-    question = "Engine syndrome has a happy demeanor and absent speech?"
+    question = "Which syndrome has a happy demeanor and absent speech?"
     from docstokg.settings import Settings
     from tests.e2e.conftest import served
 

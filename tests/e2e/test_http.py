@@ -59,7 +59,7 @@ def test_the_same_question_gives_the_same_citations(small_store, client_for) -> 
 def test_the_graph_shows_its_path(small_store, client_for) -> None:
     body = (
         client_for(small_store)
-        .post("/v1/answer", json={"query": "Engine disease has HP:0001250?", "top_k": 3})
+        .post("/v1/answer", json={"query": "Which disease has HP:0001250?", "top_k": 3})
         .json()
     )
     by_chunk = {citation["chunk_id"]: citation for citation in body["citations"]}
@@ -206,8 +206,8 @@ def test_health_openapi_and_metrics(small_store, client_for) -> None:
 def test_logs_tell_nothing_private(small_store, client_for) -> None:
     log: list[str] = []
     client = client_for(small_store, log)
-    client.post("/v1/answer", json={"query": "Engine sodium channel is disturbed?"})
-    client.post("/v1/answer", json={"query": "Engine sodium channel?", "filter": {"doc_id": "-"}})
+    client.post("/v1/answer", json={"query": "Which sodium channel is disturbed?"})
+    client.post("/v1/answer", json={"query": "Which sodium channel?", "filter": {"doc_id": "-"}})
     assert log
     for line in log:
         json.loads(line)
@@ -218,7 +218,7 @@ def test_logs_tell_nothing_private(small_store, client_for) -> None:
 def test_logs_may_be_opened_on_purpose(small_store, client_for) -> None:
     log: list[str] = []
     client = client_for(small_store, log, rag_log_snippets=True)
-    client.post("/v1/answer", json={"query": "Engine sodium channel is disturbed?"})
+    client.post("/v1/answer", json={"query": "Which sodium channel is disturbed?"})
     assert any("sodium" in line for line in log)
 
 

@@ -19,7 +19,7 @@ BOOKS = 3
 PARTS = {1: 150, 2: 110}
 """The second edition is shorter: chunks of the first have to go."""
 
-QUESTION = "Engine lamp is lit at the harbour?"
+QUESTION = "Which lamp is lit at the harbour?"
 
 
 def write_editions(folder: Path, sizes: Mapping[int, int] = PARTS) -> dict[int, Path]:

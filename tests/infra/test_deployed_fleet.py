@@ -131,7 +131,7 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
 
 def test_the_first_search_of_fresh_processes_is_cited(cloud: Cloud) -> None:
     cloud.anew()
-    first = cloud.post("search", {"query": "Engine features does Dravet syndrome have?"})
+    first = cloud.post("search", {"query": "Which features does Dravet syndrome have?"})
     assert first.status == 200, first.body
     assert first.json["diagnostics"]["degraded_reasons"] == [], cloud.starts
     assert first.json["diagnostics"]["cache_hit"] is False

@@ -133,7 +133,7 @@ def test_load_ask_delete_and_digest(cli: Cli, tmp_path: Path):
     first = cli("doctor", "--digest", store=store)[1]
     assert cli("load", tmp_path / "in", "--no-embed", store=store)[0] == 0
     assert cli("doctor", "--digest", store=store)[1] == first
-    code, out, _ = cli("ask", "Engine is the largest animal?", "--json", store=store)
+    code, out, _ = cli("ask", "Which is the largest animal?", "--json", store=store)
     citation = json.loads(out)["citations"][0]
     assert (code, citation["doc_id"], citation["offset_base"]) == (0, "whale.md", "document")
     response = tmp_path / "response.json"

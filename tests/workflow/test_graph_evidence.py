@@ -239,7 +239,7 @@ def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
     station = {"id": "S:1", "name": "Zurbach station", "type": "Station"}
     write_corpus(tmp_path / "corpus", {"chunks.jsonl": pages, "entities.jsonl": [station]})
     load_folder(tmp_path / "corpus", tmp_path / "store.sqlite", cache_dir)
-    body = {"query": "Engine train leaves Zurbach station at 7?", "verbosity": "graph"}
+    body = {"query": "Which train leaves Zurbach station at 7?", "verbosity": "graph"}
     answer = client_for(tmp_path / "store.sqlite").post("/v1/answer", json=body).json()
     budget = answer["graph"]["budget"]
     assert 0 < budget["expanded"] < len(answer["graph"]["nodes"])
@@ -296,7 +296,7 @@ def test_the_warnings_of_a_route_arrive(small_store: Path, client_for: Callable[
 
 
 def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
-    body = {"query": "Engine disease has seizures?", "top_k": 5}
+    body = {"query": "Which disease has seizures?", "top_k": 5}
     envelope = {
         "route": "answer",
         "request_id": "r",
