@@ -204,7 +204,7 @@ def test_certificates_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     create = ssl.create_default_context
     monkeypatch.setattr(ssl, "create_default_context", lambda: read.append(1) or create())
-    http_json._tls_context.cache_clear()
+    http_json._connections.cache_clear()
     one, two = (Endpoint(f"https://127.0.0.1:{port}/v1", None) for port in (9, 10))
     for endpoint in (one, two, one):
         with pytest.raises(Unavailable):

@@ -1,15 +1,15 @@
 """One POST of JSON under one total deadline, so that no server can hang or drip a caller dry."""
 
-import http.client
 import json
 import ssl
 import time
-import weakref
-from collections import deque
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
+
+import urllib3
 
 from docstokg.adapters.bounded import within
 from docstokg.adapters.breaker import Breaker
@@ -28,22 +28,15 @@ _LONGEST_ANSWER = 64 * 1024 * 1024
 _MOST_IDLE = 4
 
 
-@lru_cache(maxsize=1)
-def _tls_context() -> ssl.SSLContext:
-    """Read the trusted certificates once: doing it for each call costs tens of milliseconds."""
-    return ssl.create_default_context()
-
-
-def _close_all(connections: deque[http.client.HTTPConnection]) -> None:
-    while connections:
-        connections.pop().close()
+@cache
+def _connections() -> urllib3.PoolManager:
+    """Keep idle connections, and read the trusted certificates once: that takes milliseconds."""
+    context = ssl.create_default_context()
+    return urllib3.PoolManager(maxsize=_MOST_IDLE, retries=False, ssl_context=context)
 
 
 class Endpoint:
-    """An address with its circuit: after five failures in a row nothing is sent for 30 s.
-
-    Connections are kept alive between calls, at most four idle ones.
-    """
+    """An address with its circuit: after five failures in a row nothing is sent for 30 s."""
 
     def __init__(
         self,
@@ -56,8 +49,6 @@ class Endpoint:
             raise Misconfigured(f"{url!r} is no http(s) address")
         self.url = url
         self._api_key = api_key
-        self._idle: deque[http.client.HTTPConnection] = deque()
-        weakref.finalize(self, _close_all, self._idle)
         self._breaker = Breaker(self._host(), counts=(DocsToKGError,), clock=clock)
 
     def post(self, payload: Mapping[str, Any], timeout_s: float) -> Any:
@@ -77,69 +68,41 @@ class Endpoint:
     def _within(self, body: bytes, timeout_s: float) -> Any:
         try:
             return within(lambda: self._sent(body, timeout_s), timeout_s, self._host())
-        except TimeoutError as exc:
+        except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
+            raise Unavailable(f"{self._host()}: no connection") from exc
+        except (TimeoutError, urllib3.exceptions.TimeoutError) as exc:
             raise Timeout(f"{self._host()} did not answer in {timeout_s:.2f} s") from exc
-        except (OSError, http.client.HTTPException) as exc:
+        except (OSError, urllib3.exceptions.HTTPError) as exc:
             raise Unavailable(f"{self._host()}: {type(exc).__name__}") from exc
         except ValueError as exc:
             raise WrongAnswer(f"{self._host()} answered something that is no JSON") from exc
 
     def _sent(self, body: bytes, timeout_s: float) -> Any:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._api_key:
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        response = _connections().request(
+            "POST",
+            self.url,
+            body=body,
+            headers=headers,
+            timeout=timeout_s,
+            redirect=False,
+            preload_content=False,
+        )
         try:
-            connection = self._idle.pop()
-        except IndexError:
-            response, data = self._exchange(self._opened(timeout_s), body)
-        else:
-            connection.timeout = timeout_s
-            if connection.sock is not None:
-                connection.sock.settimeout(timeout_s)
-            try:
-                response, data = self._exchange(connection, body)
-            except (http.client.RemoteDisconnected, ConnectionError):
-                # The other side had closed it meanwhile: nothing was lost but the connection.
-                response, data = self._exchange(self._opened(timeout_s), body)
-        if response.status == http.HTTPStatus.TOO_MANY_REQUESTS:
+            data = response.read(_LONGEST_ANSWER + 1)
+        finally:
+            response.release_conn() if response.closed else response.close()
+        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise QuotaExceeded(f"{self._host()} refused because of too many calls")
-        if response.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
+        if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise Refused(f"{self._host()} refused the key ({response.status})")
-        if response.status != http.HTTPStatus.OK:
+        if response.status != HTTPStatus.OK:
             raise Unavailable(f"{self._host()} answered with status {response.status}")
         if len(data) > _LONGEST_ANSWER:
             raise WrongAnswer(f"{self._host()} answered more than {_LONGEST_ANSWER} bytes")
         return json.loads(data)
-
-    def _opened(self, timeout_s: float) -> http.client.HTTPConnection:
-        parts = urlsplit(self.url)
-        host = parts.hostname or ""
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(host, parts.port, timeout=timeout_s)
-        return http.client.HTTPSConnection(
-            host, parts.port, timeout=timeout_s, context=_tls_context()
-        )
-
-    def _exchange(
-        self, connection: http.client.HTTPConnection, body: bytes
-    ) -> tuple[http.client.HTTPResponse, bytes]:
-        """Post and read all of the answer; the connection is kept for the next call, or closed."""
-        parts = urlsplit(self.url)
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        target = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
-        try:
-            connection.request("POST", target, body, headers)
-            response = connection.getresponse()
-            data = response.read(_LONGEST_ANSWER + 1)
-            if response.length and len(data) <= _LONGEST_ANSWER:
-                raise http.client.IncompleteRead(data, response.length)
-        except BaseException:
-            connection.close()
-            raise
-        if response.isclosed() and not response.will_close and len(self._idle) < _MOST_IDLE:
-            self._idle.append(connection)
-        else:
-            connection.close()
-        return response, data
 
     def _host(self) -> str:
         return urlsplit(self.url).netloc.rpartition("@")[2]
