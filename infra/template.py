@@ -12,36 +12,24 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from infra.app import BUNDLES, build, missing
 from infra.settings import environment
 from infra.specs import ROOT
 
 PARAMETER = "AssetBucket"
-BUCKET = re.compile(r"cdk-[a-z0-9]+-assets-")
-OF_BOOTSTRAP = ("BootstrapVersion", "CheckBootstrapVersion")
+BUCKET = re.compile(r'\{"Fn::Sub": "cdk-[a-z0-9]+-assets-[^"]*"\}')
 
 
-def freed(template: Mapping[str, Any]) -> dict[str, Any]:
+def freed(text: str) -> str:
     """Give a template that asks for a bucket instead of CDK's bootstrap stack."""
-    body = {key: value for key, value in template.items() if key != "Rules"}
-    parameters = {k: v for k, v in template.get("Parameters", {}).items() if k not in OF_BOOTSTRAP}
-    body["Resources"] = _replaced(template["Resources"])
-    if json.dumps({"Ref": PARAMETER}) in json.dumps(body["Resources"]):
-        parameters[PARAMETER] = {"Type": "String", "Description": "Holds the zips of assets/"}
-    body["Parameters"] = parameters
-    return body
-
-
-def _replaced(value: Any) -> Any:
-    if isinstance(value, dict):
-        if BUCKET.match(str(value.get("Fn::Sub", ""))):
-            return {"Ref": PARAMETER}
-        return {key: _replaced(item) for key, item in value.items()}
-    return [_replaced(item) for item in value] if isinstance(value, list) else value
+    plain, used = BUCKET.subn(json.dumps({"Ref": PARAMETER}), json.dumps(json.loads(text)))
+    body = json.loads(plain) | {"Rules": {}, "Parameters": {}}
+    if used:
+        body["Parameters"][PARAMETER] = {"Type": "String", "Description": "Has the zips of assets/"}
+    return json.dumps({key: value for key, value in body.items() if value}, indent=1)
 
 
 def write(assembly: Path, out: Path) -> list[str]:
@@ -50,8 +38,7 @@ def write(assembly: Path, out: Path) -> list[str]:
     (out / "assets").mkdir(parents=True)
     written = []
     for path in sorted(assembly.glob("docstokg-*.template.json")):
-        template = json.loads(path.read_text(encoding="utf-8"))
-        (out / path.name).write_text(json.dumps(freed(template), indent=1), encoding="utf-8")
+        (out / path.name).write_text(freed(path.read_text(encoding="utf-8")), encoding="utf-8")
         written.append(path.name)
         listed = path.with_name(path.name.replace(".template.", ".assets."))
         for entry in json.loads(listed.read_text(encoding="utf-8"))["files"].values():
