@@ -27,6 +27,16 @@ MEDIA_TYPES = {
     "application/pdf": ".pdf",
     "application/x-ipynb+json": ".ipynb",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+    "application/vnd.oasis.opendocument.text": ".odt",
+    "application/vnd.oasis.opendocument.spreadsheet": ".ods",
+    "application/vnd.oasis.opendocument.presentation": ".odp",
+    "application/rtf": ".rtf",
+    "application/epub+zip": ".epub",
+    "application/xml": ".xml",
+    "message/rfc822": ".eml",
+    "text/tab-separated-values": ".csv",
 }
 """Media type -> the suffix its reader goes by."""
 

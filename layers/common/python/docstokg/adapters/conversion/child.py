@@ -6,6 +6,7 @@ from standard input, `{"suffix", "size"}` and that many bytes, and answers in th
 
 import codecs
 import contextlib
+import encodings.aliases
 import io
 import json
 import logging
@@ -24,14 +25,6 @@ from docstokg.errors import LoadError
 CPU_S = 60
 MEMORY_BYTES = 512 * 1024 * 1024
 """Beyond what the process has when a conversion begins."""
-
-_NAMES = (
-    "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp437 cp850 cp932 cp949 cp950"
-    " latin_1 iso8859_2 iso8859_5 iso8859_7 iso8859_9 iso8859_15 koi8_r koi8_u mac_roman"
-    " mac_cyrillic utf_16 utf_16_le utf_16_be utf_32 utf_32_le utf_32_be shift_jis euc_jp"
-    " gb18030 gb2312 gbk big5 euc_kr ascii charmap"
-)
-_ENCODINGS = _NAMES.split()
 
 # What opens files when it is first used, beyond the modules that a converter imports.
 _SAMPLES = {
@@ -86,8 +79,9 @@ def _prepare(suffix: str) -> None:
     # Without the package that knows other alphabets such texts are rejected, one by one.
     with contextlib.suppress(LoadError):
         convert(".txt", "Привет, мир. Как дела сегодня?".encode("cp1251"))
-    for name in _ENCODINGS:
-        codecs.lookup(name)
+    for name in set(encodings.aliases.aliases.values()):
+        with contextlib.suppress(LookupError, ImportError):  # Windows has some of its own
+            codecs.lookup(name)
 
 
 def _forked(suffix: str, raw: bytes) -> bytes:

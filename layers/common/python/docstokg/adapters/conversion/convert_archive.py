@@ -2,21 +2,19 @@
 
 import email
 import email.policy
-import io
 import posixpath
 import re
 import urllib.parse
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from email.message import EmailMessage
-from gzip import GzipFile
 from pathlib import PurePosixPath
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_html import convert as convert_html
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
-from docstokg.adapters.conversion.package import LARGEST, Package
+from docstokg.adapters.conversion.formats import convert
+from docstokg.adapters.conversion.package import Package
 from docstokg.contracts.file_types import format_of, skipped
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
@@ -28,18 +26,6 @@ _FROM = re.compile(rb"^From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n", re.MULTILINE)
 _SHOWN = ("From", "To", "Cc", "Date")
 
 
-def unpacked(raw: bytes) -> bytes:
-    """Give the content of a gzip file, of at most `LARGEST` bytes."""
-    try:
-        with GzipFile(fileobj=io.BytesIO(raw)) as packed:
-            inner = packed.read(LARGEST + 1)
-    except (OSError, EOFError, zlib.error) as broken:
-        raise LoadError("it is no gzip file, or cut short") from broken
-    if len(inner) > LARGEST:
-        raise LoadError(f"it unpacks to more than {LARGEST:,} bytes")
-    return inner
-
-
 def convert_zip(raw: bytes) -> tuple[Outline, ...]:
     """Read each file of an archive; one that is not read is there with its reason."""
     package = Package(raw, "zip file")
@@ -49,8 +35,6 @@ def convert_zip(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _member(package: Package, name: str) -> Iterator[Outline]:
-    from docstokg.adapters.conversion.formats import convert
-
     path = PurePosixPath(name)
     suffix = format_of(path) or ".txt"
     reason = "its name leads out of the archive" if ".." in name else skipped(path)

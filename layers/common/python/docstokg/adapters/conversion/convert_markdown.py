@@ -3,14 +3,12 @@
 import re
 from bisect import bisect_left
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.contracts.outline import Block, BlockKind, Outline
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.tree import SyntaxTreeNode
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*|</?[a-zA-Z][^<>]*/?>\s*)+\Z", re.DOTALL)
@@ -34,18 +32,12 @@ class MarkdownConverter:
     """CommonMark with tables; every block is a run of whole lines."""
 
     def __init__(self) -> None:
-        self._blocks: MarkdownIt | None = None
-        self._inline: MarkdownIt | None = None
+        self._blocks = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
+        self._blocks.disable(["inline", "text_join"])
+        self._inline = MarkdownIt("commonmark", {"maxNesting": 20})
 
     def outline(self, text: str) -> Outline:
         """Find the blocks; the text of headings alone is parsed inside."""
-        from markdown_it import MarkdownIt
-        from markdown_it.tree import SyntaxTreeNode
-
-        if self._blocks is None:
-            self._blocks = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
-            self._blocks.disable(["inline", "text_join"])
-            self._inline = MarkdownIt("commonmark", {"maxNesting": 20})
         lines = [len(match[0]) for match in _LINE.finditer(text)]
         begins = list(accumulate(lines, initial=0))
         tree = SyntaxTreeNode(self._blocks.parse(text))
@@ -55,7 +47,7 @@ class MarkdownConverter:
         title = blocks[0].label if blocks and blocks[0].level == 1 else ""
         return Outline(text=text, blocks=blocks, title=title)
 
-    def _block(self, node: "SyntaxTreeNode", text: str, begins: list[int]) -> Block | None:
+    def _block(self, node: SyntaxTreeNode, text: str, begins: list[int]) -> Block | None:
         if node.map is None:
             return None
         first, last = node.map
@@ -83,7 +75,6 @@ class MarkdownConverter:
 
     def _plain(self, marked: str) -> str:
         """Give a heading's words without marks and link targets."""
-        assert self._inline is not None
         (inline,) = self._inline.parseInline(marked[:LONGEST_HEADING].replace("\n", " "))
         words = [
             token.content

@@ -3,6 +3,7 @@
 import importlib
 from importlib.metadata import PackageNotFoundError, version
 
+from docstokg.adapters.conversion.package import unpacked
 from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Outline
 
@@ -61,8 +62,6 @@ def installed_versions() -> dict[str, str]:
 def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
     """Read a file of this suffix; `LoadError` says why it cannot be read."""
     if suffix.endswith(".gz"):
-        from docstokg.adapters.conversion.convert_archive import unpacked
-
         suffix, raw = suffix.removesuffix(".gz"), unpacked(raw)
     module, function, _ = FORMATS[SUFFIXES.get(suffix, suffix)]
     found = importlib.import_module(f"docstokg.adapters.conversion.{module}")

@@ -4,6 +4,7 @@ import io
 import posixpath
 import zipfile
 import zlib
+from gzip import GzipFile
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -76,6 +77,18 @@ class Package:
     def title(self) -> str:
         """Give the title in an Office document's properties."""
         return (self.optional("docProps/core.xml").findtext("title") or "").strip()
+
+
+def unpacked(raw: bytes) -> bytes:
+    """Give the content of a gzip file, of at most `LARGEST` bytes."""
+    try:
+        with GzipFile(fileobj=io.BytesIO(raw)) as packed:
+            inner = packed.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as broken:
+        raise LoadError("it is no gzip file, or cut short") from broken
+    if len(inner) > LARGEST:
+        raise LoadError(f"it unpacks to more than {LARGEST:,} bytes")
+    return inner
 
 
 def parse(raw: bytes) -> Element:
