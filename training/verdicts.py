@@ -64,7 +64,10 @@ LEXICAL = (
     "subject", "by_all_squared", "pairs_all", "names_absent", "numbers_absent", "sentences",
 )  # fmt: skip
 DENSE = (*LEXICAL, "cosine_best", "cosine_times_all")
-SEARCHED = (*DENSE, "together")
+SEARCHED = (
+    *DENSE, "together", "own_near", "own_together", "together_near", "subject_adds", "cosine_lower",
+    "cosine_sides",
+)  # fmt: skip
 NAMES: dict[Kind, Sequence[str]] = {"lexical": LEXICAL, "dense": DENSE, "searched": SEARCHED}
 
 
@@ -268,12 +271,17 @@ class Study:
         ]
         vectors = embedded(
             embedder,
-            [text for one in examined for text in (one.claim, *(e.text for e in one.evidence))],
+            [
+                text
+                for one in examined
+                for text in (one.claim, *one.sides, *(item.text for item in one.evidence))
+            ],
         )
         self.rows = [
             verdicts.dense_features(
                 one.features,
                 [float(vectors[one.claim] @ vectors[item.text]) for item in one.evidence],
+                sides_of(one, vectors),
             )
             for one in examined
         ]
@@ -389,6 +397,13 @@ def embedded(embedder: CachedEmbedder, texts: Iterable[str]) -> dict[str, Any]:
         for text, vector in zip(batch, embedder.embed(batch, None), strict=True):
             known[text] = np.frombuffer(vector, dtype="<f4")
     return known
+
+
+def sides_of(one: verdicts.Examination, vectors: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Compare a claim's sides with its best evidence and with each other."""
+    subject, predicate = (vectors[side] for side in one.sides)
+    best = vectors[one.evidence[0].text]
+    return float(subject @ best), float(predicate @ best), float(subject @ predicate)
 
 
 def logistic(

@@ -274,14 +274,19 @@ def _judged_statements(
     compared = [
         one
         for one in _unsettled(chosen)[:_MOST_COMPARED]
-        if compare is not None and compare.fetch([one.claim, *(item.text for item in one.evidence)])
+        if compare is not None
+        and compare.fetch(
+            [one.claim, *(() if together else one.sides), *(item.text for item in one.evidence)]
+        )
     ]
     judged: list[SentenceVerdict] = []
     for statement, own_blocks in zip(given, chosen, strict=True):
         ranks = tuple(rank for rank in statement.ranks if rank in by_rank)
         judgements = [
             verdicts.decide(
-                one, _cosines(one, compare) if one in compared else None, searched=not together
+                one,
+                _cosines(one, compare) if one in compared else None,
+                _sides(one, compare) if one in compared and not together else None,
             )
             for one in own_blocks
         ]
@@ -348,6 +353,18 @@ def _cosines(one: verdicts.Examination, compare: Comparison | None) -> Sequence[
     if compare is None or not one.evidence:
         return None
     return compare.cosines(one.claim, [item.text for item in one.evidence])
+
+
+def _sides(
+    one: verdicts.Examination, compare: Comparison | None
+) -> tuple[float, float, float] | None:
+    """Compare the claim's sides with the best evidence and with each other, all fetched before."""
+    if compare is None or not one.evidence:
+        return None
+    subject, predicate = one.sides
+    own = compare.cosines(subject, [one.evidence[0].text, predicate])
+    behind = compare.cosines(predicate, [one.evidence[0].text])
+    return (own[0], behind[0], own[1]) if own and behind else None
 
 
 def _verdict(

@@ -179,9 +179,33 @@ def features(alignment: Alignment) -> dict[str, float]:
         "by_all": by_all,
         "by_all_squared": by_all * by_all,
         "pairs_all": len(pairs & frozenset().union(*map(bigrams, readings))) / (len(pairs) or 1),
+        **_own(alignment),
         "names_absent": _names_missing(alignment.wording, readings),
         "numbers_absent": _numbers_missing(alignment.wording, readings),
         "sentences": math.log(len(readings)),
+    }
+
+
+def _own(alignment: Alignment) -> dict[str, float]:
+    """Return what tells a claim whose subject was exchanged: the words its sides do not share.
+
+    "Mouth cancer staging is recommended for stage 3 colon cancer" has "cancer" and "stage" on both
+    sides, and any text about colon cancer holds them: only "mouth" is the subject's own.
+    """
+    first = alignment.clauses[0].subject
+    second = frozenset().union(*(clause.own for clause in alignment.clauses)) - first
+    second |= alignment.clauses[0].verb | alignment.clauses[0].rest
+    subject, predicate = rarities(first - second or first), rarities(second - first or second)
+    around = [near | alignment.heading for near in alignment.near]
+    return {
+        "own_near": share(subject, around[alignment.order[0]]),
+        "own_together": max(
+            share(subject, near) * share(predicate, sentence.stems)
+            for near, sentence in zip(around, alignment.sentences, strict=True)
+        ),
+        "together_near": max(
+            min(share(rarities(first), near), share(rarities(second), near)) for near in around
+        ),
     }
 
 

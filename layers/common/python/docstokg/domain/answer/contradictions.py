@@ -68,6 +68,7 @@ def differences(alignment: Alignment) -> tuple[tuple[Difference, ...], tuple[Dou
     """Return what the places nearest to a claim say otherwise, surely and perhaps."""
     sure: dict[Difference, None] = {}
     doubts: dict[Doubt, None] = {}
+    best = alignment.sentences[alignment.order[0]].text
     for match in alignment.matches:
         source = alignment.sentences[match.place.sentence].text
         opposed = is_opposed(match.clause, match.place.clause)
@@ -76,8 +77,10 @@ def differences(alignment: Alignment) -> tuple[tuple[Difference, ...], tuple[Dou
                 sure["contradicted"] = None
             elif match.said >= _SOME:
                 doubts["contradiction_suspected" if opposed else "negation_mismatch"] = None
-        elif match.said >= _CLOSE and is_reversed(match.clause, match.place.clause):
+        elif match.said >= _CLOSE and is_reversed(match.clause, match.place.clause.words):
             sure["contradicted"] = None
+        elif is_reversed(match.clause, words_of(best), by_verb=False):
+            doubts["contradiction_suspected"] = None
         if is_exchanged(match.clause, alignment):
             sure["subject_mismatch"] = None
         if is_restricted(match, source):
@@ -162,23 +165,25 @@ def _without_acronyms(text: str) -> str:
     return _ACRONYM.sub(" ", text) if any(map(str.islower, text)) else text
 
 
-def is_reversed(claim: Clause, source: Clause) -> bool:
-    """Tell whether a clause has object, verb and subject in this order, in the claim's voice.
+def is_reversed(claim: Clause, words: Sequence[str], *, by_verb: bool = True) -> bool:
+    """Tell whether words have object and subject in this order, in the claim's voice.
 
-    Words on both sides do not count, nor do verbs that say the same both ways.
+    Words on both sides do not count, nor do verbs that say the same both ways. `by_verb`: by
+    the claim's verb, else without it.
     """
-    words = source.words
     verb = claim.verb - _UNDIRECTED
     subject, target = claim.subject - claim.rest - verb, claim.rest - claim.subject - verb
     stems = [stem(word) for word in words]
     first = [at for at, name in enumerate(stems) if name in subject]
     second = [at for at, name in enumerate(stems) if name in target]
-    if _is_passive(claim.words, verb) and "by" not in claim.words:
+    passive = _is_passive(claim.words, verb)
+    if not verb or (passive and "by" not in claim.words):
         return False
-    if _is_passive(claim.words, verb) != _is_passive(words, verb):
+    if passive != _is_passive(words, verb if by_verb else frozenset(stems)):
         first, second = second, first
     pairs = [before < behind for before in first for behind in second]
-    return bool(verb & frozenset(stems) and pairs) and sum(pairs) <= _HARDLY * len(pairs)
+    said = bool(verb & frozenset(stems))
+    return said == by_verb and bool(pairs) and sum(pairs) <= _HARDLY * len(pairs)
 
 
 def _is_passive(words: Sequence[str], verb: Set[str]) -> bool:

@@ -105,10 +105,12 @@ class Evidence:
 class Examination:
     """A claim compared by words with what it cites; `evidence` best first.
 
-    Compare the claim with the evidence by vectors, when there is an embedder, and `decide`.
+    `sides`: the claim before its verb, and from it on. Compare the claim with the evidence by
+    vectors, when there is an embedder, and `decide`.
     """
 
     claim: str
+    sides: tuple[str, str]
     evidence: tuple[Evidence, ...]
     features: Mapping[str, float]
     reasons: tuple[Reason, ...]
@@ -137,7 +139,7 @@ def examine(claim: str, passages: Sequence[Passage]) -> Examination:
     read = [(passage, read_sentences(passage.text)) for passage in passages]
     owners = [passage for passage, sentences in read for _ in sentences]
     if not owners:
-        return Examination(claim, (), {}, (), quoted=False)
+        return Examination(claim, (claim, claim), (), {}, (), quoted=False)
     sources = [Source(sentences, stems_of(passage.header)) for passage, sentences in read]
     alignment = align(claim, sources)
     evidence = tuple(
@@ -146,6 +148,7 @@ def examine(claim: str, passages: Sequence[Passage]) -> Examination:
     )
     return Examination(
         claim=claim,
+        sides=alignment.clauses[0].sides,
         evidence=evidence,
         features=features(alignment),
         reasons=_reasons(alignment, passages),
@@ -154,12 +157,15 @@ def examine(claim: str, passages: Sequence[Passage]) -> Examination:
 
 
 def decide(
-    examination: Examination, cosines: Sequence[float] | None = None, *, searched: bool = False
+    examination: Examination,
+    cosines: Sequence[float] | None = None,
+    sides: tuple[float, float, float] | None = None,
 ) -> Judgement:
     """Turn an examination into a verdict.
 
-    `cosines`: of the claim with each evidence; None without an embedder. `searched`: the passages
-    were looked for, nobody cites them. A claim quoted word for word is supported with 1.0. A
+    `cosines`: of the claim with each evidence; None without an embedder. `sides`: for passages that
+    were looked for and nobody cites, the cosines of the claim's sides with the best evidence and
+    with each other. A claim quoted word for word is supported with 1.0. A
     number, id or id/label pair that no cited passage holds makes it unsupported whatever its score,
     and so does a place that says otherwise (contradicted, subject_mismatch, restriction_mismatch);
     a foreign name or a doubt makes it weak at best.
@@ -172,8 +178,8 @@ def decide(
     values = dict(examination.features)
     scorer = weights().lexical
     if cosines is not None and len(cosines) == len(examination.evidence):
-        values = dense_features(values, cosines)
-        scorer = weights().searched if searched else weights().dense
+        values = dense_features(values, cosines, sides)
+        scorer = weights().dense if sides is None else weights().searched
     support = scorer.support(values)
     if support < scorer.weak_from or _FATAL.intersection(examination.reasons):
         verdict: Verdict = "unsupported"
@@ -193,11 +199,22 @@ def is_settled(examination: Examination) -> bool:
     )
 
 
-def dense_features(values: Mapping[str, float], cosines: Sequence[float]) -> dict[str, float]:
-    """Return the features by meaning, beside those by words."""
+def dense_features(
+    values: Mapping[str, float],
+    cosines: Sequence[float],
+    sides: tuple[float, float, float] | None = None,
+) -> dict[str, float]:
+    """Return the features by meaning, beside those by words.
+
+    With the right subject the whole claim is closer to the evidence than what is said of it alone.
+    """
     best = max(cosines)
+    subject, predicate, both = sides or (0.0, 0.0, 0.0)
     return {
         **values,
+        "subject_adds": cosines[0] - predicate,
+        "cosine_lower": min(subject, predicate),
+        "cosine_sides": both,
         "cosine_best": best,
         "cosine_best_squared": best * best,
         "cosine_times_all": best * values["by_all"],
