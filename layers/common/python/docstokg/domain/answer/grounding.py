@@ -45,7 +45,7 @@ _FRAMING: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(r"^[^:\n]{1,120}:\s+(?=\S)")
-_COMMENT: Final = re.compile(r"^\s*(?:#+|//+|--|/?\*+|;+|%+|<!--)\s*|\s*(?:\*/|-->)\s*$")
+_COMMENT: Final = re.compile(r"\s*(?:#+|//+|--|/?\*+|;+|%+|<!--)\s*")
 _TRAILING: Final = re.compile(r"\s(?:#|//|--)\s+(?=\S)")
 _ASKING: Final = AUXILIARIES | frozenset(
     ("what", "which", "who", "whom", "whose", "when", "where", "why", "how")
@@ -140,7 +140,9 @@ def _spans(answer: str, fences: Sequence[Span]) -> list[tuple[Span, bool]]:
 def _of_code(line: str) -> str:
     """Return what a line of code says: its comment where it has one with a verb, else itself."""
     after = _TRAILING.split(line, maxsplit=1)
-    return _COMMENT.sub("", after[1] if len(after) > 1 and has_verb(after[1]) else line)
+    told = after[1] if len(after) > 1 and has_verb(after[1]) else line
+    opened = _COMMENT.match(told)
+    return told[opened.end() if opened else 0 :].removesuffix("*/").removesuffix("-->").rstrip()
 
 
 def _of_row(cells: Sequence[str], columns: Sequence[str]) -> str:
