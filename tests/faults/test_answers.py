@@ -149,7 +149,8 @@ def test_no_valid_marker_at_all(client, server) -> None:
     server.answer = "Seizures are electrical events."
     body = ask(client)
     assert body["answer"] == "Seizures are electrical events."
-    assert (body["confidence"], body["warnings"]) == (0.5, [notices.CITATIONS_UNAVAILABLE])
+    assert body["confidence"] <= 0.49
+    assert body["warnings"] == [notices.CITATIONS_UNAVAILABLE]
 
 
 def test_the_model_abstains(client, server) -> None:
