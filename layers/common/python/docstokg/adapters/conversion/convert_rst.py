@@ -9,7 +9,9 @@ _HEADING = re.compile(
     r"(?:(?<=\A)|(?<=\n))(?:(?P<over>([!-/:-@[-`{-~])\2+)[ \t]*\r?\n)?"
     r"(?P<words>[ \t]*\S[^\n]*)\n(?P<under>(?P<sign>[!-/:-@[-`{-~])(?P=sign)+)[ \t]*(?=\r?\n|\Z)"
 )
-_MARKS = re.compile(r":[\w:+-]+:`([^`]*)`|[`*|]+([^`*|]+)[`*|]+_{0,2}")
+_MARKS = re.compile(
+    r":[\w:+-]{1,60}+:`([^`]{0,500}+)`|[`*|]{1,9}+([^`*|]{1,500}+)[`*|]{1,9}+_{0,2}"
+)
 _SHORTEST = 4
 """Signs of a rule that need not be as long as its heading."""
 

@@ -21,7 +21,7 @@ _DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 5
 """Numbers of the built-in formats that show a date or a time."""
 
 _DATE_FORMAT = re.compile(r"[ymdhs]", re.IGNORECASE)
-_FIXED = re.compile(r"\"[^\"]*\"|\\.|\[[^\]]*\]")
+_FIXED = re.compile(r"\"[^\"]{0,255}+\"|\\.|\[[^\[\]]{0,255}+\]")
 
 
 def convert_csv(raw: bytes) -> tuple[Outline, ...]:

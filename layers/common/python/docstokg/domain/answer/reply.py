@@ -26,32 +26,30 @@ _PREAMBLE: Final = re.compile(
     r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|(?:the\s)?(?:final\s)?answer(?:\sis)?:)\s*",
     re.IGNORECASE,
 )
-_LIST_OF_SOURCES: Final = re.compile(
-    r"\n\s*(?:#{1,6}\s*|\*\*)?(?:sources|references|citations|bibliography)\W{0,5}\n"
-    r"(?:[ \t]*(?:[-*]\s*)?(?:\[\^?\d{1,4}\]:?|\d{1,4}[.)])[^\n]*(?:\n|\Z)|[ \t]*\n)+\s*\Z",
+_SOURCES_HEAD: Final = re.compile(
+    r"[ \t]{0,9}(?:#{1,6}|\*\*)?[ \t]{0,9}(?:sources|references|citations|bibliography)\W{0,5}",
     re.IGNORECASE,
 )
+_SOURCE_LINE: Final = re.compile(r"[ \t]{0,9}(?:[-*][ \t]{0,9})?(?:\[\^?\d{1,4}\]:?|\d{1,4}[.)])")
 _NAMED: Final = re.compile(
     r"[\[\u3010\uff3b]\s?(?:\^|(?:sources?|passages?|citations?|refs?|references?|documents?|docs?)"
     r"\s?[:#]?\s?)?(?P<rank>\d{1,4})(?:\u2020[^\]\u3011\uff3d\n]{0,40})?\s?[\]\u3011\uff3d]",
     re.IGNORECASE,
 )
 _ROUND: Final = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
-_RAISED: Final = re.compile(
-    r"(?P<before>\S*?)<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE
-)
-_A_POWER: Final = re.compile(r"\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2}")
+_RAISED: Final = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
+_A_POWER: Final = re.compile(r"(?:\d|(?:^|[^A-Za-z])[A-Za-z\u00b5\u03bc]{1,2})\Z")
 """What a raised number belongs to: a figure, or a sign as short as that of a unit."""
 
 _MARKER: Final = re.compile(r"\[\d{1,4}\]")
 _LINK: Final = re.compile(
-    r"!?\[(?P<words>[^\]\n]{0,300})\]\((?P<url>[^)\s]{0,2000})[^)\n]{0,300}\)"
+    r"!?\[(?P<words>[^\[\]\n]{0,300}+)\]\((?P<url>[^()\s]{0,2000}+)[^()\n]{0,300}+\)"
 )
 _ADDRESS: Final = re.compile(
     r"(?:\b(?:https?|ftp)://|\bwww\.|\b(?:mailto|data|javascript):)[^\s<>\[\]()\"']{1,2000}"
     r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"
 )
-_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}>|<!--.{0,2000}?-->", re.DOTALL)
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,2000}+>|<!--[^<>]{0,2000}+>")
 _MOST_PASSES: Final = 8
 _JOINERS: Final = "\u200c\u200d"
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -71,9 +69,19 @@ def read(raw: str) -> str:
     rest = text[match.end() :] if (match := _PREAMBLE.match(text)) is not None else text
     text = rest if rest.strip() else text
     text = _with_markers(text)
-    if _MARKER.search(body := _LIST_OF_SOURCES.sub("", text)):
-        text = body
-    return text.strip()
+    return _without_list_of_sources(text).strip()
+
+
+def _without_list_of_sources(text: str) -> str:
+    """Leave out a list of sources at the end, where what is before it has markers of its own."""
+    lines = text.split("\n")
+    at = len(lines)
+    while at and (not lines[at - 1].strip() or _SOURCE_LINE.match(lines[at - 1])):
+        at -= 1
+    if at < 2 or at == len(lines) or not _SOURCES_HEAD.fullmatch(lines[at - 1]):
+        return text
+    body = "\n".join(lines[: at - 1])
+    return body if _MARKER.search(body) else text
 
 
 def cut(text: str, most_bytes: int) -> str:
@@ -144,10 +152,8 @@ def _with_markers(text: str) -> str:
 
 
 def _unless_power(match: re.Match[str]) -> str:
-    before = match["before"]
-    if before[-1:].isdigit() or (before and _A_POWER.fullmatch(before[-3:].strip("("))):
-        return match[0]
-    return f"{before} [{match['rank']}]"
+    before = match.string[max(0, match.start() - 3) : match.start()]
+    return match[0] if _A_POWER.search(before.split(" ")[-1]) else f" [{match['rank']}]"
 
 
 def _outside_code(text: str, change: Any) -> str:

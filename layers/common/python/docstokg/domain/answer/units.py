@@ -20,7 +20,7 @@ LONGEST: Final = 450
 _LONGEST_HEAD: Final = 90
 _SHORTEST_WORDS: Final = 3
 _FENCE: Final = re.compile(r"\s*(?:`{3,}|~{3,})")
-_HEADING: Final = re.compile(r"\s*#{1,6}\s+(?=\S)")
+_HEADING: Final = re.compile(r"\A\s{0,99}+#{1,6}\s{1,99}+(?=\S)")
 _RULE: Final = re.compile(r"\s*([=~^\"'`#*+.:_-])\1{2,}\s*\Z")
 _ITEM: Final = re.compile(r"\A\s*(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])\s+(?=\S)")
 _CELLS: Final = re.compile(r"(?<=\S)\s*\|\s*(?=\S)")
@@ -31,7 +31,7 @@ _CODE_END: Final = re.compile(r"(?:[;{}\\]|\*/|/>|\)\s*\{|=>)\s*\Z")
 _PROMPT: Final = re.compile(r"\s*(?:[$%>] |>>> )\S")
 # What only programs write: a heading that holds it names what stands below.
 _NAME: Final = re.compile(
-    r"`|\w\(|(?<![\w-])--?[a-z]|\w_\w|\w\.\w+\b(?!\d)(?=[^ ]*\()|[a-z]\.[a-z]"
+    r"`|\w\(|(?<![\w-])--?[a-z]|\w_\w|\w\.\w{1,60}+\b(?!\d)(?=[^ (]{0,99}+\()|[a-z]\.[a-z]"
 )
 _TERM: Final = re.compile(r"[^\s]*[-_/=()<>`.\d$][^\s]*|[A-Z_]{3,}\b|\S+\Z")
 
