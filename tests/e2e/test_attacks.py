@@ -13,6 +13,7 @@ import pytest
 
 from docstokg.contracts.response import RAGResponse
 from docstokg.domain.answer.citations import find_markers
+from docstokg.domain.answer.notices import ABSTENTION
 from tests.conftest import load_folder, write_corpus
 from tests.model_server import ModelServer, serving
 
@@ -193,13 +194,21 @@ def assert_sound_prompt(server: ModelServer, blocks: int) -> None:
     assert not re.search(r"[\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", user)
 
 
+def assert_only_quoted(body: dict[str, Any]) -> None:
+    """The built-in model obeys nobody: each word of an answer stands in the passage it cites."""
+    cited = " ".join(row["snippet"] for row in body["citations"] if row["cited"])
+    held = set(re.findall(r"\w+", cited))
+    said = re.findall(r"\w+", re.sub(r"\[\d+\]", "", body["answer"]))
+    assert body["answer"] == ABSTENTION or set(said) <= held
+
+
 @pytest.mark.parametrize("name", INJECTIONS)
 def test_an_injected_passage_is_quoted_at_most(attacked, name: str) -> None:
     word = WORDS[list(INJECTIONS).index(name)]
     body = ask(attacked, f"What colour is the mineral {word}?", "extractive")
     found = [row for row in body["citations"] if word in row["snippet"]]
     assert found, "the hostile passage was not even retrieved"
-    assert CANARY not in body["answer"]
+    assert_only_quoted(body)
     assert body["grounding"] is None or body["grounding"]["invalid_citations"] == []
     for sentence in (body["grounding"] or {"sentences": []})["sentences"]:
         assert sentence["verdict"] == "supported"
@@ -225,7 +234,7 @@ def test_a_hostile_question_is_only_words(attacked, server, hostile_store, name:
     ask(attacked, QUERIES[name], "gpt-4o-mini")
     assert_sound_prompt(server, blocks=5)
     body = ask(attacked, QUERIES[name], "extractive")
-    assert CANARY not in body["answer"]
+    assert_only_quoted(body)
     assert _count(hostile_store) == before
 
 

@@ -112,7 +112,8 @@ def test_every_requirement_is_said_once_as_a_range() -> None:
     others = [name for name in names if name != "docstokg"]
     assert len(others) == len(set(others))
     for one in said:
-        if not one.startswith("docstokg["):
+        # What of sfnx is used is not documented: one version, held by a contract test.
+        if not one.startswith(("docstokg[", "sfnx==")):
             assert re.fullmatch(r"[\w.-]+(\[[\w,]+\])?>=[\d.]+,<[\d.]+", one), one
     assert {"local", "documents", "names", "opensearch", "neo4j", "llm", "aws", "client"} <= set(
         TABLE
@@ -157,7 +158,7 @@ def test_without_the_model_files_words_and_graph_answer(shell: Run) -> None:
     [
         ("ask xyz --index http://127.0.0.1:9", {}, "docstokg[opensearch]"),
         ("ask xyz --graph bolt://127.0.0.1:9", {}, "docstokg[neo4j]"),
-        ("load paper.docx", {}, "docstokg[documents]"),
+        ("load paper.pdf", {}, "docstokg[documents]"),
         (
             f"ask '{QUESTION}' --synthesize gpt-4o",
             {"DOCSTOKG_OPENAI_API_KEY": "k"},
@@ -169,7 +170,7 @@ def test_a_missing_extra_is_named_in_one_line(
     shell: Run, command: str, settings: dict[str, str], line: str
 ) -> None:
     home = Path(shell("pwd").stdout.strip())
-    (home / "paper.docx").write_bytes(b"PK")
+    (home / "paper.pdf").write_bytes(b"%PDF-1.7")
     (home / "tea.md").write_text("# Tea\n\nGreen tea is steeped at 80 degrees.\n")
     assert shell("docstokg", "load", "tea.md").returncode == 0
     done = shell("docstokg", *shlex.split(command), **settings)

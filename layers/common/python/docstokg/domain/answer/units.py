@@ -252,8 +252,9 @@ def _term_at(lines: Sequence[_Line]) -> int | None:
 
 
 def _is_table(lines: Sequence[_Line]) -> bool:
+    is_drawn = all(line.text.lstrip().startswith("|") or " | " in line.text for line in lines)
     counts = {len(_CELLS.split(line.text.strip("|"))) for line in lines}
-    return len(lines) > 1 and min(counts) > 1 and len(counts) <= 2
+    return is_drawn and len(lines) > 1 and min(counts) > 1 and len(counts) <= 2
 
 
 def _is_title(text: str) -> bool:
