@@ -144,7 +144,11 @@ def test_a_second_flood_holds_no_more_than_the_first(server) -> None:
     burst(server, 40)
     threads, files = held()
     burst(server, 40)
-    again = held()
+    for _ in range(150):  # a connection that a client left is closed when its idle time is over
+        again = held()
+        if again[0] <= threads + 2 and again[1] <= files + 10:
+            break
+        time.sleep(0.2)
     assert again[0] <= threads + 2
     assert again[1] <= files + 10
 
