@@ -245,7 +245,13 @@ function showAnswer(response) {
     box.append(element("span", { class: "hint" }, state.request.synthesis ? "No answer was written; the passages are below." : "Only searched; the passages are below."));
   }
   let at = 0;
-  for (const sentence of sentences) {
+  // Lines of code are judged one by one and shown together.
+  const code = [...response.answer.matchAll(/```[^\n]*\n[\s\S]*?\n?```/g)].map((fence) => {
+    const start = length(response.answer.slice(0, fence.index));
+    return [start, start + length(fence[0])];
+  });
+  const plain = sentences.filter((one) => !code.some(([start, end]) => start < one.end && one.start < end));
+  for (const sentence of plain) {
     appendMarked(box, slice(response.answer, at, sentence.start));
     const span = element("span", { class: `sentence ${sentence.verdict}` });
     appendMarked(span, slice(response.answer, sentence.start, sentence.end), sentence.span);

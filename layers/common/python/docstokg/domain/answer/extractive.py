@@ -151,7 +151,7 @@ def cited(one: Candidate) -> str:
     shown = visible(unit.shown)
     if unit.kind == "code":
         fence = "````" if "```" in shown else "```"
-        lead = _plain(unit.above).rstrip(":.?") or one.block.document_name
+        lead = _plain(unit.lead or unit.above).rstrip(":.?") or one.block.document_name
         return f"{lead} {marker}:\n\n{fence}\n{shown}\n{fence}\n"
     leans = unit.kind == "sentence" and unit.before and _LEANING.match(shown)
     whole = f"{visible(unit.before)} {shown}" if leans else shown

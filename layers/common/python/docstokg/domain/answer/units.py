@@ -41,7 +41,8 @@ class Unit:
     """A stretch to quote, `text[start:end]`.
 
     `shown`: how it reads by itself. `above`: heading, question, announcement or term that stands
-    above it. `before`: the sentence before it under the same heading, "" for none.
+    above it. `before`: the sentence before it under the same heading, "" for none. `lead`: what
+    announces it.
     """
 
     start: int
@@ -50,6 +51,7 @@ class Unit:
     shown: str
     above: str = ""
     before: str = ""
+    lead: str = ""
 
 
 class _Line(NamedTuple):
@@ -149,7 +151,8 @@ class _Reader:
         return f"{self.heading} {self.lead}".strip()
 
     def _made(self, lines: Sequence[_Line], kind: Kind, shown: str) -> Unit:
-        return Unit(lines[0].start, lines[-1].end, kind, shown, self._above(), self.before)
+        above, lead = self._above(), self.lead
+        return Unit(lines[0].start, lines[-1].end, kind, shown, above, self.before, lead)
 
     def _code(self, lines: Sequence[_Line]) -> Iterator[Unit]:
         own = [line for line in lines if line.text]
