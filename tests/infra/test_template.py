@@ -201,7 +201,7 @@ def test_traffic_shifts_at_the_alias_and_goes_back_on_alarm(
     assert preference(dev)["Type"] == "ALL_AT_ONCE"
     assert preference(staging)["Type"] == "LINEAR"
     canary = preference(prod)
-    assert (canary["Type"], canary["Percentage"], canary["Interval"]) == ("CANARY", 10, 10)
+    assert (canary["Type"], canary["Percentage"], canary["Interval"]) == ("CANARY", 10, 20)
     starters = [
         statement
         for _, statement in prod.statements()
