@@ -6,11 +6,12 @@ from standard input, `{"suffix", "size"}` and that many bytes, and answers in th
 
 import codecs
 import contextlib
-import encodings.aliases
+import encodings
 import io
 import json
 import logging
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -79,9 +80,9 @@ def _prepare(suffix: str) -> None:
     # Without the package that knows other alphabets such texts are rejected, one by one.
     with contextlib.suppress(LoadError):
         convert(".txt", "Привет, мир. Как дела сегодня?".encode("cp1251"))
-    for name in set(encodings.aliases.aliases.values()):
+    for module in pkgutil.iter_modules(encodings.__path__):
         with contextlib.suppress(LookupError, ImportError):  # Windows has some of its own
-            codecs.lookup(name)
+            codecs.lookup(module.name)
 
 
 def _forked(suffix: str, raw: bytes) -> bytes:
