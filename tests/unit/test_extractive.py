@@ -147,3 +147,9 @@ def test_what_is_said_is_cited_by_construction(query: str, text: str) -> None:
     result = check_answer(answer, blocks, query=query)
     assert result.grounding is None or not result.grounding.invalid_citations
     assert result.grounding is None or result.grounding.coverage == 1.0
+
+
+def test_a_question_is_no_lead_of_an_answer() -> None:
+    text = "What is the phone for? It is for on-call duty only, day and night."
+    said = extractive.answer("Who has the phone for on-call duty?", [block(text)], 300, 0.0).text
+    assert "What is" not in said

@@ -153,7 +153,8 @@ def cited(one: Candidate) -> str:
         fence = "````" if "```" in shown else "```"
         lead = _plain(unit.lead or unit.above).rstrip(":.?") or one.block.document_name
         return f"{lead} {marker}:\n\n{fence}\n{shown}\n{fence}\n"
-    leans = unit.kind == "sentence" and unit.before and _LEANING.match(shown)
+    is_said = unit.before and not unit.before.rstrip("*_ ").endswith("?")  # a question is no answer
+    leans = unit.kind == "sentence" and is_said and _LEANING.match(shown)
     whole = f"{visible(unit.before)} {shown}" if leans else shown
     plain = _plain(whole if len(whole) <= LONGEST else shown)
     said = [plain[span.start : span.end] for span in sentence_spans(plain)]
