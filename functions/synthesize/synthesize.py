@@ -8,7 +8,7 @@ from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
 from docstokg.domain import time_budget
 from docstokg.domain.answer import extractive, prompt, reply
-from docstokg.domain.answer.notices import ABSTENTION, model_failed
+from docstokg.domain.answer.notices import ABSTENTION, NOT_RELEVANT, is_abstention, model_failed
 from docstokg.domain.budget import tokens
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
@@ -32,13 +32,13 @@ def synthesize(
 ) -> Synthesis:
     """Give the raw words of a model, or say why there are none; never raises for its failures.
 
-    No call is made when nothing relevant was retrieved; the built-in model decides that itself, by
-    how likely its answer is right. One fallback model
-    is asked when at least 3 seconds are left after the first failed; then the first gets 60 % of
-    the time. The fallback `extractive` needs no such share: it always answers.
+    No call is made when nothing was found; where nothing `relevant` was, a warning says so, and the
+    model may abstain. One fallback model is asked when at least 3 seconds are left after the first
+    failed; then the first gets 60 % of the time. The fallback `extractive` needs no such share: it
+    always answers.
     """
     chosen = run.plan.synthesis
-    if chosen is None or not blocks or not (relevant or chosen.model == extractive.MODEL):
+    if chosen is None or not blocks:
         return Synthesis(outcome="abstained", answer=ABSTENTION)
     models = [chosen.model]
     if chosen.fallback and chosen.fallback != chosen.model:
@@ -56,6 +56,7 @@ def synthesize(
         )
         if answered is not None:
             completion, block_count = answered
+            is_safe = relevant or is_abstention(completion.text)
             return Synthesis(
                 outcome="answered",
                 answer=completion.text,
@@ -66,7 +67,7 @@ def synthesize(
                 cost_usd=completion.cost_usd,
                 took_ms=run.took_ms(),
                 degraded=tuple(run.degraded),
-                warnings=_warnings(failures, model),
+                warnings=(*_warnings(failures, model), *(() if is_safe else (NOT_RELEVANT,))),
             )
     return Synthesis(
         outcome="failed",

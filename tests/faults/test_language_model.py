@@ -11,7 +11,7 @@ from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
-from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.answer.notices import ABSTENTION, NOT_RELEVANT
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -194,11 +194,16 @@ def test_no_call_when_it_cannot_finish(server: ModelServer) -> None:
     assert server.requests == []
 
 
-@pytest.mark.parametrize("more", [{"relevant": False}, {"blocks": []}])
-def test_nothing_relevant_means_no_call(server: ModelServer, more: dict[str, Any]) -> None:
-    result = written(plan_for(5), server.url, **more)
+def test_nothing_found_means_no_call(server: ModelServer) -> None:
+    result = written(plan_for(5), server.url, blocks=[])
     assert (result.outcome, result.answer) == ("abstained", ABSTENTION)
     assert server.requests == []
+
+
+def test_a_low_score_warns_and_never_silences(server: ModelServer) -> None:
+    result = written(plan_for(30), server.url, relevant=False)
+    assert (result.outcome, len(server.requests)) == ("answered", 1)
+    assert result.warnings == (NOT_RELEVANT,)
 
 
 def test_extractive_needs_no_server() -> None:

@@ -166,7 +166,7 @@ class RankingSettings(Contract):
     channels: tuple[Channel, ...] = Field(
         ("bm25", "splade", "dense", "facts"), description="internal; `eval --ablate bm25,...`"
     )
-    min_score: float = Field(0.3, ge=0, le=1, description="below it nothing counts as relevant")
+    min_score: float = Field(0.3, ge=0, le=1, description="below it an answer carries a warning")
     answer_min_probability: float = Field(
         0.08, ge=0, le=1, description="below it `extractive` says nothing"
     )

@@ -318,7 +318,7 @@ class StepReport(Contract):
 class Grounded(Contract):
     """Citations with snippets, the blocks for the model, and what it took to get here.
 
-    `relevant`: at least one citation reaches the score threshold; without it no model is called.
+    `relevant`: at least one citation reaches the score threshold; else an answer carries a warning.
     """
 
     citations: Packed[tuple[Citation, ...]] = ()
@@ -334,7 +334,7 @@ class Grounded(Contract):
 class Synthesis(Contract):
     """The model's raw words; markers are parsed and checked in respond.
 
-    `outcome`: answered; abstained = nothing relevant, no call made; failed = see `degraded`.
+    `outcome`: answered; abstained = nothing found, no call made; failed = see `degraded`.
     `block_count`: how many blocks, from the first, the model that answered was given; None for all.
     `probability`: how likely the built-in model's choice is right; None for another model.
     """

@@ -14,6 +14,7 @@ DROPPED: Final = (
     "Statements without a citation, or that their sources do not support, were removed from this "
     "answer."
 )
+NOT_RELEVANT: Final = "No passage reaches the relevance score; the answer may be beside the point."
 HARM_REMOVED: Final = (
     "Links, images, markup or hidden characters that no cited source holds were removed."
 )
