@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from docstokg.domain.answer.lexicon import lexicon
+from docstokg.domain.answer.tables import cells as cells_of
 from docstokg.domain.text.quantities import MONTH_WORDS, NUMBER_WORDS, Quantity, quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.wording import IRREGULAR, NEGATIONS, stem
@@ -47,7 +48,6 @@ _BORDER: Final = re.compile(
     re.IGNORECASE,
 )
 _RANGE: Final = re.compile(r"\d\s*\Z|\b(?:between|both)\b[^,;:]{0,40}\Z", re.IGNORECASE)
-_CELL: Final = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
     for span in sentence_spans(text):
         own = text[span.start : span.end]
         lines = own.split("\n")
-        cells = table_cells(lines[-1])
+        cells = cells_of(lines[-1])
         if len(lines) > 1 and is_rule(cells):
-            columns = table_cells(lines[-2])
+            columns = cells_of(lines[-2])
             continue
         if cells and not is_rule(cells):
             made.append(_row(span, own, cells, columns))
@@ -127,16 +127,6 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
         stems = frozenset().union(*(clause.own for clause in clauses))
         made.append(Sentence(span.start, span.end, own, clauses, stems))
     return tuple(made)
-
-
-def table_cells(line: str) -> tuple[str, ...]:
-    """Return the cells of one line of a Markdown table; () for a line that is none."""
-    line = line.strip()
-    if not line.startswith("|") or len(_CELL.findall(line)) < 2:
-        return ()
-    inner = _CELL.split(line)[1:]
-    inner = inner if inner[-1].strip() else inner[:-1]
-    return tuple(cell.replace("\\|", "|").strip() for cell in inner)
 
 
 def is_rule(cells: Sequence[str]) -> bool:

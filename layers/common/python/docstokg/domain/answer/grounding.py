@@ -17,11 +17,11 @@ from docstokg.domain.answer.clauses import (
     has_verb,
     is_rule,
     read_clauses,
-    table_cells,
     words_of,
 )
 from docstokg.domain.answer.lexicon import lexicon
 from docstokg.domain.answer.notices import is_abstention
+from docstokg.domain.answer.tables import cells as cells_of
 from docstokg.domain.text.quantities import quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.wording import stem
@@ -98,12 +98,12 @@ def statements(answer: str) -> tuple[Statement, ...]:
         text = answer[span.start : span.end]
         ranks = ranks_within(markers, span.start, span.end)
         claim = strip_markers(text).strip()
-        cells = () if fenced else table_cells(claim.split("\n")[-1])
+        cells = () if fenced else cells_of(claim.split("\n")[-1])
         if fenced:
             ranks = ranks or above
             claim = _of_code(claim)
         elif cells and is_rule(cells):
-            columns, claim = table_cells(claim.split("\n")[-2]) if "\n" in claim else (), ""
+            columns, claim = cells_of(claim.split("\n")[-2]) if "\n" in claim else (), ""
         elif cells:
             claim = _of_row(cells, columns)
         elif lead is not None and _is_item(text) and not _says(claim):
