@@ -66,7 +66,6 @@ class Sources(Protocol):
 
     def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
         """Give the chunks that are there, by uuid."""
-        ...
 
 
 def _source_chunk(

@@ -47,11 +47,9 @@ class MetricSink(Protocol):
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Record one value of a metric named in METRICS."""
-        ...
 
     def flush(self) -> None:
         """Hand over what was recorded; called when an invocation ends."""
-        ...
 
 
 class Discarded:
@@ -73,7 +71,6 @@ class Segments(Protocol):
 
     def record(self, name: str, started: float, ended: float, outcome: str) -> None:
         """Tell of one part; epoch seconds, `outcome` "ok" or the kind of the error."""
-        ...
 
 
 class Telemetry:

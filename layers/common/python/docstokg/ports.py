@@ -41,11 +41,9 @@ class SearchIndex(Protocol):
 
         A channel that fails says so in its result; only the failure of the whole trip raises.
         """
-        ...
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
         """Read chunks by uuid in one round trip; what `scope` hides is `missing`."""
-        ...
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
@@ -54,21 +52,18 @@ class SearchIndex(Protocol):
 
         Chunks that `scope` hides, and those without such vectors, are left out.
         """
-        ...
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Say what the index holds and which embedding model fixed its vector space.
 
         `anew`: never a remembered answer, which may be one of before another load.
         """
-        ...
 
     def generation(self, timeout_s: float) -> str | None:
         """Name what the index holds: another name after every load and removal, in every index.
 
         Never a remembered answer. None while a load is open or unfinished, and where none ended.
         """
-        ...
 
 
 class IndexWriter(Protocol):
@@ -89,7 +84,6 @@ class IndexWriter(Protocol):
         once, else waits for its other tasks. `more` of them follow: the lease is not given back,
         it runs out.
         """
-        ...
 
     def open_load(
         self,
@@ -99,46 +93,36 @@ class IndexWriter(Protocol):
         sparse_model: str | None,
     ) -> None:
         """Start a load; `Misconfigured` when the index was built with another embedding model."""
-        ...
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to the fingerprint it was stored with (see `put`)."""
-        ...
 
     def put(self, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
         """Write chunks with their content fingerprints, replacing by uuid, all or none."""
-        ...
 
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document; count the chunks removed.
 
         No reader gets old and new text of it in one answer of `SearchIndex.get`.
         """
-        ...
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
         """Write facts, replacing by id, all or none."""
-        ...
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
         """List the chunks of one document."""
-        ...
 
     def delete(self, namespace: str, uuids: Sequence[str] | None) -> int:
         """Remove chunks with the facts they state (None: the whole namespace); count them."""
-        ...
 
     def close_load(self) -> None:
         """Make everything put so far searchable on all channels, durably."""
-        ...
 
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""
-        ...
 
     def stored_facts(self, namespace: str) -> Iterator[FactRecord]:
         """Yield every fact, by id."""
-        ...
 
 
 class DocumentRegister(Protocol):
@@ -146,27 +130,21 @@ class DocumentRegister(Protocol):
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id."""
-        ...
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
         """List a page of records by doc_id, those that follow `after`, without their texts."""
-        ...
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
         """Read the records of some documents, without their texts, in no promised order."""
-        ...
 
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Read the text a converter made of a document; None where there is none."""
-        ...
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with their texts (None: the whole namespace)."""
-        ...
 
     def namespaces(self) -> tuple[str, ...]:
         """List the namespaces that hold documents."""
-        ...
 
 
 class JobQueue(Protocol):
@@ -174,11 +152,9 @@ class JobQueue(Protocol):
 
     def add(self, order: JobOrder) -> bool:
         """Queue a job; False when as many of its namespace wait as may."""
-        ...
 
     def get(self, job_id: str) -> Job | None:
         """Say how a job goes; None when there is none of this name."""
-        ...
 
 
 class StoredObject(NamedTuple):
@@ -195,19 +171,15 @@ class ObjectStore(Protocol):
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
         """List at most 1,000 objects below `prefix` by the bytes of their keys, after `after`."""
-        ...
 
     def get(self, key: str) -> bytes:
         """Read an object; KeyError when it is not there."""
-        ...
 
     def put(self, key: str, body: bytes, *, if_absent: bool = False) -> bool:
         """Write an object; False when `if_absent` and it is there already."""
-        ...
 
     def delete(self, key: str) -> None:
         """Remove an object; one that is not there is removed already."""
-        ...
 
 
 class LoadRun(NamedTuple):
@@ -223,15 +195,12 @@ class LoadRuns(Protocol):
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Begin a run; the same name with the same arguments begins it once."""
-        ...
 
     def find(self, name: str) -> LoadRun | None:
         """Say how a run goes; None when there is none of this name, or not any more."""
-        ...
 
     def unfinished(self) -> Mapping[str, float]:
         """Give the runs that have not ended, a hundred at most: name and epoch second of begin."""
-        ...
 
 
 class KnowledgeGraph(Protocol):
@@ -239,39 +208,32 @@ class KnowledgeGraph(Protocol):
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Alias look-up and 1-hop neighbourhood in one round trip."""
-        ...
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
         """One more hop around the entities of `frontier`, in one round trip."""
-        ...
 
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
         """Read entities by id, sorted by id; unknown ones are left out."""
-        ...
 
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
         """Map each known id to its preferred name followed by its synonyms."""
-        ...
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
         """Map each known id to the stored vector of its name; those without one are left out."""
-        ...
 
     def relations_of(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:
         """Read the relations that leave the given entities."""
-        ...
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Say what the graph holds."""
-        ...
 
 
 class GraphWriter(Protocol):
@@ -279,50 +241,39 @@ class GraphWriter(Protocol):
 
     def put_chunks(self, nodes: Sequence[ChunkNode]) -> None:
         """Write chunk nodes with their documents and topics, replacing by uuid."""
-        ...
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
         """Write entities with their aliases, replacing by id."""
-        ...
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
         """Write relations, replacing by (source, type, target, evidence); bare ends are made."""
-        ...
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
         """Replace all mentions of each given chunk uuid; of one entity the first place is kept.
 
         The chunk is about an entity when one of its records says so.
         """
-        ...
 
     def aliases(self, namespace: str) -> Iterable[tuple[str, str, bool]]:
         """Yield (folded key, entity id, is the preferred name), sorted, for the linker."""
-        ...
 
     def chunk_uuids(self, namespace: str) -> Iterable[str]:
         """Yield every chunk uuid of a namespace, sorted."""
-        ...
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
-        ...
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
-        ...
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
         """List the entities that most chunks mention, most first, then by id."""
-        ...
 
     def recogniser(self, namespace: str) -> str | None:
         """Say what found the names in a namespace's texts; None or "" when that is not known."""
-        ...
 
     def note_recogniser(self, namespace: str, name: str) -> None:
         """Note what finds the names in a namespace's texts."""
-        ...
 
     def delete(self, namespace: str, uuids: Sequence[str] | None, tidy: bool = True) -> int:
         """Remove chunks with their mentions and stated relations, then what nothing supports.
@@ -330,27 +281,21 @@ class GraphWriter(Protocol):
         Without `tidy` what nothing supports may stay until `close_load`: another writer of the
         same load may be about to mention it.
         """
-        ...
 
     def close_load(self) -> None:
         """Make everything put so far readable, durably, with fresh counts."""
-        ...
 
     def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
         """Yield every chunk, by uuid."""
-        ...
 
     def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
         """Yield every entity that was put, by id; bare ends follow from relations and mentions."""
-        ...
 
     def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
         """Yield every relation, by source, type, target and evidence."""
-        ...
 
     def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
         """Yield every mention, by chunk and entity."""
-        ...
 
 
 Spans = Sequence[tuple[int, int]]
@@ -363,16 +308,13 @@ class Embedder(Protocol):
     @property
     def model(self) -> str:
         """Name the vector space, as the index records it."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Give the number of components."""
-        ...
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one float32 little-endian unit vector per text (None: no limit, loading)."""
-        ...
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Return, while loading, each text's vector and those of its stretches, packed.
@@ -380,7 +322,6 @@ class Embedder(Protocol):
         `parts`: per text, the stretches in code points. A model that reads the text once may take
         their vectors from that reading. See `domain.vectors.packed`.
         """
-        ...
 
 
 class NameFinder(Protocol):
@@ -389,11 +330,9 @@ class NameFinder(Protocol):
     @property
     def model(self) -> str:
         """Name the recogniser, as the graph records it."""
-        ...
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Return the names of each text, each once."""
-        ...
 
 
 class SparseEncoder(Protocol):
@@ -402,15 +341,12 @@ class SparseEncoder(Protocol):
     @property
     def model(self) -> str:
         """Name the vocabulary and weights, as the index records them."""
-        ...
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         """Return token -> weight (> 0) for passages."""
-        ...
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
         """Return token -> weight (> 0) for a question."""
-        ...
 
 
 class Reranker(Protocol):
@@ -419,11 +355,9 @@ class Reranker(Protocol):
     @property
     def model(self) -> str:
         """Name the model."""
-        ...
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
         """Return one relevance score per passage, higher is better."""
-        ...
 
 
 class LanguageModel(Protocol):
@@ -431,7 +365,6 @@ class LanguageModel(Protocol):
 
     def context_tokens(self, model: str) -> int | None:
         """Say how many tokens a model reads at most; None where nobody knows."""
-        ...
 
     def complete(
         self,
@@ -447,11 +380,9 @@ class LanguageModel(Protocol):
 
         `schema`: the JSON Schema that the text should keep to, as far as the provider can hold it.
         """
-        ...
 
     def price(self, model: str) -> tuple[float, float] | None:
         """Give dollars per token, in and out; None where the price is not known."""
-        ...
 
 
 class ReplyStore(Protocol):
@@ -459,11 +390,9 @@ class ReplyStore(Protocol):
 
     def get(self, keys: Sequence[str]) -> dict[str, str]:
         """Find what is kept."""
-        ...
 
     def put(self, replies: Mapping[str, str]) -> None:
         """Keep replies, durably when it returns."""
-        ...
 
 
 class ResponseCache(Protocol):
@@ -471,11 +400,9 @@ class ResponseCache(Protocol):
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body) or None."""
-        ...
 
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
         """Keep a body."""
-        ...
 
 
 class TraceSink(Protocol):
@@ -483,7 +410,6 @@ class TraceSink(Protocol):
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
         """Hand one message over, or raise in time."""
-        ...
 
 
 class TraceStore(Protocol):
@@ -491,11 +417,9 @@ class TraceStore(Protocol):
 
     def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
         """Write all messages or none; again changes nothing."""
-        ...
 
     def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
         """Remove traces older than a time; count them."""
-        ...
 
 
 class TokenVerifier(Protocol):
@@ -503,7 +427,6 @@ class TokenVerifier(Protocol):
 
     def caller(self, token: str) -> Caller | None:
         """Give the caller, None when the token is not valid; `Unavailable` without keys."""
-        ...
 
 
 class CallCounter(Protocol):
@@ -511,7 +434,6 @@ class CallCounter(Protocol):
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
         """Add one to a count that is kept for `ttl_s` seconds; the new count."""
-        ...
 
 
 class Workflow(Protocol):
@@ -519,7 +441,6 @@ class Workflow(Protocol):
 
     def run(self, envelope: Envelope) -> Reply:
         """Run one execution to its reply."""
-        ...
 
 
 class RouteFunction(Protocol):
@@ -527,7 +448,6 @@ class RouteFunction(Protocol):
 
     def run(self, envelope: Envelope) -> Reply:
         """Run it once to its reply."""
-        ...
 
 
 class PieceCounter(Protocol):
@@ -535,7 +455,6 @@ class PieceCounter(Protocol):
 
     def starts(self, text: str) -> Sequence[int]:
         """List where the pieces of a text begin, ascending, in code points."""
-        ...
 
 
 class Converter(Protocol):
@@ -544,11 +463,9 @@ class Converter(Protocol):
     @property
     def versions(self) -> Mapping[str, str]:
         """Map each suffix it reads to the name and version of what reads it."""
-        ...
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
         """Read one file, mostly one document; `LoadError` says why it cannot be read.
 
         The text of `.md`, `.txt` and `.rst` is the decoded file; of others, what was made of it.
         """
-        ...

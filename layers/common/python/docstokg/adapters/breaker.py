@@ -28,11 +28,9 @@ class SharedCircuit(Protocol):
 
     def is_open(self) -> bool:
         """Tell whether one of them has given it up for now, without waiting."""
-        ...
 
     def open(self) -> None:
         """Tell them, without waiting."""
-        ...
 
 
 class Breaker:

@@ -34,7 +34,6 @@ class Progress(Protocol):
 
     def stage(self, title: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
         """Begin a stage of `total` steps; call the result with the steps done since."""
-        ...
 
 
 class NullProgress:

@@ -22,43 +22,33 @@ class Ports(Protocol):
 
     def search_index(self) -> SearchIndex:
         """Give the reading side of the index."""
-        ...
 
     def index_writer(self) -> IndexWriter:
         """Give the loading side of the index."""
-        ...
 
     def knowledge_graph(self) -> KnowledgeGraph:
         """Give the reading side of the graph."""
-        ...
 
     def graph_writer(self) -> GraphWriter:
         """Give the loading side of the graph."""
-        ...
 
     def register(self) -> DocumentRegister:
         """Give the register of documents."""
-        ...
 
     def converter(self) -> Converter:
         """Give the converter of document formats."""
-        ...
 
     def piece_counter(self) -> PieceCounter:
         """Give the encoder's word pieces."""
-        ...
 
     def embedder(self) -> Embedder | None:
         """Give the embedder, if one is installed or configured."""
-        ...
 
     def sparse_encoder(self) -> SparseEncoder | None:
         """Give the learned sparse encoder, if it is installed."""
-        ...
 
     def names(self) -> NameFinder | None:
         """Give what finds names, if it is installed."""
-        ...
 
 
 def stores_of(ports: Ports, embed: bool = True) -> Stores:

@@ -22,17 +22,14 @@ class SubjectDomain(Protocol):
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
     ) -> tuple[str, ...]:
         """Give the seeds and what belongs to them, the given ones first, without repetition."""
-        ...
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
         """Give a filter that chunks of a routed search must meet as well, or None."""
-        ...
 
     def check_consistency(
         self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
     ) -> Consistency:
         """Say what a draft gets wrong about the subject."""
-        ...
 
 
 class OntologyDomain:

@@ -26,7 +26,6 @@ class Notes[Answer](Protocol):
 
     def get(self, key: str, /) -> Answer | None:
         """Give it, or None."""
-        ...
 
 
 def text_key(text: str, spans: Spans = ()) -> str:
