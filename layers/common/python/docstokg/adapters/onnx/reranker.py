@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.adapters.onnx.errors import vendor_errors
+from docstokg.adapters.onnx.session import open_session, vendor_errors
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 _MAX_TOKENS = 512
@@ -61,18 +61,10 @@ class OnnxReranker:
             if not file.is_file():
                 raise Misconfigured(f"{file} is missing (DOCSTOKG_RERANK_MODEL_PATH)")
         try:
-            import onnxruntime
             from tokenizers import Tokenizer
         except ImportError as missing:
             raise Misconfigured(f"a local reranker needs {missing.name}") from missing
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        try:
-            session = onnxruntime.InferenceSession(
-                str(self._path), options, providers=["CPUExecutionProvider"]
-            )
-        except vendor_errors() as broken:
-            raise Misconfigured(f"{self._path} is not a readable model") from broken
+        session = open_session(self._path, self._threads, "set DOCSTOKG_RERANK_MODEL_PATH")
         tokenizer = Tokenizer.from_file(str(self._path.with_name("tokenizer.json")))
         tokenizer.enable_truncation(_MAX_TOKENS)
         tokenizer.enable_padding()

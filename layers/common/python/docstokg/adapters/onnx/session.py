@@ -1,0 +1,42 @@
+"""Sessions of onnxruntime, and what it raises; its errors have no common class of their own."""
+
+from pathlib import Path
+from typing import Any
+
+from docstokg.errors import Misconfigured
+
+FOLDER = "session.model_external_initializers_file_folder_path"
+
+
+def vendor_errors() -> tuple[type[Exception], ...]:
+    """List them for an `except`, once onnxruntime is imported."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    own = tuple(
+        thing
+        for thing in vars(state).values()
+        if isinstance(thing, type) and issubclass(thing, Exception)
+    )
+    return (*own, RuntimeError, ValueError)
+
+
+def open_session(model: Path, threads: int, remedy: str, weights: Path | None = None) -> Any:
+    """Open a model; `Misconfigured`, with the remedy, when it is not readable.
+
+    `weights`: the folder of the file whose stretches are the model's constants.
+    """
+    try:
+        import onnxruntime
+    except ImportError as missing:
+        raise Misconfigured(f"onnxruntime is not installed: {remedy}") from missing
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    # Idle worker threads must sleep: spinning would starve the other channels' threads.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if weights is not None:
+        options.add_session_config_entry(FOLDER, str(weights))
+    given = str(model) if weights is None else model.read_bytes()
+    try:
+        return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+    except vendor_errors() as broken:
+        raise Misconfigured(f"{model} is not a readable model: {remedy}") from broken
