@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite.graph_memory import MAX_MENTIONS, GraphMemory, Recollection
 from docstokg.adapters.sqlite.graph_schema import CARDS, check_layout
 from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
@@ -47,6 +46,9 @@ from docstokg.domain.visibility import required
 __all__ = ["SqliteGraph", "SqliteGraphWriter"]
 
 READING = Reading("graph", check_layout, steps=2_000, cache_kib=32 * 1024, columns=False)
+MAX_MENTIONS = 20_000
+"""Of the opened chunks that a slice looks at."""
+
 FEW_HEADED = 50
 """Chunks about an entity that are read together with those about others."""
 
@@ -67,12 +69,10 @@ class SqliteGraph:
 
     def __init__(self, path: str | Path) -> None:
         self._sessions = Sessions(Path(path), READING)
-        self._memory = GraphMemory()
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Alias look-up and one hop around what is opened, all from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
-            reader.recall(self._memory)
             return reader.slice(request)
 
     def widen(
@@ -80,7 +80,6 @@ class SqliteGraph:
     ) -> GraphSlice:
         """Chunks and related entities of `frontier`, all from one snapshot."""
         with self._reading(scope, timeout_s) as reader:
-            reader.recall(self._memory)
             return reader.widen(frontier, request)
 
     def entities(
@@ -143,11 +142,6 @@ class _Reader:
         self._carded: str | None = None
         self._before: dict[int, str] | None = None
         self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
-        self._recollection: Recollection | None = None
-
-    def recall(self, memory: GraphMemory) -> None:
-        """Use what this process has read before of what this transaction sees."""
-        self._recollection = memory.of(self._run)
 
     def _card(self) -> str:
         """SQL that has entities read without their vectors, where the file has that index.
@@ -394,8 +388,6 @@ class _Reader:
         if not opened:
             return []
         typed, values = self._typed(request)
-        if self._recollection is not None and typed == "TRUE":
-            return self._recollection.mentioned(self._run, opened, self._read_rows)
         cursor = self._run(
             "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"
             " e.open_heads + e.closed_heads > 0 AS heads FROM"
@@ -512,19 +504,12 @@ class _Reader:
         """Read the rows of visible entities by key."""
         if not keys:
             return {}
-        if self._recollection is None:
-            read = self._read_rows(keys)
-        else:
-            rows = self._recollection.rows(self._read_rows, keys)
-            read = [rows[key] for key in keys if key in rows]
-        return {row[0]: row for row in self._visible(read)}
-
-    def _read_rows(self, keys: Sequence[int]) -> list[Row]:
-        return self._run(
+        read = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
             f" CROSS JOIN graph_entities e{self._card()} ON e.entity = k.value",
             (_array(keys),),
         ).fetchall()
+        return {row[0]: row for row in self._visible(read)}
 
     def _assemble(
         self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
@@ -548,8 +533,6 @@ class _Reader:
         self, uuids: dict[int, str], names: dict[int, str], names_json: str
     ) -> list[SliceMention]:
         """Read what the chunks mention of the entities."""
-        if self._recollection is not None:
-            return self._recollection.among(self._run, uuids, names)
         rows = self._run(
             "SELECT m.chunk, m.entity, m.start, m.stop, m.about FROM json_each(?) k"
             " CROSS JOIN graph_mentions m ON m.chunk = k.value"

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite.graph_memory import note_change
 from docstokg.adapters.sqlite.graph_schema import (
     SCHEMA_VERSION,
     TABLES,
@@ -450,7 +449,6 @@ class SqliteGraphWriter:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection.execute
-                note_change(connection.execute)
             except BaseException:
                 connection.rollback()
                 raise

@@ -24,7 +24,6 @@ from docstokg.adapters.sqlite.index_schema import (
     visible_fact,
     words_table,
 )
-from docstokg.adapters.sqlite.index_words import WordScores, WordTable, quoted
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import IndexInfo, Scope
@@ -57,7 +56,6 @@ class SqliteIndex:
         self._path = Path(path)
         self._sessions = Sessions(self._path, READING)
         self._sidecars = Sidecars(self._path)
-        self._word_scores = WordScores()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
 
     def search(
@@ -198,15 +196,6 @@ class SqliteIndex:
         condition, values = visible(context.scope, ns)
         values |= {"words": match_expression(words)}
         with self._sessions.use(context.deadline) as db:
-            best = None
-            if context.sees_everything:
-                searched = WordTable(table, WEIGHTS, context.generation)
-                best = self._word_scores.best(db, searched, words, query.size)
-            if best is not None:
-                ids = np.array(list(best), dtype=np.int64)
-                scores = np.array(list(best.values()), dtype=np.float64)
-                hits = self._hits(ids, scores, range(len(best)), ns, context)
-                return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.uuid))[: query.size])
             rows = db.execute(
                 f"SELECT r.uuid, found.score, v.compact FROM ("
                 f"SELECT r.id, r.uuid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
@@ -271,18 +260,6 @@ class SqliteIndex:
             return ()
         table = fact_words_table(ns)
         with self._sessions.use(context.deadline) as db:
-            best = None
-            if context.scope.groups is None and context.scope.doc_ids is None:
-                searched = WordTable(table, "", context.generation)
-                best = self._word_scores.best(db, searched, words, query.size)
-            if best is not None:
-                rows = db.execute(
-                    f"SELECT f.id, {columns} FROM json_each(?) AS best "
-                    f"CROSS JOIN index_facts f ON f.id = best.value WHERE f.ns = ?",
-                    (json.dumps(list(best)), ns),
-                ).fetchall()
-                facts = [_fact_hit(row, best[row["id"]]) for row in rows]
-                return tuple(sorted(facts, key=lambda fact: (-fact.score, fact.id))[: query.size])
             matched = db.execute(
                 f"SELECT -bm25({table}) AS score, {columns} FROM {table} "
                 f"CROSS JOIN index_facts f ON f.id = {table}.rowid "
@@ -461,12 +438,6 @@ class _SearchContext:
     generation: str | None
     embedded: bool
 
-    @property
-    def sees_everything(self) -> bool:
-        """Tell whether the scope hides nothing of its namespace."""
-        scope = self.scope
-        return scope.groups is None and not scope.filter and scope.doc_ids is None
-
 
 def _notes(db: sqlite3.Connection, key: str) -> str | None:
     row = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
@@ -503,7 +474,7 @@ def match_expression(words: Sequence[str]) -> str:
 
     No operator of the query language can be reached from a question.
     """
-    return " OR ".join(map(quoted, words))
+    return " OR ".join(f'"{word}"' for word in words)
 
 
 def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
