@@ -94,8 +94,9 @@ class Amazon:
             "HTTP_PROXY": self.url,
             "NO_PROXY": "127.0.0.1",
             "DOCSTOKG_WORKFLOW_ARN": MACHINE,
-            "DOCSTOKG_CHECK_FUNCTION_ARN": ARN.format(name="check"),
-            "DOCSTOKG_TRAVERSE_FUNCTION_ARN": ARN.format(name="traverse"),
+            "DOCSTOKG_ROUTE_FUNCTIONS": ",".join(
+                f"{name}={ARN.format(name=name)}" for name in ("check", "traverse")
+            ),
             "DOCSTOKG_JWT_ISSUER": ISSUER,
             "DOCSTOKG_JWT_AUDIENCE": AUDIENCE,
             "DOCSTOKG_JWT_JWKS_URL": f"{self.url}/jwks",
@@ -182,7 +183,6 @@ def deployed(folders: Folders, url: str, amazon: Amazon) -> Iterator[Timed]:
             "DOCSTOKG_INDEX_URL": url,
             "DOCSTOKG_GRAPH_URL": url,
             "DOCSTOKG_CACHE_DIR": f"{name}/sandbox",
-            "DOCSTOKG_METRICS": "emf",
             "DOCSTOKG_GRAPH_BUDGET_PER_MINUTE": "100000",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "LITELLM_MODE": "PRODUCTION",

@@ -139,10 +139,12 @@ class Function(Construct):
             },
         )
 
-    def let_invoke(self, other: Function, variable: str) -> None:
-        """Let this function call another one at its alias, whose ARN it reads from `variable`."""
-        self.function.add_environment(variable, other.live.function_arn)
-        other.live.grant_invoke(self.role)
+    def let_invoke(self, others: Mapping[str, Function]) -> None:
+        """Let this function call others, by name, at their aliases."""
+        arns = [f"{name}={other.live.function_arn}" for name, other in others.items()]
+        self.function.add_environment("DOCSTOKG_ROUTE_FUNCTIONS", ",".join(arns))
+        for other in others.values():
+            other.live.grant_invoke(self.role)
 
     @property
     def version_arn(self) -> str:
@@ -244,7 +246,6 @@ class Functions(Construct):
         environment, secrets = self._environment, self._secrets
         values = {
             "DOCSTOKG_ENVIRONMENT": environment.name,
-            "DOCSTOKG_METRICS": "emf",
             # The only place a function may write.
             "DOCSTOKG_CACHE_DIR": "/tmp/docstokg",  # noqa: S108 - private to the sandbox
             **settings_of(environment, spec),
@@ -270,19 +271,14 @@ class Functions(Construct):
                 "AWS_APPCONFIG_EXTENSION_PREFETCH_LIST": self._flags.prefetch,
                 "AWS_APPCONFIG_EXTENSION_HTTP_PORT": str(PORT),
             },
-            "trace": {
-                "DOCSTOKG_TRACES": "sqs",
-                "DOCSTOKG_TRACE_QUEUE_URL": self._traces.queue.queue_url,
-            },
+            "trace": {"DOCSTOKG_TRACES": self._traces.queue.queue_url},
         }
         if environment.tokens is not None:
             per_use["tokens"] = {
                 "DOCSTOKG_JWT_ISSUER": environment.tokens.issuer,
                 "DOCSTOKG_JWT_AUDIENCE": environment.tokens.audience,
                 "DOCSTOKG_JWT_JWKS_URL": environment.tokens.jwks_url,
-                "DOCSTOKG_JWT_AUDIENCE_CLAIM": environment.tokens.audience_claim,
-                "DOCSTOKG_JWT_NAMESPACES_CLAIM": environment.tokens.namespaces_claim,
-                "DOCSTOKG_JWT_GROUPS_CLAIM": environment.tokens.groups_claim,
+                "DOCSTOKG_JWT_CLAIMS": environment.tokens.claims,
             }
         for use in sorted(spec.uses):
             values.update(per_use.get(use, {}))

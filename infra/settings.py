@@ -58,15 +58,14 @@ class Tokens:
     """Whose JWTs are believed: issuer, audience and the URL of its public keys.
 
     The claims say what a token calls its audience (Cognito's access tokens: `client_id`), the
-    namespaces and the groups of a caller; docs/deploy.md lists what an issuer has to send.
+    namespaces and the groups of a caller, and the namespaces they may load into; docs/deploy.md
+    lists what an issuer has to send.
     """
 
     issuer: str
     audience: str
     jwks_url: str
-    audience_claim: str = "aud"
-    namespaces_claim: str = "namespaces"
-    groups_claim: str = "groups"
+    claims: str = "aud,namespaces,groups,load"
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,9 +152,8 @@ class RunStack(cdk.Stack):
             models.BedrockEndpoint(self, "Bedrock", vpc=vpc, group=group, models=model_names)
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
         workflow.let_start(functions["mcp"])
-        for name in ("check", "documents", "traverse"):
-            variable = f"DOCSTOKG_{name.upper()}_FUNCTION_ARN"
-            functions["mcp"].let_invoke(functions[name], variable)
+        called = {name: functions[name] for name in ("check", "documents", "traverse")}
+        functions["mcp"].let_invoke(called)
         if environment.page:
             functions["page"] = page_function(
                 self, environment=environment, bundles=bundles, key=key

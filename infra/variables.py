@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from docstokg.errors import Misconfigured
-from docstokg.settings import SECRETS, Settings, variable
+from docstokg.settings import NAMES, SECRETS, Settings, variable
 from infra.settings import Environment
 from infra.specs import FunctionSpec
 
@@ -21,48 +21,36 @@ EVERY = frozenset({"log_level", "rag_log_snippets"})
 
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
-    "graph": frozenset({"graph_database"}),
     "loader": frozenset({"index_name"}),
-    "graph_loader": frozenset({"graph_database"}),
-    "graph_writer": frozenset({"graph_database", "trace_days"}),
+    "graph_writer": frozenset({"trace_days"}),
     "embedder": frozenset(
         {
-            "embed_provider", "embed_base_url", "embed_fallback_url", "embed_model",
-            "embed_dimension", "provider_jina_enabled",
+            "embed_provider", "embed_base_urls", "embed_model", "embed_dimension",
+            "provider_jina_enabled",
         }
     ),
     "reranker": frozenset({"rerank_provider", "rerank_base_url", "rerank_model"}),
-    "model": frozenset(
-        {
-            "models", "model_table", "llm_base_url", "openai_base_url", "anthropic_base_url",
-            "bedrock_base_url",
-        }
-    ),
-    "tokens": frozenset(
-        {"jwt_audience_claim", "jwt_namespaces_claim", "jwt_groups_claim", "jwt_load_claim"}
-    ),
+    "model": frozenset({"models", "model_table", "llm_base_url", "provider_urls"}),
 }  # fmt: skip
 """Read by the functions that reach something (`FunctionSpec.uses`)."""
 
 BY_FUNCTION: Mapping[str, frozenset[str]] = {
     "validate": frozenset(
         {
-            "models", "llm_fallback_model", "allow_system_prompt", "repair", "max_blocks",
-            "embed_provider", "rerank_provider", "provider_jina_enabled", "fusion", "mmr",
-            "channels", "min_score", "answer_min_probability", "max_full_text_bytes",
-            "max_timeout_s", "kg_enabled",
-            "kg_boost_enabled", "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
-            "cache_ttl_s",
+            "models", "llm_fallback_model", "allow_system_prompt", "repair", "embed_provider",
+            "rerank_provider", "provider_jina_enabled", "fusion", "min_score",
+            "answer_min_probability", "max_timeout_s", "kg_enabled", "kg_boost_enabled",
+            "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
         }
     ),
-    "retrieve": frozenset({"sparse", "graph_database"}),
+    "retrieve": frozenset({"sparse"}),
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
     "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}),
     "expand": frozenset({"domains"}),
     "respond": frozenset({"domains"}),
     # Which model answers when a call names none: one that needs no key, which this has not.
     "mcp": frozenset({"feature_traversal_tool", "max_timeout_s"}) | BY_USE["model"],
-    "health": frozenset({"kg_enabled", "health_keep_s"}),
+    "health": frozenset({"kg_enabled"}),
     "ingest_encode": frozenset({"sparse"}),
     "ingest_names": frozenset({"names"}),
     "ingest_resolve": frozenset({"names", "sparse"}),
@@ -74,9 +62,8 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
 RESOURCES = frozenset(
     {
         "index_url", "index_auth", "graph_url", "cache_dir", "cache_table", "circuit_table",
-        "traces", "trace_queue_url", "appconfig", "secrets", "metrics", "environment",
-        "workflow_arn", "check_function_arn", "documents_function_arn", "traverse_function_arn",
-        "jwt_issuer", "jwt_audience", "jwt_jwks_url", "aws_region", "ingest_url",
+        "traces", "appconfig", "secrets", "environment", "workflow_arn", "route_functions",
+        "jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_claims", "ingest_url",
         "ingest_machine_arn",
     }
 )  # fmt: skip
@@ -89,28 +76,18 @@ HERE = frozenset(
     {
         "auth",  # the gateway signs callers in
         "keys_file",
-        "index_ca_file",  # files of a laptop: a bundle holds none
-        "rerank_model_path",
-        "process_dir",  # processes and names of one server
+        "rerank_model_path",  # a file of a laptop: a bundle holds none
         "hosts",
-        "extract_parallel",  # loading
-        "extract_timeout_s",
     }
 )
 """Of a laptop or of a load, without meaning to a function."""
-
-
-DEPLOYED: Mapping[str, Value] = {
-    "health_keep_s": 10.0,  # its route is open: what it costs must not depend on who calls it
-}
-"""What an environment that does not say otherwise has, unlike a laptop."""
 
 
 def check_settings() -> None:
     """Hold the table against the product's settings; `Misconfigured` names what is off."""
     placed = [EVERY, *BY_USE.values(), *BY_FUNCTION.values()]
     deployed = frozenset().union(*placed)
-    fields = frozenset(Settings.model_fields)
+    fields = frozenset(NAMES)
     everything = deployed | RESOURCES | CREDENTIALS | HERE
     if lost := sorted(fields - everything):
         raise Misconfigured(f"infra/variables.py says nothing of {', '.join(lost)}")
@@ -137,7 +114,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
     deployable = frozenset().union(EVERY, *BY_USE.values(), *BY_FUNCTION.values())
     if foreign := sorted(explicit.keys() - deployable):
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
-    variables = dict(DEPLOYED) | own | explicit
+    variables = own | explicit
     texts = {variable(name): text(value) for name, value in variables.items()}
     read = Settings.from_environment(texts)
     if changed := [name for name, value in variables.items() if getattr(read, name) != value]:

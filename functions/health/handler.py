@@ -9,12 +9,15 @@ from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.health.health import Check, health
 
+KEPT_S = 10.0
+
 
 def build(wiring: Wiring) -> Handler:
-    """Make the handler; what it says is at most `health_keep_s` old.
+    """Make the handler; where deployed, what it says may be KEPT_S old.
 
     Nobody has to say who asks: without that each call would be one to every store.
     """
+    keep_s = KEPT_S if wiring.settings.environment else 0.0
     workers = ThreadPoolExecutor(8, thread_name_prefix="health")
     index, graph = wiring.search_index(), wiring.knowledge_graph()
     checks: dict[str, Check | None] = {
@@ -29,7 +32,7 @@ def build(wiring: Wiring) -> Handler:
         nonlocal snapshot, kept_until
         if time.monotonic() >= kept_until:
             snapshot = health(checks, workers, wiring.telemetry).model_dump(mode="json")
-            kept_until = time.monotonic() + wiring.settings.health_keep_s
+            kept_until = time.monotonic() + keep_s
         return snapshot
 
     return handler

@@ -14,7 +14,7 @@ from docstokg_functions.retrieve.retrieve import retrieve
 def build(wiring: Wiring) -> Handler:
     """Make the handler with its clients and models, so that no request pays for them."""
     chosen = wiring.settings
-    stores = (chosen.index_url, chosen.index_name, chosen.graph_url, chosen.graph_database)
+    stores = (chosen.index_url, chosen.index_name, chosen.graph_url)
     index = wiring.search_index()
     embedder, sparse_encoder = wiring.embedder(), wiring.sparse_encoder()
     workers = ThreadPoolExecutor(4, thread_name_prefix="embed")

@@ -33,6 +33,10 @@ CLOCK_SKEW_MS = 5000
 
 NO_SYNTHESIS = "No answer was asked for: synthesis.enabled is false, so there are citations only."
 
+CACHE_TTL_S = 3600
+FULL_TEXT_BYTES = 16_384
+"""Of each chunk, verbosity full."""
+
 
 class Rules(Contract):
     """The server's own rules, taken from its settings once."""
@@ -51,12 +55,9 @@ class Rules(Contract):
     fallback_model: str | None
     min_score: float
     answer_min_probability: float
-    max_blocks: int
-    max_full_text_bytes: int
     repair: Literal["attribute", "drop", "report"]
     allow_system_prompt: bool
     verbosity_graph: bool
-    cache_ttl_s: int
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Rules":
@@ -76,12 +77,9 @@ class Rules(Contract):
             fallback_model=settings.llm_fallback_model,
             min_score=settings.min_score,
             answer_min_probability=settings.answer_min_probability,
-            max_blocks=settings.max_blocks,
-            max_full_text_bytes=settings.max_full_text_bytes,
             repair=settings.repair,
             allow_system_prompt=settings.allow_system_prompt,
             verbosity_graph=settings.feature_verbosity_graph,
-            cache_ttl_s=settings.cache_ttl_s,
         )
 
 
@@ -223,8 +221,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
             timeout_s=timeout_s,
         ),
         min_score=rules.min_score,
-        max_blocks=rules.max_blocks,
-        full_text_bytes=rules.max_full_text_bytes,
+        full_text_bytes=FULL_TEXT_BYTES,
         repair=rules.repair,
         warnings=tuple(warnings),
         cache=_cache(envelope, request, rules),
@@ -284,7 +281,7 @@ def _cache(envelope: Envelope, request: RAGRequest, rules: Rules) -> CachePlan |
     return CachePlan(
         key=_digest(json.dumps(scope)),
         request_hash=_digest(f"{envelope.route}\x00{canonical}"),
-        ttl_s=rules.cache_ttl_s,
+        ttl_s=CACHE_TTL_S,
     )
 
 

@@ -52,9 +52,9 @@ def test_a_recipe_works_as_it_is_pasted(
         "DOCSTOKG_GRAPH_URL": store,
         "DOCSTOKG_CACHE_DIR": str(cache_dir),
         "DOCSTOKG_LLM_API_KEY": GATEWAY_KEY if "gateway" in recipe else "",
-        "DOCSTOKG_OPENAI_BASE_URL": server.at("openai"),
-        "DOCSTOKG_ANTHROPIC_BASE_URL": server.at("anthropic"),
-        "DOCSTOKG_BEDROCK_BASE_URL": server.at("bedrock"),
+        "DOCSTOKG_PROVIDER_URLS": ",".join(
+            f"{one}={server.at(one)}" for one in ("openai", "anthropic", "bedrock")
+        ),
         "AWS_ACCESS_KEY_ID": KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_SESSION_TOKEN": TOKEN,

@@ -125,7 +125,7 @@ def _other_failures() -> Iterator[Case]:
     )  # fmt: skip
     yield Case("no flag agent", question(), row=row, settings={"appconfig": "a/b/c"})
     yield Case("no counting table", WALK, "traverse", row=row,
-               settings={"circuit_table": "circuits", "aws_region": "eu-west-1"})  # fmt: skip
+               settings={"circuit_table": "circuits"})  # fmt: skip
 
 
 def _embedded_failures() -> Iterator[Case]:

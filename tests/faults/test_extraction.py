@@ -85,9 +85,10 @@ class Store:
         (self.source / "chunks.jsonl").write_text(lines)
         self.path = folder / "store.sqlite"
         url = f"sqlite:///{self.path}"
+        self.timeout_s = timeout_s
         self.settings = Settings(
             index_url=url, graph_url=url, embed_provider="none", sparse="none", names="rule",
-            cache_dir=str(folder / "cache"), llm_base_url=server.url, extract_timeout_s=timeout_s,
+            cache_dir=str(folder / "cache"), llm_base_url=server.url,
         )  # fmt: skip
         self.wiring = Wiring(self.settings)
         self.estimates: list[Estimate] = []
@@ -104,7 +105,7 @@ class Store:
             replies=self.wiring.reply_store(),
             agree=asked,
             restricted=restricted,
-            timeout_s=self.settings.extract_timeout_s,
+            timeout_s=self.timeout_s,
         )
         self.rejects = RejectLog()
         options = LoadOptions(embed=False, extract=partial(extract, chosen=chosen))

@@ -32,6 +32,7 @@ def role(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +53,11 @@ def configured(server: Providers) -> dict[str, Any]:
     return {
         "llm_base_url": server.at("gateway"),
         "llm_api_key": GATEWAY_KEY,
-        "openai_base_url": server.at("openai"),
+        "provider_urls": tuple(
+            f"{one}={server.at(one)}" for one in ("openai", "anthropic", "bedrock")
+        ),
         "openai_api_key": OPENAI_KEY,
-        "anthropic_base_url": server.at("anthropic"),
         "anthropic_api_key": ANTHROPIC_KEY,
-        "bedrock_base_url": server.at("bedrock"),
-        "aws_region": REGION,
     }
 
 
@@ -125,9 +125,11 @@ def test_renewed_credentials_are_used_at_the_next_call(
     role: None, server: Providers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A role's keys last hours: the ones of the first call must not be kept."""
-    keys = RoleKeys(REGION)
+    keys = RoleKeys()
     given = dict(keys())
-    model = LiteLlm(ModelAccess(bedrock_base_url=server.at("bedrock")), lambda: dict(given))
+    model = LiteLlm(
+        ModelAccess(provider_urls={"bedrock": server.at("bedrock")}), lambda: dict(given)
+    )
     given["aws_secret_access_key"] = "expired"
     with pytest.raises(Misconfigured):
         model.complete(
@@ -149,12 +151,14 @@ def test_without_role_or_region_bedrock_says_so(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     with pytest.raises(NotConfigured, match="role"):
-        RoleKeys(REGION)()
+        RoleKeys()()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    with pytest.raises(NotConfigured, match="DOCSTOKG_AWS_REGION"):
-        RoleKeys(None)()
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    with pytest.raises(NotConfigured, match="AWS_DEFAULT_REGION"):
+        RoleKeys()()
 
 
 @pytest.mark.parametrize(
@@ -248,7 +252,7 @@ def asked(client: Any, model: str, timeout_s: float = 20) -> dict[str, Any]:
             "Model gpt-4o-mini refused because of too many calls (429).",
         ),
         (
-            {"openai_api_key": OPENAI_KEY, "openai_base_url": "http://127.0.0.1:9/v1"},
+            {"openai_api_key": OPENAI_KEY, "provider_urls": ("openai=http://127.0.0.1:9/v1",)},
             {},
             "Model gpt-4o-mini could not be reached.",
         ),
@@ -258,7 +262,9 @@ def test_the_warning_names_the_cause(
     small_store, client_for, server, settings: dict[str, Any], refuse: dict[str, int], cause: str
 ) -> None:
     server.refuse = refuse
-    client = client_for(small_store, **{"openai_base_url": server.at("openai")} | settings)
+    client = client_for(
+        small_store, **{"provider_urls": (f"openai={server.at('openai')}",)} | settings
+    )
     body = asked(client, "gpt-4o-mini")
     assert body["answer"] == ""
     assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE, cause]

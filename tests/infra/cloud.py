@@ -105,11 +105,11 @@ class Issuer:
         assert tokens is not None
         claims = {
             "iss": tokens.issuer,
-            tokens.audience_claim: tokens.audience,
+            tokens.claims.split(",")[0]: tokens.audience,
             "sub": "o'neil",
             "exp": time.time() + 600,
-            tokens.namespaces_claim: ["*"],
-            tokens.groups_claim: ["*"],
+            tokens.claims.split(",")[1]: ["*"],
+            tokens.claims.split(",")[2]: ["*"],
         }
         return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "1"})
 
@@ -265,15 +265,15 @@ class Cloud:
         from docstokg.wiring import Wiring
         from docstokg_local.loading.stores import stores_of
 
+        monkeypatch.setenv("SSL_CERT_FILE", str(self.folder / "certificate.pem"))
+        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", LOADER)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET + LOADER)
         write_corpus(self.folder / "corpus", CORPUS)
         settings = Settings(
             index_url=self.search.url,
-            index_ca_file=str(self.folder / "certificate.pem"),
             index_auth="sigv4-es",
             index_name=self.deployed.variables("retrieve")["DOCSTOKG_INDEX_NAME"],
-            aws_region=REGION,
             graph_url=f"sqlite:///{self.folder / 'graph.sqlite'}",
             cache_dir=str(cache_dir),
         )

@@ -403,10 +403,7 @@ def test_an_issuer_may_name_its_claims_as_it_likes(agent: Agent, keys: JwksToken
             jwt_issuer=ISSUER,
             jwt_audience="docstokg",
             jwt_jwks_url=f"http://127.0.0.1:{agent.port}/jwks",
-            jwt_audience_claim="client_id",
-            jwt_namespaces_claim="custom:spaces",
-            jwt_groups_claim="cognito:groups",
-            jwt_load_claim="custom:load",
+            jwt_claims=("client_id", "custom:spaces", "cognito:groups", "custom:load"),
         )
     ).token_verifier()
     claims = {

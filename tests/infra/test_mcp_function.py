@@ -168,7 +168,7 @@ def test_no_arn_is_a_wrong_setting() -> None:
 
 @pytest.fixture
 def deployed(amazon) -> Handler:
-    settings = Settings(workflow_arn=MACHINE, check_function_arn=FUNCTION)
+    settings = Settings(workflow_arn=MACHINE, route_functions=(f"check={FUNCTION}",))
     made = {"workflow": amazon.workflow(), "check_function": amazon.function()}
     return mcp.build(Wiring(settings, Telemetry(write=lambda line: None), made))
 

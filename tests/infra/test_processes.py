@@ -84,7 +84,6 @@ def variables(small_store: Path, cache_dir: Path) -> dict[str, str]:
         "DOCSTOKG_INDEX_URL": url,
         "DOCSTOKG_GRAPH_URL": url,
         "DOCSTOKG_CACHE_DIR": str(cache_dir),
-        "DOCSTOKG_METRICS": "emf",
         "DOCSTOKG_ENVIRONMENT": "test",
         "DOCSTOKG_LOG_LEVEL": "DEBUG",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",

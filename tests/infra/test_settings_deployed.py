@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.cloud_costs import counted
 from docstokg.errors import DocsToKGError, Misconfigured
-from docstokg.settings import Settings, variable
+from docstokg.settings import NAMES, Settings, variable
 from docstokg.wiring import Wiring
 from docstokg_functions.validate.validate import Rules
 from infra import variables
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 GIVEN = {
     "repair": "attribute",
-    "max_blocks": 8,
     "rerank_provider": "cohere",
     "rerank_base_url": "https://rerank.internal/v2",
     "llm_base_url": "https://gateway.internal/v1",
@@ -83,7 +82,7 @@ def test_no_setting_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"llm_api_key": "k"}, "llm_api_key cannot be set from here"),
         ({"models": ("x",)}, "has a field of its own"),
         ({"repair": "loudly"}, "DOCSTOKG_REPAIR"),
-        ({"max_blocks": "8"}, "another type"),
+        ({"kg_boost_value": "0.2"}, "another type"),
     ],
 )
 def test_a_wrong_choice_ends_the_synthesis(given: dict[str, Any], why: str) -> None:
@@ -106,13 +105,12 @@ READ: set[str] = set()
 BASE = {
     "index_url": "https://search.example", "index_user": "u", "index_password": "p",
     "graph_url": "bolt://127.0.0.1:1", "graph_password": "x", "cache_table": "c",
-    "circuit_table": "t", "traces": "sqs", "trace_queue_url": "https://queue.example",
+    "circuit_table": "t", "traces": "https://queue.example",
     "workflow_arn": "arn:aws:states:eu-central-1:1:stateMachine:x", "jwt_issuer": "i",
-    "check_function_arn": "arn:aws:lambda:eu-central-1:1:function:c:live",
-    "traverse_function_arn": "arn:aws:lambda:eu-central-1:1:function:t:live",
+    "route_functions": ("check=arn:aws:lambda:eu-central-1:1:function:c:live",),
     "jwt_audience": "a", "jwt_jwks_url": "https://keys.example", "cursor_key": "k", "ingest_url": "s3://bucket",
     "models": ("extractive",), "rerank_provider": "cohere", "rerank_api_key": "k",
-    "embed_provider": "jina", "embed_api_key": "k", "aws_region": "eu-central-1",
+    "embed_provider": "jina", "embed_api_key": "k",
 }  # fmt: skip
 
 
@@ -134,7 +132,7 @@ def test_a_function_is_given_what_it_reads(
         wiring.close()
     if spec.name == "validate":
         Rules.from_settings(wiring.settings)
-    reads = set(READ)
+    reads = set(READ) & set(NAMES)
     given = variables.EVERY | variables.BY_FUNCTION.get(spec.name, frozenset())
     for use in spec.uses:
         given |= variables.BY_USE.get(use, frozenset())
@@ -152,7 +150,6 @@ def test_who_reads_a_setting_gets_it_and_nobody_else(chosen: Template) -> None:
     assert values(chosen, "validate")["DOCSTOKG_RERANK_PROVIDER"] == "cohere"
     assert values(chosen, "validate")["DOCSTOKG_KG_BOOST_VALUE".removeprefix("DOCSTOKG_")] == "0.2"
     assert values(chosen, "ground")["DOCSTOKG_RERANK_BASE_URL"] == "https://rerank.internal/v2"
-    assert values(chosen, "health")["DOCSTOKG_HEALTH_KEEP_S"] == "10.0"
     synthesize = values(chosen, "synthesize")
     assert synthesize["DOCSTOKG_LLM_BASE_URL"] == "https://gateway.internal/v1"
     assert synthesize["DOCSTOKG_MODEL_TABLE"] == "house-model=32768/0.5/1.5"

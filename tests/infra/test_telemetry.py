@@ -107,7 +107,7 @@ def test_each_external_call_is_a_part_of_the_trace(
 
 def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
     """Through the function itself: what is wrong is told by codes, never by what was asked."""
-    wiring = Wiring(Settings(metrics="emf", environment="test"))
+    wiring = Wiring(Settings(environment="test"))
     handler = build(wiring)
     reader = Caller(sub="o'neil", namespaces=("default",))
     for body in (b'{"query": "PRIVATE question?", "namespace": "elsewhere"}', b'{"PRIVATE": 1}'):

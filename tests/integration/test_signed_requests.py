@@ -91,11 +91,10 @@ class Domain:
     """A loopback server behind SigV4, over TLS as AWS has it, and how to reach it."""
 
     url: str
-    ca_file: str
     seen: Seen
 
     def named(self, auth: Auth) -> dict[str, Any]:
-        return {"url": self.url, "ca_file": self.ca_file, "auth": auth, "region": REGION}
+        return {"url": self.url, "auth": auth}
 
 
 @pytest.fixture(params=["sigv4-es", "sigv4-aoss"])
@@ -109,6 +108,7 @@ def domain(auth: Auth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     seen = Seen(auth.removeprefix("sigv4-"))
 
     class Requests(BaseHTTPRequestHandler):
@@ -146,7 +146,8 @@ def domain(auth: Auth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield Domain(f"https://127.0.0.1:{server.server_port}", str(public), seen)
+        monkeypatch.setenv("SSL_CERT_FILE", str(public))
+        yield Domain(f"https://127.0.0.1:{server.server_port}", seen)
     finally:
         server.shutdown()
         server.server_close()
@@ -186,5 +187,5 @@ def test_a_region_is_needed(monkeypatch: pytest.MonkeyPatch, auth: Auth, tmp_pat
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(Misconfigured, match="DOCSTOKG_AWS_REGION"):
+    with pytest.raises(Misconfigured, match="AWS_DEFAULT_REGION"):
         OpenSearchIndex(url="https://127.0.0.1:1", auth=auth)

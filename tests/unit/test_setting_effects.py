@@ -1,14 +1,11 @@
 """What a setting changes that no other test looks at."""
 
-import time
-
 import pytest
 
 from docstokg.errors import Unavailable
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.health import handler as health
-from docstokg_local.cli.extracting import extractor_of
 from tests.model_server import ModelServer, serving
 from tests.unit.test_validate import run
 
@@ -22,13 +19,10 @@ ASKED = {
 CLOSED = "http://127.0.0.1:9"
 EFFECTS = [
     ("allow_system_prompt", False, lambda plan: plan.synthesis.style_hint, None),
-    ("max_full_text_bytes", 300, lambda plan: plan.full_text_bytes, 300),
-    ("cache_ttl_s", 7, lambda plan: plan.cache.ttl_s, 7),
     ("kg_boost_enabled", False, lambda plan: plan.expansion.boost, 0.0),
     ("kg_boost_value", 0.5, lambda plan: plan.expansion.boost, 0.5),
     ("kg_2hop_enabled", False, lambda plan: plan.expansion.two_hops, False),
     ("feature_verbosity_graph", False, lambda plan: plan.verbosity, "snippet"),
-    ("max_blocks", 3, lambda plan: plan.max_blocks, 3),
     ("min_score", 0.6, lambda plan: plan.min_score, 0.6),
 ]
 
@@ -44,8 +38,8 @@ def test_a_setting_reaches_the_plan(name, value, seen, expected) -> None:
 
 def embedding(server: ModelServer, **more) -> Settings:
     return Settings(
-        embed_provider="openai", embed_base_url=server.url, embed_model="m-1", embed_dimension=8,
-        embed_api_key="k", **more,
+        embed_provider="openai", embed_base_urls=(server.url,), embed_model="m-1",
+        embed_dimension=8, embed_api_key="k", **more,
     )  # fmt: skip
 
 
@@ -60,13 +54,13 @@ def test_vectors_come_from_the_address_and_model_that_are_set(tmp_path) -> None:
 
 def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
     with serving() as server:
-        settings = embedding(server, embed_fallback_url=server.url, cache_dir=str(tmp_path))
-        settings = settings.model_copy(update={"embed_base_url": CLOSED})
+        settings = embedding(server, cache_dir=str(tmp_path))
+        settings = settings.model_copy(update={"embed_base_urls": (CLOSED, server.url)})
         wiring = Wiring(settings)
         wiring.embedder().embed(["a"], 5.0)
         assert len(server.requests) == 1
         wiring.close()
-        lonely = Wiring(settings.model_copy(update={"embed_fallback_url": None}))
+        lonely = Wiring(settings.model_copy(update={"embed_base_urls": (CLOSED,)}))
         with pytest.raises(Unavailable):
             lonely.embedder().embed(["b"], 5.0)
         lonely.close()
@@ -85,13 +79,12 @@ def test_passages_are_ranked_by_the_model_that_is_set() -> None:
     wiring.close()
 
 
-def test_health_is_told_again_for_as_long_as_is_set(small_store, settings_for, models) -> None:
-    for keep_s, again in ((600.0, True), (0.05, False)):
-        wiring = Wiring(settings_for(small_store, health_keep_s=keep_s), None, models)
+def test_health_is_told_again_where_deployed(small_store, settings_for, models) -> None:
+    for environment in ("test", None):
+        wiring = Wiring(settings_for(small_store, environment=environment), None, models)
         handler = health.build(wiring)
         first = handler({}, None)
-        time.sleep(0.06)
-        assert (handler({}, None) is first) == again
+        assert (handler({}, None) is first) == bool(environment)
         wiring.close()
 
 
@@ -100,13 +93,3 @@ def test_processes_of_one_server_count_together(tmp_path) -> None:
     assert one is not None and two is not None
     assert [one.add("walks", 60, 1.0), two.add("walks", 60, 1.0)] == [1, 2]
     assert Wiring(Settings()).call_counter() is None
-
-
-def test_as_many_calls_of_an_extraction_run_at_once_as_are_set(tmp_path) -> None:
-    settings = Settings(
-        extract_parallel=7, extract_timeout_s=9.0, llm_base_url=CLOSED, llm_api_key="k",
-        cache_dir=str(tmp_path),
-    )  # fmt: skip
-    extract = extractor_of(Wiring(settings), "gpt-4o-mini", restricted=False, yes=True)
-    chosen = extract.keywords["chosen"]
-    assert (chosen.parallel, chosen.timeout_s) == (7, 9.0)

@@ -5,18 +5,16 @@ from pathlib import Path
 import pytest
 
 from docstokg.errors import Misconfigured
-from docstokg.settings import PARTS, Settings, variable
+from docstokg.settings import NAMES, Settings, variable
 from docstokg_local.cli.settings_page import page
 from infra.variables import check_settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-FIELDS = Settings.model_fields
+FIELDS = {name: Settings.model_fields[name] for name in NAMES}
 
 
 def test_every_setting_belongs_to_one_part() -> None:
-    fields = [field for part in PARTS for field in part.model_fields]
-    assert sorted(fields) == sorted(FIELDS)
-    assert len(fields) == len(set(fields))
+    assert len(NAMES) == len(set(NAMES)) <= 65
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -28,7 +26,7 @@ def test_a_setting_says_what_it_is_for(field: str) -> None:
 def test_a_setting_is_read_from_its_variable(field: str) -> None:
     default = FIELDS[field].default
     texts = {bool: str(not default), int: "17", float: "1.0", tuple: "bm25"}
-    special = {"embed_dimension": "768", "model_table": "mine=4096/0.5/1"}
+    special = {"embed_dimension": "768", "model_table": "mine=4096/0.5/1", "jwt_claims": "a b c d"}
     text = special.get(field, texts.get(type(default), "x"))
     try:
         value = getattr(Settings.from_environment({variable(field): text}), field)

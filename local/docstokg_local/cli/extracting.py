@@ -16,7 +16,6 @@ def extractor_of(
     wiring: Wiring, model: str, restricted: bool, yes: bool
 ) -> Callable[[Context], ExtractionReport]:
     """Give what reads the triples of a load's chunks; `Misconfigured` when nobody can."""
-    chosen = wiring.settings
     if model == EXTRACTIVE:
         raise Misconfigured(f"{EXTRACTIVE!r} copies sentences and reads no relations: name a model")
     route = wiring.model_access().route(model)
@@ -29,8 +28,6 @@ def extractor_of(
         replies=wiring.reply_store(),
         agree=partial(agree_to_send, where=where, yes=yes),
         restricted=restricted,
-        parallel=chosen.extract_parallel,
-        timeout_s=chosen.extract_timeout_s,
     )
     return partial(extract, chosen=extraction)
 

@@ -57,7 +57,7 @@ def _done(options: argparse.Namespace, settings: Settings) -> Sequence[str]:
     snapshots = Wiring(settings).snapshots()
     match options.job:
         case "register":
-            region = settings.aws_region or os.environ.get("AWS_REGION", "")
+            region = os.environ.get("AWS_REGION", "")
             snapshots.register(bucket(options.bucket, options.role, region))
             return (f"{options.bucket} registered",)
         case "snapshot":

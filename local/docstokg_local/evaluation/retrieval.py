@@ -234,7 +234,7 @@ def _wiring(run: Run, shared: Wiring) -> Wiring:
 
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """Give what explains a number, without secrets and without addresses."""
-    hidden = {*SECRETS, "cache_dir", "keys_file", "index_ca_file", "rerank_model_path", "hosts"}
+    hidden = {*SECRETS, "cache_dir", "keys_file", "rerank_model_path", "hosts"}
     values = settings.model_dump(mode="json")
     return {
         name: value for name, value in values.items() if name not in hidden and "url" not in name

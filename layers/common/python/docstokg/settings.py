@@ -67,8 +67,6 @@ class IndexSettings(Contract):
     index_user: str | None = Field(None, description="user of OpenSearch with `basic`")
     index_password: str | None = Field(None, description="its password")
     index_name: str = Field("docstokg", description="alias of the chunk index; facts add -facts")
-    index_ca_file: str | None = Field(None, description="PEM file of a private certificate maker")
-    aws_region: str | None = Field(None, description="region for SigV4; default: the session's")
 
 
 class GraphSettings(Contract):
@@ -77,7 +75,6 @@ class GraphSettings(Contract):
     graph_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH, neo4j(+s):// or bolt://")
     graph_user: str = Field("neo4j", description="user of Neo4j")
     graph_password: str | None = Field(None, description="its password")
-    graph_database: str = Field("neo4j", description="name of the database in Neo4j")
     graph_budget_per_minute: int = Field(60, ge=1, description="graph walks per caller")
 
 
@@ -87,11 +84,9 @@ class ModelSettings(Contract):
     llm_base_url: str | None = Field(None, description="any OpenAI-compatible address")
     llm_api_key: str | None = Field(None, description="key of that address or of the provider")
     openai_api_key: str | None = Field(None, description="key of OpenAI")
-    openai_base_url: str | None = Field(None, description="another address of OpenAI's API")
     anthropic_api_key: str | None = Field(None, description="key of Anthropic")
-    anthropic_base_url: str | None = Field(None, description="another address of Anthropic's API")
-    bedrock_base_url: str | None = Field(
-        None, description="another address of Bedrock's runtime; it takes the process's role"
+    provider_urls: tuple[str, ...] = Field(
+        (), description="openai=URL, anthropic=URL, bedrock=URL: other addresses of their APIs"
     )
     llm_fallback_model: str | None = Field(
         None, description="asked when the first one fails; extractive always answers"
@@ -109,17 +104,6 @@ class ModelSettings(Contract):
         "report",
         description="drop removes unsupported sentences, attribute adds markers a model forgot",
     )
-    extract_parallel: int = Field(4, ge=1, le=64, description="calls at once, `load --extract`")
-    extract_timeout_s: float = Field(
-        120.0, ge=1, le=3600, description="longest such a call may take"
-    )
-    max_blocks: int = Field(
-        5,
-        ge=1,
-        le=20,
-        description="passages given to the model, and up to three behind them that explain what "
-        "is asked, or answer it better",
-    )
 
     @field_validator("model_table")
     @classmethod
@@ -134,8 +118,9 @@ class EncoderSettings(Contract):
     embed_provider: Literal[EmbedderName, "none"] = Field(
         "local", description="who makes vectors; none: words and weights only"
     )
-    embed_base_url: str | None = Field(None, description="another address of that provider's API")
-    embed_fallback_url: str | None = Field(None, description="a second one, of the same model")
+    embed_base_urls: tuple[str, ...] = Field(
+        (), description="other addresses of that provider's API; the next one where one fails"
+    )
     embed_model: str | None = Field(None, description="default: the provider's")
     embed_dimension: int | None = Field(None, description="needed for models not known here")
     embed_api_key: str | None = Field(None, description="key of the embedding provider")
@@ -162,15 +147,10 @@ class RankingSettings(Contract):
     """What is found, in which order, and how much of it is shown."""
 
     fusion: Literal["minmax", "rrf"] = Field("minmax", description="how channels are summed")
-    mmr: bool = Field(True, description="internal; `eval --ablate mmr`")
-    channels: tuple[Channel, ...] = Field(
-        ("bm25", "splade", "dense", "facts"), description="internal; `eval --ablate bm25,...`"
-    )
     min_score: float = Field(0.3, ge=0, le=1, description="below it an answer carries a warning")
     answer_min_probability: float = Field(
         0.08, ge=0, le=1, description="below it `extractive` says nothing"
     )
-    max_full_text_bytes: int = Field(16384, ge=256, description="of each chunk, verbosity full")
     max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
     domains: tuple[str, ...] = Field(
         ("ontology",), description="subject domains: entry points of group docstokg.domains"
@@ -187,7 +167,6 @@ class CacheSettings(Contract):
     """What is kept of work done."""
 
     cache_dir: str = Field("~/.cache/docstokg", description="vectors, responses, downloads")
-    cache_ttl_s: int = Field(3600, ge=1, description="how long a response is kept")
     cache_table: str | None = Field(None, description="DynamoDB table of cached responses")
 
 
@@ -207,33 +186,28 @@ class AccessSettings(Contract):
     jwt_issuer: str | None = Field(None, description="the authoriser's: who signs tokens")
     jwt_audience: str | None = Field(None, description="whom tokens are made for")
     jwt_jwks_url: str | None = Field(None, description="the issuer's public keys")
-    jwt_audience_claim: str = Field("aud", description="Cognito's access tokens: client_id")
-    jwt_namespaces_claim: str = Field("namespaces", description="claim of the namespaces granted")
-    jwt_groups_claim: str = Field("groups", description="claim of the caller's groups")
-    jwt_load_claim: str = Field("load", description="claim of the namespaces they may load into")
+    jwt_claims: tuple[str, str, str, str] = Field(
+        ("aud", "namespaces", "groups", "load"),
+        description="what tokens call their audience (Cognito: client_id), the namespaces granted, "
+        "the caller's groups, and the namespaces they may load into",
+    )
 
 
 class OperationSettings(Contract):
     """Logs, metrics, traces and what a deployment is connected to."""
 
-    traces: Literal["off", "local", "sqs"] = Field("off", description="where traces are sent")
-    trace_queue_url: str | None = Field(None, description="the queue, with sqs")
+    traces: str = Field("off", description="where traces go: off, local, or the URL of a queue")
     trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
     circuit_table: str | None = Field(None, description="DynamoDB table of circuit states")
-    process_dir: str | None = Field(
-        None, description="what the processes of one server share; set by `serve --workers`"
-    )
-    health_keep_s: float = Field(
-        0.0, ge=0, description="seconds a state of health is told again before it is asked anew"
-    )
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
     secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")
-    metrics: Literal["off", "emf"] = Field("off", description="emf writes CloudWatch metrics")
-    environment: str = Field("local", description="dimension of the metrics")
+    environment: str | None = Field(
+        None, description="dimension of the CloudWatch metrics; none are written without it"
+    )
     workflow_arn: str | None = Field(None, description="the state machine; for the MCP function")
-    check_function_arn: str | None = Field(None, description="/v1/check; for the MCP function")
-    documents_function_arn: str | None = Field(None, description="/v1/documents; likewise")
-    traverse_function_arn: str | None = Field(None, description="/v1/traverse; likewise")
+    route_functions: tuple[str, ...] = Field(
+        (), description="check=ARN, documents=ARN, traverse=ARN; for the MCP function"
+    )
     ingest_url: str | None = Field(
         None, description="the bucket documents are loaded through: s3://NAME or file:///FOLDER"
     )
@@ -258,9 +232,22 @@ PARTS: tuple[type[Contract], ...] = (
     OperationSettings,
 )
 """Every setting belongs to one of these; what needs one part only asks for that."""
+NAMES = tuple(field for part in PARTS for field in part.model_fields)
+
+
+class Internal(Contract):
+    """What commands tell each other, and nobody sets. `process_dir`: shared by `serve --workers`.
+
+    `mmr`, `channels`: for `eval --ablate`.
+    """
+
+    mmr: bool = True
+    channels: tuple[Channel, ...] = ("bm25", "splade", "dense", "facts")
+    process_dir: str | None = None
 
 
 class Settings(
+    Internal,
     IndexSettings,
     GraphSettings,
     EncoderSettings,
@@ -277,7 +264,7 @@ class Settings(
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
         """Read the variables that name a setting; `Misconfigured` names every wrong one."""
         values: dict[str, Any] = {}
-        for field in cls.model_fields:
+        for field in NAMES:
             name = variable(field)
             if (text := environment.get(name, "")) != "":
                 many = isinstance(cls.model_fields[field].default, tuple)

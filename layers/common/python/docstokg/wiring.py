@@ -4,7 +4,7 @@ import functools
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -164,8 +164,6 @@ class Wiring:
             "user": chosen.index_user,
             "password": chosen.index_password,
             "name": chosen.index_name,
-            "region": chosen.aws_region,
-            "ca_file": chosen.index_ca_file,
             "telemetry": self.telemetry,
         }
 
@@ -221,7 +219,6 @@ class Wiring:
             "url": chosen.graph_url,
             "user": chosen.graph_user,
             "password": chosen.graph_password,
-            "database": chosen.graph_database,
             "telemetry": self.telemetry,
         }
 
@@ -245,8 +242,7 @@ class Wiring:
 
         remote = HttpEmbedder(
             provider=chosen.embed_provider,
-            base_url=chosen.embed_base_url,
-            fallback_url=chosen.embed_fallback_url,
+            base_urls=chosen.embed_base_urls,
             model=chosen.embed_model,
             dimension=chosen.embed_dimension,
             api_key=chosen.embed_api_key,
@@ -318,7 +314,7 @@ class Wiring:
         from docstokg.adapters.aws.credentials import RoleKeys
         from docstokg.adapters.litellm import LiteLlm
 
-        return LiteLlm(self.model_access(), RoleKeys(self.settings.aws_region))
+        return LiteLlm(self.model_access(), RoleKeys())
 
     def model_access(self) -> ModelAccess:
         """Say which providers of language models this process may ask."""
@@ -326,11 +322,9 @@ class Wiring:
         return ModelAccess(
             base_url=chosen.llm_base_url,
             api_key=chosen.llm_api_key,
-            openai_base_url=chosen.openai_base_url,
             openai_api_key=chosen.openai_api_key,
-            anthropic_base_url=chosen.anthropic_base_url,
             anthropic_api_key=chosen.anthropic_api_key,
-            bedrock_base_url=chosen.bedrock_base_url,
+            provider_urls=by_name(chosen.provider_urls),
             facts=facts_table(chosen.model_table),
         )
 
@@ -381,11 +375,11 @@ class Wiring:
     @once
     def trace_sink(self) -> TraceSink | None:
         """Give the queue of retrieval traces, or None when they are off; a laptop gives its own."""
-        if self.settings.traces != "sqs" or self.settings.trace_queue_url is None:
+        if self.settings.traces in ("off", "local"):
             return None
         from docstokg.adapters.aws.sqs_trace import SqsTrace
 
-        return SqsTrace(self.settings.trace_queue_url)
+        return SqsTrace(self.settings.traces)
 
     @once
     def trace_store(self) -> TraceStore:
@@ -436,20 +430,20 @@ class Wiring:
     @once
     def check_function(self) -> RouteFunction | None:
         """Give the function of `/v1/check`, or None where it is not deployed."""
-        return self._route_function(self.settings.check_function_arn)
+        return self._route_function("check")
 
     @once
     def documents_function(self) -> RouteFunction | None:
         """Give the function of documents, or None where it is not deployed."""
-        return self._route_function(self.settings.documents_function_arn)
+        return self._route_function("documents")
 
     @once
     def traverse_function(self) -> RouteFunction | None:
         """Give the function of `/v1/traverse`, or None where it is not deployed."""
-        return self._route_function(self.settings.traverse_function_arn)
+        return self._route_function("traverse")
 
-    def _route_function(self, arn: str | None) -> RouteFunction | None:
-        if arn is None:
+    def _route_function(self, route: str) -> RouteFunction | None:
+        if (arn := by_name(self.settings.route_functions).get(route)) is None:
             return None
         from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
 
@@ -501,12 +495,7 @@ class Wiring:
             )
         from docstokg.adapters.jwt_tokens import Claims, JwksTokens
 
-        claims = Claims(
-            chosen.jwt_audience_claim,
-            chosen.jwt_namespaces_claim,
-            chosen.jwt_groups_claim,
-            chosen.jwt_load_claim,
-        )
+        claims = Claims(*chosen.jwt_claims)
         return JwksTokens(chosen.jwt_issuer, chosen.jwt_audience, chosen.jwt_jwks_url, claims)
 
     def models(self) -> dict[str, object]:
@@ -554,7 +543,7 @@ class Wiring:
 
 
 def _metric_sink(settings: Settings) -> MetricSink | None:
-    if settings.metrics == "off":
+    if settings.environment is None:
         return None
     from docstokg.adapters.aws.emf_metrics import EmfSink
 
@@ -562,7 +551,7 @@ def _metric_sink(settings: Settings) -> MetricSink | None:
 
 
 def _segments(settings: Settings) -> Segments | None:
-    if settings.metrics == "off":
+    if settings.environment is None:
         return None
     from docstokg.adapters.aws.xray import XRay
 
@@ -581,6 +570,11 @@ def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:
     ids = settings.secrets.replace(",", " ").split()
     values = read_secrets(ids, CREDENTIALS, time_s=time_s or TIME_S)
     return Settings.model_validate(settings.model_dump() | values)
+
+
+def by_name(settings: Iterable[str]) -> dict[str, str]:
+    """Read values of the form NAME=VALUE."""
+    return dict(one.split("=", 1) for one in settings if "=" in one)
 
 
 def sqlite_path(url: str) -> Path | None:

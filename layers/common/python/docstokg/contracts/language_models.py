@@ -70,11 +70,9 @@ class ModelAccess(Contract):
 
     base_url: str | None = None
     api_key: str | None = None
-    openai_base_url: str | None = None
     openai_api_key: str | None = None
-    anthropic_base_url: str | None = None
     anthropic_api_key: str | None = None
-    bedrock_base_url: str | None = None
+    provider_urls: Mapping[str, str] = {}
     facts: Mapping[str, ModelFacts] = {}
 
     def route(self, model: str) -> ModelRoute:
@@ -85,16 +83,13 @@ class ModelAccess(Contract):
             return ModelRoute(
                 provider=provider, name=name, base_url=self.base_url, api_key=self.api_key
             )
+        base_url = self.provider_urls.get(provider)
         if provider == "bedrock":
-            return ModelRoute(provider=provider, name=name, base_url=self.bedrock_base_url)
-        own = {
-            "openai": (self.openai_base_url, self.openai_api_key),
-            "anthropic": (self.anthropic_base_url, self.anthropic_api_key),
-        }
-        base_url, api_key = own[provider]
+            return ModelRoute(provider=provider, name=name, base_url=base_url)
+        keys = {"openai": self.openai_api_key, "anthropic": self.anthropic_api_key}
         shared = self.api_key if self.base_url is None else None
         return ModelRoute(
-            provider=provider, name=name, base_url=base_url, api_key=api_key or shared
+            provider=provider, name=name, base_url=base_url, api_key=keys[provider] or shared
         )
 
     def remote(self, models: Sequence[str]) -> tuple[str, ...]:

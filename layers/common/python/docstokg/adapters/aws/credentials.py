@@ -8,13 +8,9 @@ from docstokg.errors import NotConfigured, NotInstalled
 
 
 class RoleKeys:
-    """Credentials of this process's role, as botocore finds and renews them.
+    """Credentials and region of this process's role, as botocore finds and renews them."""
 
-    `region` None: the session's own.
-    """
-
-    def __init__(self, region: str | None) -> None:
-        self._region = region
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._session: Any = None
 
@@ -28,11 +24,11 @@ class RoleKeys:
             if self._session is None:
                 self._session = Session()
             credentials = self._session.get_credentials()
-        region = self._region or self._session.region_name
+        region = self._session.region_name
         if credentials is None:
             raise NotConfigured("there is no AWS role or key for Bedrock")
         if region is None:
-            raise NotConfigured("no region is set for Bedrock (DOCSTOKG_AWS_REGION)")
+            raise NotConfigured("no region is set for Bedrock (AWS_DEFAULT_REGION)")
         keys = credentials.get_frozen_credentials()
         return {
             "aws_access_key_id": keys.access_key,

@@ -36,7 +36,7 @@ _LOADING_TRIES = 4
 
 
 class HttpEmbedder:
-    """An `Embedder` over HTTP; `fallback_url` must serve the same model, which is checked.
+    """An `Embedder` over HTTP; all of `base_urls` must serve the same model, which is checked.
 
     A provider that names another model than the one asked for, or vectors of another length, is
     a `WrongAnswer`: two vector spaces are never mixed.
@@ -46,8 +46,7 @@ class HttpEmbedder:
         self,
         *,
         provider: str,
-        base_url: str | None,
-        fallback_url: str | None,
+        base_urls: Sequence[str],
         model: str | None,
         dimension: int | None,
         api_key: str | None,
@@ -61,9 +60,9 @@ class HttpEmbedder:
             raise Misconfigured(f"set DOCSTOKG_EMBED_DIMENSION for the model {self._model!r}")
         self._dimension = size
         self._shortened = dimension is not None and dimension != DIMENSIONS.get(self._model)
-        urls = [base_url or ADDRESSES[provider].format(model=self._model), fallback_url]
+        urls = base_urls or [ADDRESSES[provider].format(model=self._model)]
         path = "" if provider == "hf" else "/embeddings"
-        self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls if url]
+        self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls]
 
     @property
     def model(self) -> str:

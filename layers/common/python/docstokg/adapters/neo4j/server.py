@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from neo4j import (
     READ_ACCESS,
@@ -30,6 +30,7 @@ from docstokg.errors import (
     WrongAnswer,
 )
 
+DATABASE = "neo4j"
 PLAN_S = 60.0
 DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"
 Returned = TypeVar("Returned")
@@ -57,7 +58,6 @@ class Connection(TypedDict):
     url: str
     user: str
     password: str | None
-    database: NotRequired[str]
 
 
 class Server:
@@ -69,7 +69,6 @@ class Server:
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         self._address = (at["url"], at["user"], at["password"] or "")
-        self._database = at.get("database", "neo4j")
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -140,7 +139,7 @@ class Server:
     ) -> list[Record]:
         """Run one query on the loop; the server is told the limit too."""
         session = self._opened().session(
-            database=self._database, default_access_mode=access, fetch_size=-1
+            database=DATABASE, default_access_mode=access, fetch_size=-1
         )
         async with session:
             result = await session.run(Query(text, timeout=timeout_s), dict(parameters))
@@ -150,7 +149,7 @@ class Server:
         self, text: str, parameters: Mapping[str, object]
     ) -> tuple[dict[str, Any] | None, str | None]:
         """Give the plan of a query and its kind (r, w, rw, s), without running it."""
-        session = self._opened().session(database=self._database, default_access_mode=READ_ACCESS)
+        session = self._opened().session(database=DATABASE, default_access_mode=READ_ACCESS)
         async with session:
             result = await session.run(Query("EXPLAIN " + text, timeout=PLAN_S), dict(parameters))
             summary = await result.consume()

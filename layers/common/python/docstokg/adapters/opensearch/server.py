@@ -42,17 +42,12 @@ TRANSLATION: tuple[tuple[type[Exception], type[DocsToKGError], str], ...] = (
 
 
 class Connection(TypedDict, total=False):
-    """Where a server is and how it wants to be spoken to; readers and writers take the same.
-
-    `region`: for SigV4, else the session's. `ca_file`: PEM of a private certificate maker.
-    """
+    """Where a server is and how it wants to be spoken to; readers and writers take the same."""
 
     url: Required[str]
     auth: Auth
     user: str | None
     password: str | None
-    region: str | None
-    ca_file: str | None
 
 
 class Server:
@@ -70,7 +65,6 @@ class Server:
             pool_maxsize=CONNECTIONS,
             max_retries=0,
             http_compress=at["url"].startswith("https"),
-            ca_certs=at.get("ca_file"),
         )
         self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="opensearch")
 
@@ -247,10 +241,10 @@ def _credentials(at: Connection) -> object | None:
         return (user, at.get("password") or "") if user else None
     import boto3  # only signed deployments carry it
 
-    session = boto3.Session(region_name=at.get("region"))
+    session = boto3.Session()
     credentials = session.get_credentials()
     if credentials is None or session.region_name is None:
-        raise Misconfigured("SigV4 needs AWS credentials and DOCSTOKG_AWS_REGION")
+        raise Misconfigured("SigV4 needs AWS credentials and AWS_DEFAULT_REGION")
     signer: object = Urllib3AWSV4SignerAuth(
         credentials, session.region_name, auth.removeprefix("sigv4-")
     )
