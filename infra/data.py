@@ -180,41 +180,32 @@ class SearchData(Construct):
             self,
             "Domain",
             engine_version=ENGINE,
-            cluster_config=opensearch.CfnDomain.ClusterConfigProperty(
-                instance_type=index.instance_type,
-                instance_count=index.data_nodes,
-                dedicated_master_enabled=index.managers > 0,
-                dedicated_master_count=index.managers or None,
-                dedicated_master_type=index.manager_type if index.managers else None,
-                zone_awareness_enabled=index.zones > 1,
-                zone_awareness_config=opensearch.CfnDomain.ZoneAwarenessConfigProperty(
-                    availability_zone_count=index.zones
-                )
+            cluster_config={
+                "instanceType": index.instance_type,
+                "instanceCount": index.data_nodes,
+                "dedicatedMasterEnabled": index.managers > 0,
+                "dedicatedMasterCount": index.managers or None,
+                "dedicatedMasterType": index.manager_type if index.managers else None,
+                "zoneAwarenessEnabled": index.zones > 1,
+                "zoneAwarenessConfig": {"availabilityZoneCount": index.zones}
                 if index.zones > 1
                 else None,
-            ),
-            ebs_options=opensearch.CfnDomain.EBSOptionsProperty(
-                ebs_enabled=True, volume_size=index.volume_gib, volume_type="gp3"
-            ),
-            encryption_at_rest_options=opensearch.CfnDomain.EncryptionAtRestOptionsProperty(
-                enabled=True, kms_key_id=key.key_id
-            ),
-            node_to_node_encryption_options=opensearch.CfnDomain.NodeToNodeEncryptionOptionsProperty(
-                enabled=True
-            ),
-            domain_endpoint_options=opensearch.CfnDomain.DomainEndpointOptionsProperty(
-                enforce_https=True, tls_security_policy="Policy-Min-TLS-1-2-PFS-2023-10"
-            ),
+            },
+            ebs_options={"ebsEnabled": True, "volumeSize": index.volume_gib, "volumeType": "gp3"},
+            encryption_at_rest_options={"enabled": True, "kmsKeyId": key.key_id},
+            node_to_node_encryption_options={"enabled": True},
+            domain_endpoint_options={
+                "enforceHttps": True,
+                "tlsSecurityPolicy": "Policy-Min-TLS-1-2-PFS-2023-10",
+            },
             log_publishing_options={
-                kind: opensearch.CfnDomain.LogPublishingOptionProperty(
-                    cloud_watch_logs_log_group_arn=group.log_group_arn, enabled=True
-                )
+                kind: {"cloudWatchLogsLogGroupArn": group.log_group_arn, "enabled": True}
                 for kind, group in groups.items()
             },
-            vpc_options=opensearch.CfnDomain.VPCOptionsProperty(
-                security_group_ids=[security_group.security_group_id],
-                subnet_ids=[subnet.subnet_id for subnet in vpc.private_subnets[: index.zones]],
-            )
+            vpc_options={
+                "securityGroupIds": [security_group.security_group_id],
+                "subnetIds": [subnet.subnet_id for subnet in vpc.private_subnets[: index.zones]],
+            }
             if vpc is not None and security_group is not None
             else None,
         )

@@ -110,26 +110,19 @@ class Flags(Construct):
         acknowledge(role, {"AwsSolutions-IAM5[Resource::*]": ANY_ALARM})
         resource = self.environment.node.default_child
         assert isinstance(resource, appconfig.CfnEnvironment)
-        resource.monitors = [
-            appconfig.CfnEnvironment.MonitorsProperty(
-                alarm_arn=alarm.alarm_arn, alarm_role_arn=role.role_arn
-            )
-        ]
+        resource.monitors = [{"alarmArn": alarm.alarm_arn, "alarmRoleArn": role.role_arn}]
 
-    def grant_read(self, role: iam.IGrantable) -> None:
+    def grant_read(self, role: iam.Role) -> None:
         """Let `role` poll this one profile in this one environment."""
-        iam.Grant.add_to_principal(
-            grantee=role,
-            actions=["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
-            resource_arns=[
-                cdk.Stack.of(self).format_arn(
-                    service="appconfig",
-                    resource="application",
-                    resource_name=(
-                        f"{self.application.application_id}/environment/"
-                        f"{self.environment.environment_id}/configuration/"
-                        f"{self.profile.configuration_profile_id}"
-                    ),
-                )
-            ],
+        application, environment, profile = self.path.split("/")
+        name = f"{application}/environment/{environment}/configuration/{profile}"
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
+                resources=[
+                    cdk.Stack.of(self).format_arn(
+                        service="appconfig", resource="application", resource_name=name
+                    )
+                ],
+            )
         )

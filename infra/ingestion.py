@@ -135,22 +135,14 @@ class Ingestion(Construct):
             "timed_out": machine.metric_timed_out(period=FIVE_MINUTES),
             "aborted": machine.metric_aborted(period=FIVE_MINUTES),
         }
-        observability.alarm(
-            "IngestFailed",
-            cloudwatch.MathExpression(
-                expression=" + ".join(ended), using_metrics=ended, period=FIVE_MINUTES
-            ),
-            0,
-            periods=1,
-            say="A load failed: docs/operations.md; run it again under the same name.",
+        failures = cloudwatch.MathExpression(
+            expression=" + ".join(ended), using_metrics=ended, period=FIVE_MINUTES
         )
-        observability.alarm(
-            "IngestLate",
-            observability.service(RUNNING, "Maximum"),
-            LATE_H * 3600,
-            periods=1,
-            say=f"A load has been running for more than {LATE_H} hours.",
-        )
+        say = "A load failed: docs/operations.md; run it again under the same name."
+        observability.alarm("IngestFailed", failures, 0, 1, say)
+        longest = observability.service(RUNNING, "Maximum")
+        say = f"A load has been running for more than {LATE_H} hours."
+        observability.alarm("IngestLate", longest, LATE_H * 3600, 1, say)
         said = "Measure how long the oldest load has been running; `ingest-late` hears"
         self._every(FIVE_MINUTES, "Watch", documents, WATCH_LOADS, said)
 
@@ -159,26 +151,13 @@ class Ingestion(Construct):
         data.grant_snapshots(close.role)
         said = "Begin the day's snapshot unless it is there or a load is open"
         self._every(cdk.Duration.hours(1), "Save", close, SAVE, said)
-        observability.alarm(
-            "Unsaved",
-            observability.service("index_snapshot_age_days", "Maximum", period_minutes=60),
-            1,
-            periods=3,
-            silence_is_bad=True,
-            say="The index was not saved for two days: docs/operations.md, backup.",
-        )
+        age = observability.service("index_snapshot_age_days", "Maximum", minutes=60)
+        say = "The index was not saved for two days: docs/operations.md, backup."
+        observability.alarm("Unsaved", age, 1, 3, say, silence="bad")
 
     def _every(
         self, rate: cdk.Duration, name: str, function: Function, event: dict[str, str], said: str
     ) -> None:
-        role = iam.Role(
-            self,
-            f"{name}Role",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-        )
         scheduler.Schedule(
             self,
             name,
@@ -188,7 +167,6 @@ class Ingestion(Construct):
                 function.live,
                 input=scheduler.ScheduleTargetInput.from_object(event),
                 retry_attempts=0,
-                role=role,
             ),
         )
 

@@ -123,19 +123,18 @@ class Workflow(Construct):
         """Point the alias at the new version as the environment says, back when an alarm fires."""
         gradual = self._environment.gradual
         step_by_step = gradual.kind != "ALL_AT_ONCE"
-        alias = stepfunctions.CfnStateMachineAlias(
+        self.alias = stepfunctions.CfnStateMachineAlias(
             self,
             "Live",
             name=ALIAS,
-            deployment_preference=stepfunctions.CfnStateMachineAlias.DeploymentPreferenceProperty(
-                state_machine_version_arn=self.version.attr_arn,
-                type=gradual.kind,
-                percentage=gradual.percentage if step_by_step else None,
-                interval=gradual.interval_minutes if step_by_step else None,
-                alarms=[alarm.alarm_name for alarm in alarms],
-            ),
+            deployment_preference={
+                "stateMachineVersionArn": self.version.attr_arn,
+                "type": gradual.kind,
+                "percentage": gradual.percentage if step_by_step else None,
+                "interval": gradual.interval_minutes if step_by_step else None,
+                "alarms": [alarm.alarm_name for alarm in alarms],
+            },
         )
-        self.alias = alias
 
 
 def logged(machine: Construct, name: str, key: kms.IKey) -> stepfunctions.LogOptions:
