@@ -6,7 +6,6 @@ from typing import get_args
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from docstokg.contracts.response import DegradedReason
-from docstokg.observability import METRICS
 
 NAMESPACE = "DocsToKG"
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
@@ -52,12 +51,3 @@ class EmfSink:
         while self._open:
             _, metrics = self._open.popitem()
             metrics.flush_metrics(raise_on_empty_metrics=False)
-
-
-def published() -> int:
-    """Count the metrics that this may make in one environment."""
-    values = {name: len(DIMENSIONS.get(name, ())) for name in DIMENSIONS}
-    return sum(
-        ("step" not in labels) + sum(values.get(label, 0) for label in labels)
-        for _, labels, _ in METRICS.values()
-    )
