@@ -17,7 +17,7 @@ from docstokg.contracts.routes import ROUTES, Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function, retention
-from infra.nag import acknowledge, logical_id
+from infra.nag import acknowledge, acknowledge_stars, logical_id
 from infra.page import PATHS, integration
 from infra.removal import RETAIN, removal
 from infra.settings import Environment
@@ -214,14 +214,12 @@ class Api(Construct):
         stack = cdk.Stack.of(self)
         account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
         api = f"arn:aws:execute-api:{stack.region}:{account}:<{logical_id(self.api)}>"
-        acknowledge(
-            policy,
-            {
-                f"AwsSolutions-IAM5[Resource::{api}/{stage}/{route.method}{path}]": ONE_SEGMENT
-                for route, path in zip(routes, paths, strict=True)
-                if "*" in path
-            },
+        wild = (
+            f"{api}/{stage}/{route.method}{path}"
+            for route, path in zip(routes, paths, strict=True)
+            if "*" in path
         )
+        acknowledge_stars(policy, ONE_SEGMENT, *wild)
         return policy
 
     def _jwt(self) -> apigateway.RequestAuthorizer:

@@ -11,7 +11,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from docstokg.settings import UNPREFIXED, Settings
-from infra.nag import acknowledge
+from infra.nag import acknowledge_stars
+from infra.rights import allow, service_role
 
 PORT = 2772
 DEFAULTS: dict[str, bool | float] = {
@@ -96,18 +97,9 @@ class Flags(Construct):
 
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
         """Take a change of flags back when `alarm` fires while it is rolled out."""
-        role = iam.Role(
-            self,
-            "Watcher",
-            assumed_by=iam.ServicePrincipal(
-                "appconfig.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-        )
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["cloudwatch:DescribeAlarms"], resources=["*"])
-        )
-        acknowledge(role, {"AwsSolutions-IAM5[Resource::*]": ANY_ALARM})
+        role = service_role(self, "Watcher", "appconfig")
+        allow(role, ["cloudwatch:DescribeAlarms"], "*")
+        acknowledge_stars(role, ANY_ALARM, "*")
         resource = self.environment.node.default_child
         assert isinstance(resource, appconfig.CfnEnvironment)
         resource.monitors = [{"alarmArn": alarm.alarm_arn, "alarmRoleArn": role.role_arn}]
@@ -116,13 +108,8 @@ class Flags(Construct):
         """Let `role` poll this one profile in this one environment."""
         application, environment, profile = self.path.split("/")
         name = f"{application}/environment/{environment}/configuration/{profile}"
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
-                resources=[
-                    cdk.Stack.of(self).format_arn(
-                        service="appconfig", resource="application", resource_name=name
-                    )
-                ],
-            )
+        arn = cdk.Stack.of(self).format_arn(
+            service="appconfig", resource="application", resource_name=name
         )
+        polling = ["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"]
+        allow(role, polling, arn)
