@@ -209,3 +209,14 @@ def test_the_impact_of_the_boost_is_what_the_boost_changed(
         client = client_for(small_store, kg_boost_value=value)
         assert client.post("/v1/search", json=ask).json()["diagnostics"]["kg_stats"]
         assert (moved_by(client) > 0) is moved
+
+
+def test_what_finds_nothing_writes_nothing_of_finding(
+    small_store: Path, client_for: Callable[..., Any]
+) -> None:
+    """The alarm `unanswered` waits for this metric: it may not come before something is loaded."""
+    client, pattern = client_for(small_store), r"^rag_found_requests_total (\S+)"
+    for namespace, found in (("never-loaded", "0.0"), ("default", "1.0")):
+        ask = {"query": "What is this about?", "namespace": namespace}
+        assert client.post("/v1/search", json=ask).status_code == 200
+        assert re.findall(pattern, client.get("/metrics").text, re.M) == [found]
