@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from docstokg.adapters.aws.emf_metrics import DIMENSIONS
+from docstokg.observability import METRICS
 from infra.prune import KEPT_MACHINES
 from infra.settings import ENVIRONMENTS, Environment, environment
 from infra.specs import ROOT, SPECS
@@ -243,34 +245,16 @@ def counted(templates: Sequence[Mapping[str, Any]]) -> Counts:
     rules = sum(len(acl["Rules"]) for acl in of("AWS::WAFv2::WebACL"))
     zones = sum(len(endpoint["SubnetIds"]) for endpoint in of("AWS::EC2::VPCEndpoint"))
     custom = custom_metrics(resources)
-    return Counts(metrics, len(of("AWS::SecretsManager::Secret")), rules, zones, len(custom))
+    return Counts(metrics, len(of("AWS::SecretsManager::Secret")), rules, zones, custom)
 
 
-def custom_metrics(resources: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Name, dimensions and all, the metrics of our own that alarms and the dashboard read."""
-    found = set()
-    for resource in resources:
-        given = resource.get("Properties", {})
-        if resource["Type"] == "AWS::CloudWatch::Alarm":
-            statistics = (one.get("MetricStat") for one in given.get("Metrics", ()))
-            parts = [one["Metric"] for one in statistics if one]
-            for part in parts or [given]:
-                if part["Namespace"].startswith("DocsToKG"):
-                    pairs = [(one["Name"], one["Value"]) for one in part.get("Dimensions", ())]
-                    flat = [text for pair in sorted(pairs) for text in pair]
-                    found.add(json.dumps([part["Namespace"], part["MetricName"], *flat]))
-        if resource["Type"] == "AWS::CloudWatch::Dashboard":
-            body = given["DashboardBody"]
-            texts = body["Fn::Join"][1] if isinstance(body, Mapping) else [body]
-            whole = "".join(text if isinstance(text, str) else "x" for text in texts)
-            for widget in json.loads(whole)["widgets"]:
-                for row in widget["properties"].get("metrics", ()):
-                    if str(row[0]).startswith("DocsToKG"):
-                        names = [one for one in row[2:] if isinstance(one, str)]
-                        pairs = sorted(zip(names[::2], names[1::2], strict=True))
-                        flat = [text for pair in pairs for text in pair]
-                        found.add(json.dumps([row[0], row[1], *flat]))
-    return found
+def custom_metrics(resources: Sequence[Mapping[str, Any]]) -> int:
+    """Count the metrics of our own: all that functions can write, and those counted in logs."""
+    written = sum(
+        ("step" not in labels) + sum(len(DIMENSIONS.get(label, ())) for label in labels)
+        for _, labels, _ in METRICS.values()
+    )
+    return written + sum(one["Type"] == "AWS::Logs::MetricFilter" for one in resources)
 
 
 def idle_table(counts: Mapping[str, Counts]) -> str:

@@ -17,10 +17,10 @@ from docstokg.contracts.routes import ROUTES, Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
 from infra.functions import Function, retention
-from infra.nag import acknowledge, logical_id
+from infra.nag import acknowledge, acknowledge_stars, logical_id
 from infra.page import PATHS, integration
 from infra.removal import RETAIN, removal
-from infra.settings import Environment, Metering
+from infra.settings import Environment
 from infra.specs import BODY_BYTES, ROOT, gateway_path
 from infra.workflow import Workflow
 
@@ -84,7 +84,7 @@ class Api(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._environment, self._workflow = environment, workflow
-        metering = environment.metering
+        plans = environment.metering.values()
         self._functions = functions
         self.access_logs = logs.LogGroup(
             self,
@@ -114,8 +114,8 @@ class Api(Construct):
                 data_trace_enabled=False,
                 access_log_destination=apigateway.LogGroupLogDestination(self.access_logs),
                 access_log_format=_access_log_format(),
-                throttling_rate_limit=metering.rate * 2 if metering else 100,
-                throttling_burst_limit=metering.burst * 2 if metering else 200,
+                throttling_rate_limit=2 * sum(plan.rate for plan in plans) or 100,
+                throttling_burst_limit=2 * sum(plan.burst for plan in plans) or 200,
                 # Anybody may ask for it: it must not take what questions need.
                 method_options=_open_limits("page" in functions),
             ),
@@ -134,8 +134,7 @@ class Api(Construct):
         if "page" in functions:
             self._page(functions["page"])
         self._problems()
-        if metering is not None:
-            self._meter(metering)
+        self._meter()
         if environment.domain_name:
             self._domain()
         acknowledge(
@@ -215,14 +214,12 @@ class Api(Construct):
         stack = cdk.Stack.of(self)
         account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
         api = f"arn:aws:execute-api:{stack.region}:{account}:<{logical_id(self.api)}>"
-        acknowledge(
-            policy,
-            {
-                f"AwsSolutions-IAM5[Resource::{api}/{stage}/{route.method}{path}]": ONE_SEGMENT
-                for route, path in zip(routes, paths, strict=True)
-                if "*" in path
-            },
+        wild = (
+            f"{api}/{stage}/{route.method}{path}"
+            for route, path in zip(routes, paths, strict=True)
+            if "*" in path
         )
+        acknowledge_stars(policy, ONE_SEGMENT, *wild)
         return policy
 
     def _jwt(self) -> apigateway.RequestAuthorizer:
@@ -246,7 +243,7 @@ class Api(Construct):
             integration,
             authorizer=None if route.open else self._authorizer,
             authorization_type=self._authorization(route),
-            api_key_required=self._environment.metering is not None and not route.open,
+            api_key_required=bool(self._environment.metering) and not route.open,
             method_responses=[self._method_response(code) for code in STATUSES],
         )
         if route.open:
@@ -431,21 +428,26 @@ class Api(Construct):
                 templates={"application/json": templates.gateway_problem(status, code, detail)},
             )
 
-    def _meter(self, metering: Metering) -> None:
-        plan = self.api.add_usage_plan(
-            "Metered",
-            name=f"docstokg-{self._environment.name}",
-            throttle=apigateway.ThrottleSettings(
-                rate_limit=metering.rate, burst_limit=metering.burst
-            ),
-            quota=apigateway.QuotaSettings(
-                limit=metering.monthly_quota, period=apigateway.Period.MONTH
-            ),
-        )
-        plan.add_api_stage(stage=self.api.deployment_stage)
-        plan.add_api_key(
-            self.api.add_api_key("FirstKey", description="Meters; it does not authenticate")
-        )
+    def _meter(self) -> None:
+        """A plan and a key for each caller: who asks too much takes nothing from the others."""
+        for caller, metering in self._environment.metering.items():
+            name = caller.title().replace("-", "")
+            plan = self.api.add_usage_plan(
+                f"{name}Plan",
+                name=f"docstokg-{self._environment.name}-{caller}",
+                throttle=apigateway.ThrottleSettings(
+                    rate_limit=metering.rate, burst_limit=metering.burst
+                ),
+                quota=apigateway.QuotaSettings(
+                    limit=metering.daily_quota, period=apigateway.Period.DAY
+                ),
+            )
+            plan.add_api_stage(stage=self.api.deployment_stage)
+            plan.add_api_key(
+                self.api.add_api_key(
+                    f"{name}Key", description=f"Meters {caller}; it does not authenticate"
+                )
+            )
 
     def _domain(self) -> None:
         name = apigateway.DomainName(

@@ -15,35 +15,23 @@ class Budget(Construct):
         self, scope: Construct, construct_id: str, *, environment: str, usd: int, topic: sns.ITopic
     ) -> None:
         super().__init__(scope, construct_id)
-        subscriber = budgets.CfnBudget.SubscriberProperty(
-            subscription_type="SNS", address=topic.topic_arn
-        )
+        subscriber = {"subscriptionType": "SNS", "address": topic.topic_arn}
+        over = {"comparisonOperator": "GREATER_THAN", "thresholdType": "PERCENTAGE"}
         budgets.CfnBudget(
             self,
             "Monthly",
-            budget=budgets.CfnBudget.BudgetDataProperty(
-                budget_name=f"docstokg-{environment}-{cdk.Stack.of(self).region}",
-                budget_type="COST",
-                time_unit="MONTHLY",
-                budget_limit=budgets.CfnBudget.SpendProperty(amount=usd, unit="USD"),
-                cost_filters={"TagKeyValue": [f"user:docstokg:environment${environment}"]},
-            ),
+            budget={
+                "budgetName": f"docstokg-{environment}-{cdk.Stack.of(self).region}",
+                "budgetType": "COST",
+                "timeUnit": "MONTHLY",
+                "budgetLimit": {"amount": usd, "unit": "USD"},
+                "costFilters": {"TagKeyValue": [f"user:docstokg:environment${environment}"]},
+            },
             notifications_with_subscribers=[
-                _notify(kind, share, subscriber)
+                {
+                    "notification": {"notificationType": kind, "threshold": share, **over},
+                    "subscribers": [subscriber],
+                }
                 for kind, share in (("ACTUAL", 80), ("FORECASTED", 100))
             ],
         )
-
-
-def _notify(
-    kind: str, share: int, subscriber: budgets.CfnBudget.SubscriberProperty
-) -> budgets.CfnBudget.NotificationWithSubscribersProperty:
-    return budgets.CfnBudget.NotificationWithSubscribersProperty(
-        notification=budgets.CfnBudget.NotificationProperty(
-            notification_type=kind,
-            comparison_operator="GREATER_THAN",
-            threshold=share,
-            threshold_type="PERCENTAGE",
-        ),
-        subscribers=[subscriber],
-    )

@@ -10,8 +10,8 @@ import base64
 import json
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as targets
 from constructs import Construct
 
 from infra.observability import Observability
@@ -36,43 +36,30 @@ class Asking(Construct):
         observability: Observability,
     ) -> None:
         super().__init__(scope, construct_id)
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-        )
-        role.add_to_policy(workflow.starting("states:StartExecution"))
-        scheduler.CfnSchedule(
+        scheduler.Schedule(
             self,
             "Every",
             description="Ask one question; the alarm `unanswered` hears when nothing is found",
-            schedule_expression=f"rate({canary.minutes} minutes)",
-            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=scheduler.CfnSchedule.TargetProperty(
-                # The universal target: the one for state machines takes no alias.
-                arn="arn:aws:scheduler:::aws-sdk:sfn:startExecution",
-                role_arn=role.role_arn,
-                input=cdk.Stack.of(self).to_json_string(
+            schedule=scheduler.ScheduleExpression.rate(cdk.Duration.minutes(canary.minutes)),
+            # The universal target: the one for state machines takes no alias.
+            target=targets.Universal(
+                service="sfn",
+                action="startExecution",
+                input=scheduler.ScheduleTargetInput.from_object(
                     {
                         "StateMachineArn": workflow.alias_arn,
                         "Input": json.dumps(envelope_of(canary)),
                     }
                 ),
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=0),
+                policy_statements=[workflow.starting("states:StartExecution")],
+                retry_attempts=0,
             ),
         )
+        found = observability.service("rag_found_requests_total", minutes=canary.minutes)
+        say = f"No passage was found for anybody, although one asks every {canary.minutes} minutes."
+        # Before the first load there is nothing to find, and nothing to be told.
         observability.alarm(
-            "Unanswered",
-            observability.service("rag_budget_chunks_used", period_minutes=canary.minutes),
-            1,
-            periods=MISSED,
-            under=True,
-            silence_is_bad=True,
-            say=f"No passage was found for anybody, although one asks every {canary.minutes} "
-            "minutes.",
+            "Unanswered", found, 1, MISSED, say, under=True, silence="bad once heard"
         )
 
 

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from infra.nag import acknowledge
 from infra.removal import removal
+from infra.rights import allow, use_key
 
 ROTATED_BY_VENDOR = (
     "A credential of another vendor (graph, model, embeddings): it is rotated there and put here "
@@ -24,16 +25,6 @@ VENDORS: Mapping[str, tuple[str, str]] = {
     "reranker": ("reranker", "rerank_api_key"),
 }
 """Whose key goes to the functions with which use, and under which setting."""
-
-READ_AND_WRITE = [
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:Encrypt",
-    "kms:GenerateDataKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
-]
 
 
 class Secrets(Construct):
@@ -74,20 +65,16 @@ class Secrets(Construct):
             if (VENDORS[name][0] if name in VENDORS else name) in uses
         ]
 
-    def grant_read(self, role: iam.Role, uses: frozenset[str], region: str) -> None:
+    def grant_read(self, role: iam.Role, uses: frozenset[str]) -> None:
         """Let `role` read the secrets of `uses`; its policy says so, the key trusts the account.
 
         A grant in the key's own policy would name a role of the stack that runs, which needs
         this one.
         """
-        for secret in self.of(uses):
-            role.add_to_policy(
-                iam.PolicyStatement(
-                    actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn]
-                )
-            )
-        if self.of(uses):
-            use_key(role, self._key, "secretsmanager", region, ["kms:Decrypt"])
+        if mine := self.of(uses):
+            for secret in mine:
+                allow(role, ["secretsmanager:GetSecretValue"], secret.secret_arn)
+            use_key(role, self._key, "secretsmanager", ["kms:Decrypt"])
 
     def _secret(self, construct_id: str, template: str, field: str) -> secretsmanager.Secret:
         secret = secretsmanager.Secret(
@@ -102,14 +89,3 @@ class Secrets(Construct):
         )
         acknowledge(secret, {"AwsSolutions-SMG4": ROTATED_BY_VENDOR})
         return secret
-
-
-def use_key(role: iam.Role, key: kms.IKey, service: str, region: str, actions: list[str]) -> None:
-    """Let `role` use the key through one service of this region, and in no other way."""
-    role.add_to_policy(
-        iam.PolicyStatement(
-            actions=actions,
-            resources=[key.key_arn],
-            conditions={"StringEquals": {"kms:ViaService": f"{service}.{region}.amazonaws.com"}},
-        )
-    )

@@ -11,8 +11,9 @@ from aws_cdk import aws_opensearchservice as opensearch
 from constructs import Construct
 
 from docstokg.adapters.opensearch.snapshots import DAILY, REPOSITORY
-from infra.nag import Shared, acknowledge, logical_id, shared_arn
+from infra.nag import Shared, acknowledge, acknowledge_stars, logical_id, shared_arn
 from infra.removal import removal
+from infra.rights import allow
 from infra.settings import Environment
 
 # The version the tests run for real (tests/services.py).
@@ -20,6 +21,11 @@ ENGINE = "OpenSearch_3.5"
 # What the service calls on the aliases of chunks, facts and documents; nothing of it writes.
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
 NAMED_BY_DAY = "A daily snapshot is named by its day; no other name can be touched."
+ANY_INDEX = (
+    "The loader makes and fills indexes whose names it chooses, inside this one domain; no "
+    "function has this policy."
+)
+VERBS = [f"es:ESHttp{verb}" for verb in ("Get", "Post", "Put", "Delete", "Head")]
 OWN_INDICES = "The indices of one environment: their names begin with its own."
 
 
@@ -67,12 +73,7 @@ class SearchData(Construct):
         paths = ["_msearch", "_mget"]
         kinds = (name, f"{name}-facts", f"{name}-documents")
         paths += [f"{index}/{read}" for index in kinds for read in READS]
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["es:ESHttpGet", "es:ESHttpPost"],
-                resources=[f"{self.arn}/{path}" for path in paths],
-            )
-        )
+        allow(role, ["es:ESHttpGet", "es:ESHttpPost"], *(f"{self.arn}/{path}" for path in paths))
 
     def grant_load(self, role: iam.Role) -> None:
         """Let `role` make, fill and close the indices of this environment, in this domain alone.
@@ -80,61 +81,28 @@ class SearchData(Construct):
         A new index is filled beside the old one and the alias moved, so their names end anyhow.
         """
         name = self._environment.index_name
-        kinds = (name, f"{name}-*")
-        whole = [f"{self._shared.arn}/{kind}" for kind in kinds]
-        below = [f"{self._shared.arn}/{kind}/*" for kind in kinds]
-        shared = [f"{self._shared.arn}/{path}" for path in ("_aliases", "_msearch", "_mget")]
-        verbs = ("Get", "Post", "Put", "Delete", "Head")
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=[f"es:ESHttp{verb}" for verb in verbs],
-                resources=[*whole, *below, *shared],
-            )
-        )
-        acknowledge(
-            role,
-            {
-                f"AwsSolutions-IAM5[Resource::{self._shared.reported}/{tail}]": OWN_INDICES
-                for tail in (f"{name}-*", f"{name}/*", f"{name}-*/*")
-            },
-        )
+        shared = ("_aliases", "_msearch", "_mget")
+        kinds = (name, f"{name}-*", f"{name}/*", f"{name}-*/*", *shared)
+        allow(role, VERBS, *(f"{self._shared.arn}/{kind}" for kind in kinds))
+        wild = [f"{self._shared.reported}/{kind}" for kind in kinds if "*" in kind]
+        acknowledge_stars(role, OWN_INDICES, *wild)
 
     def grant_snapshots(self, role: iam.Role) -> None:
         """Let `role` begin, list and remove snapshots in the repository an operator registered."""
-        paths = [f"{self._shared.arn}/_snapshot/{REPOSITORY}/{end}" for end in ("_all", DAILY)]
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=[f"es:ESHttp{verb}" for verb in ("Get", "Put", "Delete")],
-                resources=[paths[0], f"{paths[1]}*"],
-            )
-        )
-        tail = f"_snapshot/{REPOSITORY}/{DAILY}*"
-        acknowledge(
-            role, {f"AwsSolutions-IAM5[Resource::{self._shared.reported}/{tail}]": NAMED_BY_DAY}
-        )
+        whole, daily = (f"_snapshot/{REPOSITORY}/{end}" for end in ("_all", f"{DAILY}*"))
+        verbs = [verb for verb in VERBS if verb.endswith(("Get", "Put", "Delete"))]
+        allow(role, verbs, f"{self._shared.arn}/{whole}", f"{self._shared.arn}/{daily}")
+        acknowledge_stars(role, NAMED_BY_DAY, f"{self._shared.reported}/{daily}")
 
     def _loader(self) -> iam.ManagedPolicy:
         """What an operator attaches to the role that runs `docstokg load` or `make index-...`."""
-        verbs = ("Get", "Post", "Put", "Delete", "Head")
         policy = iam.ManagedPolicy(
             self,
             "Loader",
             description="DocsToKG: load and delete chunks and facts of one environment",
-            statements=[
-                iam.PolicyStatement(
-                    actions=[f"es:ESHttp{verb}" for verb in verbs], resources=[f"{self.arn}/*"]
-                )
-            ],
+            statements=[iam.PolicyStatement(actions=VERBS, resources=[f"{self.arn}/*"])],
         )
-        acknowledge(
-            policy,
-            {
-                f"AwsSolutions-IAM5[Resource::{self._arn_as_reported}/*]": (
-                    "The loader makes and fills indexes whose names it chooses, inside this one "
-                    "domain; no function has this policy."
-                )
-            },
-        )
+        acknowledge_stars(policy, ANY_INDEX, f"{self._arn_as_reported}/*")
         return policy
 
     def _domain(
@@ -180,41 +148,32 @@ class SearchData(Construct):
             self,
             "Domain",
             engine_version=ENGINE,
-            cluster_config=opensearch.CfnDomain.ClusterConfigProperty(
-                instance_type=index.instance_type,
-                instance_count=index.data_nodes,
-                dedicated_master_enabled=index.managers > 0,
-                dedicated_master_count=index.managers or None,
-                dedicated_master_type=index.manager_type if index.managers else None,
-                zone_awareness_enabled=index.zones > 1,
-                zone_awareness_config=opensearch.CfnDomain.ZoneAwarenessConfigProperty(
-                    availability_zone_count=index.zones
-                )
+            cluster_config={
+                "instanceType": index.instance_type,
+                "instanceCount": index.data_nodes,
+                "dedicatedMasterEnabled": index.managers > 0,
+                "dedicatedMasterCount": index.managers or None,
+                "dedicatedMasterType": index.manager_type if index.managers else None,
+                "zoneAwarenessEnabled": index.zones > 1,
+                "zoneAwarenessConfig": {"availabilityZoneCount": index.zones}
                 if index.zones > 1
                 else None,
-            ),
-            ebs_options=opensearch.CfnDomain.EBSOptionsProperty(
-                ebs_enabled=True, volume_size=index.volume_gib, volume_type="gp3"
-            ),
-            encryption_at_rest_options=opensearch.CfnDomain.EncryptionAtRestOptionsProperty(
-                enabled=True, kms_key_id=key.key_id
-            ),
-            node_to_node_encryption_options=opensearch.CfnDomain.NodeToNodeEncryptionOptionsProperty(
-                enabled=True
-            ),
-            domain_endpoint_options=opensearch.CfnDomain.DomainEndpointOptionsProperty(
-                enforce_https=True, tls_security_policy="Policy-Min-TLS-1-2-PFS-2023-10"
-            ),
+            },
+            ebs_options={"ebsEnabled": True, "volumeSize": index.volume_gib, "volumeType": "gp3"},
+            encryption_at_rest_options={"enabled": True, "kmsKeyId": key.key_id},
+            node_to_node_encryption_options={"enabled": True},
+            domain_endpoint_options={
+                "enforceHttps": True,
+                "tlsSecurityPolicy": "Policy-Min-TLS-1-2-PFS-2023-10",
+            },
             log_publishing_options={
-                kind: opensearch.CfnDomain.LogPublishingOptionProperty(
-                    cloud_watch_logs_log_group_arn=group.log_group_arn, enabled=True
-                )
+                kind: {"cloudWatchLogsLogGroupArn": group.log_group_arn, "enabled": True}
                 for kind, group in groups.items()
             },
-            vpc_options=opensearch.CfnDomain.VPCOptionsProperty(
-                security_group_ids=[security_group.security_group_id],
-                subnet_ids=[subnet.subnet_id for subnet in vpc.private_subnets[: index.zones]],
-            )
+            vpc_options={
+                "securityGroupIds": [security_group.security_group_id],
+                "subnetIds": [subnet.subnet_id for subnet in vpc.private_subnets[: index.zones]],
+            }
             if vpc is not None and security_group is not None
             else None,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
@@ -28,85 +30,63 @@ class Firewall(Construct):
         problem = gateway_problem(429, "throttled", "Too many requests from this address.").replace(
             '"$context.requestId"', '""'
         )
+        refusal = {
+            "responseCode": 429,
+            "customResponseBodyKey": "throttled",
+            "responseHeaders": [{"name": "Retry-After", "value": "300"}],
+        }
+        flood = {"aggregateKeyType": "IP", "limit": requests_per_5_minutes}
         acl = wafv2.CfnWebACL(
             self,
             "Acl",
             name=name,
             scope="REGIONAL",
-            default_action=wafv2.CfnWebACL.DefaultActionProperty(allow={}),
+            default_action={"allow": {}},
             custom_response_bodies={
-                "throttled": wafv2.CfnWebACL.CustomResponseBodyProperty(
-                    content_type="APPLICATION_JSON", content=problem
-                )
+                "throttled": {"contentType": "APPLICATION_JSON", "content": problem}
             },
             rules=[
-                wafv2.CfnWebACL.RuleProperty(
-                    name="rate",
-                    priority=0,
-                    action=wafv2.CfnWebACL.RuleActionProperty(
-                        block=wafv2.CfnWebACL.BlockActionProperty(
-                            custom_response=wafv2.CfnWebACL.CustomResponseProperty(
-                                response_code=429,
-                                custom_response_body_key="throttled",
-                                response_headers=[
-                                    wafv2.CfnWebACL.CustomHTTPHeaderProperty(
-                                        name="Retry-After", value="300"
-                                    )
-                                ],
-                            )
-                        )
-                    ),
-                    statement=wafv2.CfnWebACL.StatementProperty(
-                        rate_based_statement=wafv2.CfnWebACL.RateBasedStatementProperty(
-                            aggregate_key_type="IP", limit=requests_per_5_minutes
-                        )
-                    ),
-                    visibility_config=_visible("rate"),
-                ),
+                {
+                    "name": "rate",
+                    "priority": 0,
+                    "action": {"block": {"customResponse": refusal}},
+                    "statement": {"rateBasedStatement": flood},
+                    "visibilityConfig": _visible("rate"),
+                },
                 *(_managed(number, rules) for number, rules in enumerate(MANAGED, 1)),
             ],
             visibility_config=_visible(name),
         )
-        self.acl = acl
         wafv2.CfnWebACLAssociation(self, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
 
 
-def _elsewhere() -> wafv2.CfnWebACL.StatementProperty:
-    """Requests of every route but the one that loads: a document may quote an attack."""
-    (path,) = (route.path for route in ROUTES if route.name == "load")
-    loading = wafv2.CfnWebACL.StatementProperty(
-        byte_match_statement=wafv2.CfnWebACL.ByteMatchStatementProperty(
-            field_to_match=wafv2.CfnWebACL.FieldToMatchProperty(uri_path={}),
-            positional_constraint="ENDS_WITH",
-            search_string=path,
-            text_transformations=[
-                wafv2.CfnWebACL.TextTransformationProperty(priority=0, type="NONE")
-            ],
-        )
-    )
-    return wafv2.CfnWebACL.StatementProperty(
-        not_statement=wafv2.CfnWebACL.NotStatementProperty(statement=loading)
-    )
+def _managed(priority: int, name: str) -> dict[str, Any]:
+    """One of AWS's lists; a document that is loaded may quote an attack."""
+    rules: dict[str, Any] = {"vendorName": "AWS", "name": name}
+    if "BadInputs" in name:
+        (path,) = (route.path for route in ROUTES if route.name == "load")
+        loading = {
+            "fieldToMatch": {"uriPath": {}},
+            "positionalConstraint": "ENDS_WITH",
+            "searchString": path,
+            "textTransformations": [{"priority": 0, "type": "NONE"}],
+        }
+        rules["scopeDownStatement"] = {
+            "notStatement": {"statement": {"byteMatchStatement": loading}}
+        }
+    return {
+        "name": name,
+        "priority": priority,
+        "overrideAction": {"none": {}},
+        "statement": {"managedRuleGroupStatement": rules},
+        "visibilityConfig": _visible(name),
+    }
 
 
-def _managed(priority: int, name: str) -> wafv2.CfnWebACL.RuleProperty:
-    return wafv2.CfnWebACL.RuleProperty(
-        name=name,
-        priority=priority,
-        override_action=wafv2.CfnWebACL.OverrideActionProperty(none={}),
-        statement=wafv2.CfnWebACL.StatementProperty(
-            managed_rule_group_statement=wafv2.CfnWebACL.ManagedRuleGroupStatementProperty(
-                vendor_name="AWS",
-                name=name,
-                scope_down_statement=_elsewhere() if "BadInputs" in name else None,
-            )
-        ),
-        visibility_config=_visible(name),
-    )
-
-
-def _visible(name: str) -> wafv2.CfnWebACL.VisibilityConfigProperty:
+def _visible(name: str) -> dict[str, Any]:
     # Sampled requests would keep client text in the console.
-    return wafv2.CfnWebACL.VisibilityConfigProperty(
-        cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=False
-    )
+    return {
+        "cloudWatchMetricsEnabled": True,
+        "metricName": name,
+        "sampledRequestsEnabled": False,
+    }

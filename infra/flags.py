@@ -11,7 +11,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from docstokg.settings import UNPREFIXED, Settings
-from infra.nag import acknowledge
+from infra.nag import acknowledge_stars
+from infra.rights import allow, service_role
 
 PORT = 2772
 DEFAULTS: dict[str, bool | float] = {
@@ -96,40 +97,19 @@ class Flags(Construct):
 
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
         """Take a change of flags back when `alarm` fires while it is rolled out."""
-        role = iam.Role(
-            self,
-            "Watcher",
-            assumed_by=iam.ServicePrincipal(
-                "appconfig.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-        )
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["cloudwatch:DescribeAlarms"], resources=["*"])
-        )
-        acknowledge(role, {"AwsSolutions-IAM5[Resource::*]": ANY_ALARM})
+        role = service_role(self, "Watcher", "appconfig")
+        allow(role, ["cloudwatch:DescribeAlarms"], "*")
+        acknowledge_stars(role, ANY_ALARM, "*")
         resource = self.environment.node.default_child
         assert isinstance(resource, appconfig.CfnEnvironment)
-        resource.monitors = [
-            appconfig.CfnEnvironment.MonitorsProperty(
-                alarm_arn=alarm.alarm_arn, alarm_role_arn=role.role_arn
-            )
-        ]
+        resource.monitors = [{"alarmArn": alarm.alarm_arn, "alarmRoleArn": role.role_arn}]
 
-    def grant_read(self, role: iam.IGrantable) -> None:
+    def grant_read(self, role: iam.Role) -> None:
         """Let `role` poll this one profile in this one environment."""
-        iam.Grant.add_to_principal(
-            grantee=role,
-            actions=["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"],
-            resource_arns=[
-                cdk.Stack.of(self).format_arn(
-                    service="appconfig",
-                    resource="application",
-                    resource_name=(
-                        f"{self.application.application_id}/environment/"
-                        f"{self.environment.environment_id}/configuration/"
-                        f"{self.profile.configuration_profile_id}"
-                    ),
-                )
-            ],
+        application, environment, profile = self.path.split("/")
+        name = f"{application}/environment/{environment}/configuration/{profile}"
+        arn = cdk.Stack.of(self).format_arn(
+            service="appconfig", resource="application", resource_name=name
         )
+        polling = ["appconfig:StartConfigurationSession", "appconfig:GetLatestConfiguration"]
+        allow(role, polling, arn)

@@ -18,8 +18,9 @@ from infra.credentials import Secrets
 from infra.data import SearchData
 from infra.flags import PORT, Flags
 from infra.intake import Intake, grant_posting, grant_stage
-from infra.nag import acknowledge
+from infra.nag import acknowledge, acknowledge_stars
 from infra.removal import RETAIN, removal
+from infra.rights import allow
 from infra.settings import Environment
 from infra.specs import FUNCTIONS, ROOT, FunctionSpec
 from infra.state import State
@@ -82,7 +83,7 @@ class Function(Construct):
         self.logs.grant_write(self.role)
         if vpc is not None:
             # CDK adds these to a role it makes itself, not to one it is given.
-            self.role.add_to_policy(iam.PolicyStatement(actions=INTERFACES, resources=["*"]))
+            allow(self.role, INTERFACES, "*")
         layers = [layer] if layer else []
         if "flags" in spec.uses and flags is not None:
             layers.append(
@@ -129,7 +130,7 @@ class Function(Construct):
                     "every change, and only versions are invoked."
                 },
             )
-        acknowledge(self.role, {"AwsSolutions-IAM5[Resource::*]": XRAY})
+        acknowledge_stars(self.role, XRAY, "*")
         acknowledge(
             self.function,
             {
@@ -289,23 +290,23 @@ class Functions(Construct):
     def _grant(self, function: Function) -> None:
         """Give a role exactly what its spec names."""
         role, uses = function.role, function.spec.uses
-        region, state = self._environment.region, self._state
-        self._secrets.grant_read(role, uses, region)
+        state = self._state
+        self._secrets.grant_read(role, uses)
         if "index" in uses:
             self._data.grant_read(role)
         if "loader" in uses:
             self._data.grant_load(role)
         if "intake" in uses and function.spec.loads:
-            grant_stage(function.spec.name, role, self._intake, region)
+            grant_stage(function.spec.name, role, self._intake)
         elif "intake" in uses:
-            grant_posting(role, self._intake, region)
+            grant_posting(role, self._intake)
         if "cache" in uses:
-            state.grant(role, state.cache, ["GetItem", "PutItem"], region)
+            state.grant(role, state.cache, ["GetItem", "PutItem"])
         if "circuit" in uses:
-            state.grant(role, state.circuit, ["GetItem", "PutItem", "UpdateItem"], region)
+            state.grant(role, state.circuit, ["GetItem", "PutItem", "UpdateItem"])
         if "flags" in uses:
             self._flags.grant_read(role)
         if "trace" in uses:
-            self._traces.let_send(role, region)
+            self._traces.let_send(role)
         if "model" in uses and (model_names := models.bedrock_models(self._environment)):
             models.let_invoke(role, model_names)

@@ -17,12 +17,13 @@ from constructs import Construct
 from infra.data import SearchData
 from infra.functions import Function
 from infra.intake import INBOX, RUNS, SOURCES, Intake
-from infra.nag import acknowledge, logical_id, states_arn
+from infra.nag import acknowledge_stars, states_arn
 from infra.observability import FIVE_MINUTES, RUNNING, Observability
 from infra.removal import RETAIN
+from infra.rights import allow
 from infra.settings import Environment
 from infra.specs import ROOT
-from infra.workflow import NO_RESOURCE, OLDER, logged, may_invoke, substitutions
+from infra.workflow import logged, may_invoke, substitutions
 
 ASL = ROOT / "statemachine" / "ingest.asl.json"
 LATE_H = 6
@@ -77,22 +78,12 @@ class Ingestion(Construct):
             self.machine.add_to_role_policy(statement)
         may_invoke(self.machine, used)
         for statement in intake.rights(
-            stack.region, reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=(SOURCES, INBOX, RUNS)
+            reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=(SOURCES, INBOX, RUNS)
         ):
             self.machine.add_to_role_policy(statement)
         intake.acknowledge(self.machine, {RUNS})
-        acknowledge(
-            self.machine,
-            {
-                f"AwsSolutions-IAM5[Resource::<{logical_id(function.function)}.Arn>:*]": OLDER
-                for function in used
-            }
-            | {
-                "AwsSolutions-IAM5[Resource::*]": NO_RESOURCE,
-                f"AwsSolutions-IAM5[Resource::{self._executions.reported}:*]": CHILDREN,
-                f"AwsSolutions-IAM5[Resource::{self._executions.reported}/*:*]": CHILDREN,
-            },
-        )
+        runs = self._executions.reported
+        acknowledge_stars(self.machine, CHILDREN, f"{runs}:*", f"{runs}/*:*")
         # infra.prune keeps what the last versions name: a run under way goes on with its own.
         self.version = stepfunctions.CfnStateMachineVersion(
             self,
@@ -118,14 +109,9 @@ class Ingestion(Construct):
     def let_start(self, function: Function) -> None:
         """Let the documents function begin runs and ask how they go."""
         function.function.add_environment("DOCSTOKG_INGEST_MACHINE_ARN", self.arn)
-        for actions, resource in (
-            (["states:ListExecutions", "states:StartExecution"], self.arn),
-            (["states:DescribeExecution"], f"{self._executions.arn}:*"),
-        ):
-            function.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
-        acknowledge(
-            function.role, {f"AwsSolutions-IAM5[Resource::{self._executions.reported}:*]": RUNS_OF}
-        )
+        allow(function.role, ["states:ListExecutions", "states:StartExecution"], self.arn)
+        allow(function.role, ["states:DescribeExecution"], f"{self._executions.arn}:*")
+        acknowledge_stars(function.role, RUNS_OF, f"{self._executions.reported}:*")
 
     def watch(self, observability: Observability, documents: Function) -> None:
         """Tell when a load failed, and when one takes longer than any should, while it does."""
@@ -135,22 +121,14 @@ class Ingestion(Construct):
             "timed_out": machine.metric_timed_out(period=FIVE_MINUTES),
             "aborted": machine.metric_aborted(period=FIVE_MINUTES),
         }
-        observability.alarm(
-            "IngestFailed",
-            cloudwatch.MathExpression(
-                expression=" + ".join(ended), using_metrics=ended, period=FIVE_MINUTES
-            ),
-            0,
-            periods=1,
-            say="A load failed: docs/operations.md; run it again under the same name.",
+        failures = cloudwatch.MathExpression(
+            expression=" + ".join(ended), using_metrics=ended, period=FIVE_MINUTES
         )
-        observability.alarm(
-            "IngestLate",
-            observability.service(RUNNING, "Maximum"),
-            LATE_H * 3600,
-            periods=1,
-            say=f"A load has been running for more than {LATE_H} hours.",
-        )
+        say = "A load failed: docs/operations.md; run it again under the same name."
+        observability.alarm("IngestFailed", failures, 0, 1, say)
+        longest = observability.service(RUNNING, "Maximum")
+        say = f"A load has been running for more than {LATE_H} hours."
+        observability.alarm("IngestLate", longest, LATE_H * 3600, 1, say)
         said = "Measure how long the oldest load has been running; `ingest-late` hears"
         self._every(FIVE_MINUTES, "Watch", documents, WATCH_LOADS, said)
 
@@ -159,26 +137,13 @@ class Ingestion(Construct):
         data.grant_snapshots(close.role)
         said = "Begin the day's snapshot unless it is there or a load is open"
         self._every(cdk.Duration.hours(1), "Save", close, SAVE, said)
-        observability.alarm(
-            "Unsaved",
-            observability.service("index_snapshot_age_days", "Maximum", period_minutes=60),
-            1,
-            periods=3,
-            silence_is_bad=True,
-            say="The index was not saved for two days: docs/operations.md, backup.",
-        )
+        age = observability.service("index_snapshot_age_days", "Maximum", minutes=60)
+        say = "The index was not saved for two days: docs/operations.md, backup."
+        observability.alarm("Unsaved", age, 1, 3, say, silence="bad")
 
     def _every(
         self, rate: cdk.Duration, name: str, function: Function, event: dict[str, str], said: str
     ) -> None:
-        role = iam.Role(
-            self,
-            f"{name}Role",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-        )
         scheduler.Schedule(
             self,
             name,
@@ -188,7 +153,6 @@ class Ingestion(Construct):
                 function.live,
                 input=scheduler.ScheduleTargetInput.from_object(event),
                 retry_attempts=0,
-                role=role,
             ),
         )
 

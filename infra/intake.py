@@ -11,7 +11,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.nag import acknowledge, logical_id, shared_arn
+from infra.nag import acknowledge_stars, logical_id, shared_arn
+from infra.rights import key_use
 from infra.storage import private_bucket
 
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
@@ -56,7 +57,6 @@ class Intake(Construct):
 
     def rights(
         self,
-        region: str,
         *,
         reads: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
@@ -68,7 +68,7 @@ class Intake(Construct):
         The key goes with it, through S3 alone. `parts`: where it may take up or drop what was
         written in parts, as Step Functions does.
         """
-        return self._rights(self._shared.arn, region, (reads, writes, parts), lists)
+        return self._rights(self._shared.arn, (reads, writes, parts), lists)
 
     def clearing(self) -> iam.PolicyStatement:
         """Say what a role needs to end a run: its turn, its texts, and what was sent in vain."""
@@ -82,7 +82,6 @@ class Intake(Construct):
     def _rights(
         self,
         arn: str,
-        region: str,
         below: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
         lists: tuple[str, ...],
     ) -> list[iam.PolicyStatement]:
@@ -100,21 +99,15 @@ class Intake(Construct):
                 )
             )
         # What is written in parts is also read with the key by whoever writes it.
-        writes = below[1]
-        statements.append(
-            iam.PolicyStatement(
-                actions=["kms:Decrypt", "kms:GenerateDataKey"] if writes else ["kms:Decrypt"],
-                resources=[self._key.key_arn],
-                conditions={"StringEquals": {"kms:ViaService": f"s3.{region}.amazonaws.com"}},
-            )
-        )
+        actions = ["kms:Decrypt", "kms:GenerateDataKey"] if below[1] else ["kms:Decrypt"]
+        through = f"s3.{cdk.Stack.of(self).region}.amazonaws.com"
+        statements.append(key_use(self._key, through, actions))
         return statements
 
     def _operators(self) -> iam.ManagedPolicy:
         """What an operator attaches to the role that copies folders into the bucket."""
         arn = self.bucket.bucket_arn
-        region = cdk.Stack.of(self).region
-        rights = self._rights(arn, region, ((SOURCES, RUNS), (SOURCES,), ()), (SOURCES, RUNS))
+        rights = self._rights(arn, ((SOURCES, RUNS), (SOURCES,), ()), (SOURCES, RUNS))
         removing = iam.PolicyStatement(
             actions=["s3:DeleteObject"], resources=[self.bucket.arn_for_objects(f"{SOURCES}*")]
         )
@@ -129,12 +122,8 @@ class Intake(Construct):
 
 
 def _acknowledge(construct: Construct, bucket: str, prefixes: set[str]) -> None:
-    acknowledge(
-        construct,
-        {
-            f"AwsSolutions-IAM5[Resource::{bucket}/{prefix}*]": ANY_OBJECT
-            for prefix in sorted(prefixes)
-        },
+    acknowledge_stars(
+        construct, ANY_OBJECT, *(f"{bucket}/{prefix}*" for prefix in sorted(prefixes))
     )
 
 
@@ -156,10 +145,10 @@ STAGE_OBJECTS: Mapping[str, Below] = {
 """As loading/run/stages.py does. What may be absent is listed too: S3 answers 403 otherwise."""
 
 
-def grant_stage(name: str, role: iam.Role, intake: Intake, region: str) -> None:
+def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
     """Give a stage the objects it works on, and no others."""
     reads, lists = STAGE_OBJECTS[name]
-    for statement in intake.rights(region, reads=reads, writes=(RUNS,), lists=lists):
+    for statement in intake.rights(reads=reads, writes=(RUNS,), lists=lists):
         role.add_to_policy(statement)
     if name == "ingest_close":
         role.add_to_policy(intake.clearing())
@@ -167,8 +156,8 @@ def grant_stage(name: str, role: iam.Role, intake: Intake, region: str) -> None:
     intake.acknowledge(role, {*reads, RUNS})
 
 
-def grant_posting(role: iam.Role, intake: Intake, region: str) -> None:
+def grant_posting(role: iam.Role, intake: Intake) -> None:
     """Let the documents function put what was sent where a run reads it, and read reports."""
-    for statement in intake.rights(region, reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)):
+    for statement in intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)):
         role.add_to_policy(statement)
     intake.acknowledge(role, {INBOX, POSTED, RUNS})

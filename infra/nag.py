@@ -46,3 +46,8 @@ def acknowledge(construct: IConstruct, reasons: dict[str, str]) -> None:
     """Record why each rule id does not apply to `construct` and what is below it."""
     for rule, reason in reasons.items():
         cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))
+
+
+def acknowledge_stars(construct: IConstruct, reason: str, *resources: str) -> None:
+    """Record why rights of `construct` name resources with a star, as findings spell them."""
+    acknowledge(construct, {f"AwsSolutions-IAM5[Resource::{one}]": reason for one in resources})

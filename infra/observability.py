@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import Literal, get_args
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -27,9 +27,6 @@ FIVE_MINUTES = cdk.Duration.minutes(5)
 # Of what takes a deploy back: it has to be seen while traffic still shifts.
 ONE_MINUTE = cdk.Duration.minutes(1)
 REASONS: tuple[str, ...] = get_args(DegradedReason)
-MODES = ("snippet", "full", "graph")
-OVER = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
-UNDER = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 STEPS = {
     "embed": time_budget.RETRIEVE,
     "search": time_budget.RETRIEVE,
@@ -39,6 +36,13 @@ STEPS = {
 RUNNING = "ingest_running_seconds"
 FEW, SEVERAL = 20, 3
 """Of fewer calls a share says nothing; several failures do, however few were made."""
+
+type Silence = Literal["fine", "bad", "bad once heard"]
+_MISSING = {
+    "fine": cloudwatch.TreatMissingData.NOT_BREACHING,
+    "bad": cloudwatch.TreatMissingData.BREACHING,
+    "bad once heard": cloudwatch.TreatMissingData.MISSING,
+}
 
 
 class Alerts(Construct):
@@ -64,13 +68,8 @@ class Alerts(Construct):
             )
         if email:
             self.topic.add_subscription(subscriptions.EmailSubscription(email))
-            acknowledge(
-                self.topic,
-                {
-                    "Serverless-SNSRedrivePolicy": "Mail to people: the alarm itself keeps its "
-                    "state and its history in CloudWatch."
-                },
-            )
+            by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."
+            acknowledge(self.topic, {"Serverless-SNSRedrivePolicy": by_mail})
 
 
 class Observability(Construct):
@@ -91,39 +90,141 @@ class Observability(Construct):
         super().__init__(scope, construct_id)
         self.environment, self._topic = environment, topic
         self._api, self._workflow, self._functions = api, workflow, functions
+        # A stage that fails is tried again, and then its run fails, which has an alarm.
+        self._answering = {n: f for n, f in functions.items() if not f.spec.loads}
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self._edge_alarms()
-        self._workflow_alarms()
-        self._function_alarms()
+        for name, function in self._answering.items():
+            self._function_alarms(name, function.function)
         self._service_alarms()
         for queue in dead_letters:
-            self.alarm(
-                f"DeadLetters{queue.node.path.split('/')[-2]}",
-                queue.metric_approximate_number_of_messages_visible(
-                    period=FIVE_MINUTES, statistic="Maximum"
-                ),
-                0,
-                periods=1,
-                say="A message could not be processed; docs/operations.md, alarms.",
+            letters = queue.metric_approximate_number_of_messages_visible(
+                period=FIVE_MINUTES, statistic="Maximum"
             )
+            say = "A message could not be processed; docs/operations.md, alarms."
+            self.alarm(f"DeadLetters{queue.node.path.split('/')[-2]}", letters, 0, 1, say)
         self._saved_query()
         self._dashboard()
 
     def service(
-        self,
-        name: str,
-        statistic: str = "Sum",
-        dimensions: dict[str, str] | None = None,
-        period_minutes: int = 5,
+        self, name: str, statistic: str = "Sum", minutes: int = 5, **dimensions: str
     ) -> cloudwatch.Metric:
         """A metric the functions write, of this environment."""
         return cloudwatch.Metric(
             namespace=METRICS_NAMESPACE,
             metric_name=name,
             statistic=statistic,
-            period=cdk.Duration.minutes(period_minutes),
-            dimensions_map={"environment": self.environment, **(dimensions or {})},
+            period=cdk.Duration.minutes(minutes),
+            dimensions_map={"environment": self.environment, **dimensions},
         )
+
+    def logged(
+        self, name: str, log_group: logs.ILogGroup, pattern: str, period: cdk.Duration = ONE_MINUTE
+    ) -> cloudwatch.Metric:
+        """How many lines of a log match, in a minute."""
+        counted = logs.MetricFilter(
+            self,
+            name,
+            log_group=log_group,
+            filter_pattern=logs.FilterPattern.literal(pattern),
+            metric_namespace=f"{METRICS_NAMESPACE}/Logs",
+            metric_name=f"{name.lower()}-{self.environment}",
+            metric_value="1",
+        )
+        return counted.metric(period=period, statistic="Sum")
+
+    def alarm(
+        self,
+        construct_id: str,
+        metric: cloudwatch.IMetric,
+        threshold: float,
+        periods: int,
+        say: str,
+        *,
+        under: bool = False,
+        silence: Silence = "fine",
+    ) -> None:
+        """Tell the topic when a metric is over `threshold`, or `under` it, for so many periods.
+
+        Silence that is bad once heard: nothing is told before the metric was written once.
+        """
+        comparison = cloudwatch.ComparisonOperator
+        alarm = cloudwatch.Alarm(
+            self,
+            construct_id,
+            alarm_name=f"docstokg-{self.environment}-{_dashed(construct_id)}",
+            alarm_description=say,
+            metric=metric,
+            threshold=threshold,
+            comparison_operator=comparison.LESS_THAN_THRESHOLD
+            if under
+            else comparison.GREATER_THAN_THRESHOLD,
+            evaluation_periods=periods,
+            datapoints_to_alarm=periods,
+            treat_missing_data=_MISSING[silence],
+        )
+        told = actions.SnsAction(self._topic)
+        alarm.add_alarm_action(told)
+        alarm.add_ok_action(told)
+        if silence == "bad once heard":
+            alarm.add_insufficient_data_action(told)
+        self.alarms[_dashed(construct_id)] = alarm
+
+    def _edge_alarms(self) -> None:
+        api, machine = self._api.api, self._workflow.machine
+        errors = api.metric_server_error(period=ONE_MINUTE, statistic="Sum")
+        pattern = '{ $.type = "PassStateEntered" && $.details.name = "Crashed" }'
+        crashed = self.logged("Crashed", self._workflow.logs, pattern)
+        for construct_id, metric, threshold, periods, say in (
+            ("Api5xx", share(errors, api.metric_count(period=ONE_MINUTE)), 1, 2,
+             "More than 1 % of answers are 5xx."),
+            ("ApiLatency", api.metric_latency(period=FIVE_MINUTES, statistic="p95"), 3000, 3,
+             "p95 over 3 s, the bar with synthesis."),
+            ("WorkflowFailed", machine.metric_failed(period=ONE_MINUTE), 0, 1,
+             "An execution failed: no branch caught it, the caller got a 500."),
+            ("WorkflowCrashed", crashed, 0, 1,
+             "A step crashed and the caller got a 500: the execution itself counts as whole."),
+            ("WorkflowTimedOut", machine.metric_timed_out(period=ONE_MINUTE), 0, 1,
+             "An execution hit the machine's own limit, so a step's deadline did not hold."),
+            ("WorkflowThrottled", machine.metric_throttled(period=FIVE_MINUTES), 0, 2,
+             "State transitions are throttled: raise the account's quota."),
+        ):  # fmt: skip
+            self.alarm(construct_id, metric, threshold, periods, say)
+
+    def _function_alarms(self, name: str, function: cdk.aws_lambda.Function) -> None:
+        errors = function.metric_errors(period=FIVE_MINUTES)
+        calls = function.metric_invocations(period=FIVE_MINUTES)
+        failing = f"{name}: more than 1 % of calls fail."
+        self.alarm(f"Errors{name.title()}", share(errors, calls), 1, 2, failing)
+        refused = f"{name}: calls are refused; reserved concurrency or account limit."
+        throttles = function.metric_throttles(period=FIVE_MINUTES)
+        self.alarm(f"Throttles{name.title()}", throttles, 0, 2, refused)
+        assert function.timeout is not None
+        limit = function.timeout.to_milliseconds() * 0.8
+        slow = function.metric_duration(period=FIVE_MINUTES, statistic="p99")
+        self.alarm(f"Slow{name.title()}", slow, limit, 2, f"{name}: p99 over 80 % of its timeout.")
+
+    def _service_alarms(self) -> None:
+        of = self.service
+        degraded = share(
+            of("rag_degraded_requests_total", minutes=1), of("rag_requests_total", minutes=1)
+        )
+        doubted = share(of("rag_doubted_answers_total"), of("rag_requests_total"))
+        for construct_id, metric, threshold, periods, say in (
+            ("Degraded", degraded, 5, 2, "More than 5 % of answers are degraded; see the reasons."),
+            ("Doubted", doubted, 20, 2, "Over a fifth of answers are not carried by sources."),
+            ("CircuitOpen", of("circuit_open_total"), 0, 1,
+             "A dependency failed repeatedly and is not called for now."),
+            ("PlansRejected", of("cypher_explain_reject_total"), 0, 1,
+             "The plan guard refused a query template."),
+            ("ModelCost", of("rag_estimated_cost_usd"), 20, 1,
+             "The model cost more than 20 USD in five minutes."),
+        ):  # fmt: skip
+            self.alarm(construct_id, metric, threshold, periods, say)
+        for step, budget in STEPS.items():
+            slow, limit = of("rag_step_latency_seconds", "p95", step=step), budget.cap_s / 2
+            say = f"{step}: p95 over half of what a question gives it."
+            self.alarm(f"Slow{step.title()}Call", slow, limit, 3, say)
 
     def _saved_query(self) -> None:
         """Every line of one request, over all functions: the id is what is filled in."""
@@ -139,302 +240,83 @@ class Observability(Construct):
             ),
         )
 
-    def logged(self, name: str, log_group: logs.ILogGroup, pattern: str) -> cloudwatch.Metric:
-        """How many lines of a log match, in a minute."""
-        counted = logs.MetricFilter(
-            self,
-            name,
-            log_group=log_group,
-            filter_pattern=logs.FilterPattern.literal(pattern),
-            metric_namespace=f"{METRICS_NAMESPACE}/Logs",
-            metric_name=f"{name.lower()}-{self.environment}",
-            metric_value="1",
-        )
-        return counted.metric(period=ONE_MINUTE, statistic="Sum")
-
-    def alarm(
-        self,
-        construct_id: str,
-        metric: cloudwatch.IMetric,
-        threshold: float,
-        *,
-        periods: int = 2,
-        under: bool = False,
-        silence_is_bad: bool = False,
-        say: str,
-    ) -> cloudwatch.Alarm:
-        """An alarm that tells the topic when a metric is over `threshold`, or `under` it."""
-        missing = cloudwatch.TreatMissingData
-        alarm = cloudwatch.Alarm(
-            self,
-            construct_id,
-            alarm_name=f"docstokg-{self.environment}-{_dashed(construct_id)}",
-            alarm_description=say,
-            metric=metric,
-            threshold=threshold,
-            comparison_operator=UNDER if under else OVER,
-            evaluation_periods=periods,
-            datapoints_to_alarm=periods,
-            treat_missing_data=missing.BREACHING if silence_is_bad else missing.NOT_BREACHING,
-        )
-        alarm.add_alarm_action(actions.SnsAction(self._topic))
-        alarm.add_ok_action(actions.SnsAction(self._topic))
-        self.alarms[_dashed(construct_id)] = alarm
-        return alarm
-
-    def _edge_alarms(self) -> None:
-        api = self._api.api
-        ratio = cloudwatch.MathExpression(
-            expression=share("errors", "requests"),
-            using_metrics={
-                "errors": api.metric_server_error(period=ONE_MINUTE, statistic="Sum"),
-                "requests": api.metric_count(period=ONE_MINUTE),
-            },
-            period=ONE_MINUTE,
-            label="5xx %",
-        )
-        self.alarm("Api5xx", ratio, 1, say="More than 1 % of answers are 5xx.")
-        self.alarm(
-            "ApiLatency",
-            api.metric_latency(period=FIVE_MINUTES, statistic="p95"),
-            3000,
-            periods=3,
-            say="p95 over 3 s, the bar with synthesis.",
-        )
-
-    def _workflow_alarms(self) -> None:
-        machine = self._workflow.machine
-        self.alarm(
-            "WorkflowFailed",
-            machine.metric_failed(period=ONE_MINUTE),
-            0,
-            periods=1,
-            say="An execution failed: no branch caught it, the caller got a 500.",
-        )
-        self.alarm(
-            "WorkflowCrashed",
-            self.logged(
-                "Crashed",
-                self._workflow.logs,
-                '{ $.type = "PassStateEntered" && $.details.name = "Crashed" }',
-            ),
-            0,
-            periods=1,
-            say="A step crashed and the caller got a 500: the execution itself counts as whole.",
-        )
-        self.alarm(
-            "WorkflowTimedOut",
-            machine.metric_timed_out(period=ONE_MINUTE),
-            0,
-            periods=1,
-            say="An execution hit the machine's own limit, so a step's deadline did not hold.",
-        )
-        self.alarm(
-            "WorkflowThrottled",
-            machine.metric_throttled(period=FIVE_MINUTES),
-            0,
-            say="State transitions are throttled: raise the account's quota.",
-        )
-
-    def _function_alarms(self) -> None:
-        # A stage that fails is tried again, and then its run fails, which has an alarm.
-        answering = {n: f for n, f in self._functions.items() if not f.spec.loads}
-        for name, function in answering.items():
-            limit = function.function.timeout
-            assert limit is not None
-            errors = cloudwatch.MathExpression(
-                expression=share("errors", "calls"),
-                using_metrics={
-                    "errors": function.function.metric_errors(period=FIVE_MINUTES),
-                    "calls": function.function.metric_invocations(period=FIVE_MINUTES),
-                },
-                period=FIVE_MINUTES,
-                label=f"{name} errors %",
-            )
-            self.alarm(
-                f"Errors{name.title()}", errors, 1, say=f"{name}: more than 1 % of calls fail."
-            )
-            self.alarm(
-                f"Throttles{name.title()}",
-                function.function.metric_throttles(period=FIVE_MINUTES),
-                0,
-                say=f"{name}: calls are refused; reserved concurrency or account limit.",
-            )
-            self.alarm(
-                f"Slow{name.title()}",
-                function.function.metric_duration(period=FIVE_MINUTES, statistic="p99"),
-                limit.to_milliseconds() * 0.8,
-                say=f"{name}: p99 over 80 % of its timeout.",
-            )
-
-    def _service_alarms(self) -> None:
-        degraded = cloudwatch.MathExpression(
-            expression=share("degraded", "requests"),
-            using_metrics={
-                "degraded": self.service("rag_degraded_requests_total", period_minutes=1),
-                "requests": self.service("rag_requests_total", period_minutes=1),
-            },
-            period=ONE_MINUTE,
-            label="degraded %",
-        )
-        self.alarm(
-            "Degraded", degraded, 5, say="More than 5 % of answers are degraded; see the reasons."
-        )
-        doubted = cloudwatch.MathExpression(
-            expression=share("doubted", "requests"),
-            using_metrics={
-                "doubted": self.service("rag_doubted_answers_total"),
-                "requests": self.service("rag_requests_total"),
-            },
-            period=FIVE_MINUTES,
-            label="doubted %",
-        )
-        self.alarm(
-            "Doubted", doubted, 20, say="Over a fifth of answers are not carried by their sources."
-        )
-        for step, budget in STEPS.items():
-            self.alarm(
-                f"Slow{step.title()}Call",
-                self.service("rag_step_latency_seconds", "p95", {"step": step}),
-                budget.cap_s / 2,
-                periods=3,
-                say=f"{step}: p95 over half of what a question gives it.",
-            )
-        self.alarm(
-            "CircuitOpen",
-            self.service("circuit_open_total"),
-            0,
-            periods=1,
-            say="A dependency failed repeatedly and is not called for now.",
-        )
-        self.alarm(
-            "PlansRejected",
-            self.service("cypher_explain_reject_total"),
-            0,
-            periods=1,
-            say="The plan guard refused a query template.",
-        )
-        self.alarm(
-            "ModelCost",
-            self.service("rag_estimated_cost_usd"),
-            20,
-            periods=1,
-            say="The model cost more than 20 USD in five minutes.",
-        )
-
     def _dashboard(self) -> None:
-        machine, api = self._workflow.machine, self._api.api
-        board = cloudwatch.Dashboard(
+        machine, api, of = self._workflow.machine, self._api.api, self.service
+        five = {"period": FIVE_MINUTES}
+        latencies = [api.metric_latency(**five, statistic=s) for s in ("p50", "p95")]
+        durations = [
+            f.function.metric_duration(**five, statistic="p95") for f in self._answering.values()
+        ]
+        by_reason = [of("rag_degraded_requests_total", reason=reason) for reason in REASONS]
+        graphs = {
+            "Requests and outcomes": [
+                of("rag_requests_total"), of("rag_refused_requests_total"),
+                of("rag_cache_hits_total", hit="true"), api.metric_client_error(**five),
+                api.metric_server_error(**five), machine.metric_failed(**five),
+                machine.metric_timed_out(**five),
+            ],
+            "Latency": latencies + [of("rag_request_latency_seconds", s) for s in ("p50", "p95")],
+            "Degraded by reason": by_reason,
+            "Budgets used": [
+                of("rag_budget_chunks_used", "Average"),
+                of("rag_budget_tokens_gen_used", "Average"), of("rag_estimated_cost_usd"),
+            ],
+            "Graph gain": [
+                of("rag_kg_concepts_expanded", "Average"), of("rag_kg_chunks_added", "Average"),
+                of("rag_kg_hits_total"), of("rag_kg_hits_total", hit="true"),
+                of("rag_kg_boost_impact", "Average"), of("rag_kg_2hop_total"),
+            ],
+            "Traversal and plan guard": [
+                of("graph_expand_nodes_total"), of("graph_pruned_nodes_total"),
+                of("graph_depth_histogram", "Maximum"), of("cypher_explain_reject_total"),
+                of("cypher_timeout_total"),
+            ],
+            "Answer quality": [
+                of("rag_citation_errors_total"), of("rag_confidence", "p50"),
+                of("rag_confidence", "p10"), of("rag_doubted_answers_total"),
+            ],
+            "Steps p95": durations,
+            "Calls p95": [of("rag_step_latency_seconds", "p95", step=step) for step in STEPS],
+            "Loads": [of(RUNNING, "Maximum")],
+        }  # fmt: skip
+        asked = cloudwatch.LogQueryWidget(
+            title="Requests by namespace, mode and provider",
+            log_group_names=[self._functions["respond"].logs.log_group_name],
+            query_lines=[
+                'filter event = "request"',
+                "stats count(*) by namespace, mode, synthesis, provider",
+            ],
+            width=24,
+        )
+        cloudwatch.Dashboard(
             self,
             "Dashboard",
             dashboard_name=f"docstokg-{self.environment}",
             default_interval=cdk.Duration.hours(6),
             period_override=cloudwatch.PeriodOverride.AUTO,
-        )
-        board.add_widgets(
-            cloudwatch.AlarmStatusWidget(
-                title="Alarms", alarms=list(self.alarms.values()), width=24, height=4
-            )
-        )
-        board.add_widgets(
-            self._graph(
-                "Requests and outcomes",
+            widgets=[
                 [
-                    self.service("rag_requests_total"),
-                    self.service("rag_refused_requests_total"),
-                    self.service("rag_cache_hits_total", dimensions={"hit": "true"}),
-                    api.metric_client_error(period=FIVE_MINUTES),
-                    api.metric_server_error(period=FIVE_MINUTES),
-                    machine.metric_failed(period=FIVE_MINUTES),
-                    machine.metric_timed_out(period=FIVE_MINUTES),
+                    cloudwatch.AlarmStatusWidget(
+                        title="Alarms", alarms=list(self.alarms.values()), width=24, height=4
+                    )
                 ],
-            ),
-            self._graph(
-                "Latency",
-                [api.metric_latency(period=FIVE_MINUTES, statistic=s) for s in ("p50", "p95")]
-                + [self.service("rag_request_latency_seconds", s) for s in ("p50", "p95")],
-            ),
-            self._graph(
-                "Degraded by reason",
                 [
-                    self.service("rag_degraded_requests_total", dimensions={"reason": reason})
-                    for reason in REASONS
+                    cloudwatch.GraphWidget(title=title, left=metrics, width=8, height=6)
+                    for title, metrics in graphs.items()
                 ],
-            ),
-        )
-        board.add_widgets(
-            self._graph(
-                "Budgets used",
-                [
-                    self.service("rag_budget_chunks_used", "Average"),
-                    self.service("rag_budget_tokens_gen_used", "Average"),
-                    self.service("rag_estimated_cost_usd"),
-                ],
-            ),
-            self._graph(
-                "Graph gain",
-                [
-                    self.service("rag_kg_concepts_expanded", "Average"),
-                    self.service("rag_kg_chunks_added", "Average"),
-                    self.service("rag_kg_hits_total", dimensions={"hit": "true"}),
-                    self.service("rag_kg_hits_total", dimensions={"hit": "false"}),
-                    self.service("rag_kg_boost_impact", "Average"),
-                    self.service("rag_kg_2hop_total"),
-                ],
-            ),
-            self._graph(
-                "Traversal and plan guard",
-                [
-                    self.service("graph_expand_nodes_total"),
-                    self.service("graph_pruned_nodes_total"),
-                    self.service("graph_depth_histogram", "Maximum"),
-                    self.service("cypher_explain_reject_total"),
-                    self.service("cypher_timeout_total"),
-                ],
-            ),
-        )
-        board.add_widgets(
-            self._graph(
-                "Answer quality",
-                [
-                    self.service("rag_citation_errors_total"),
-                    self.service("rag_confidence", "p50"),
-                    self.service("rag_confidence", "p10"),
-                    self.service("rag_doubted_answers_total"),
-                ],
-            ),
-            self._graph(
-                "Verbosity",
-                [
-                    self.service("query_verbosity_total", dimensions={"mode": mode})
-                    for mode in MODES
-                ],
-            ),
-            self._graph(
-                "Steps p95",
-                [
-                    f.function.metric_duration(period=FIVE_MINUTES, statistic="p95")
-                    for f in self._functions.values()
-                    if not f.spec.loads
-                ],
-            ),
-        )
-        board.add_widgets(
-            self._graph(
-                "Calls p95",
-                [self.service("rag_step_latency_seconds", "p95", {"step": s}) for s in STEPS],
-            ),
-            self._graph("Loads", [self.service(RUNNING, "Maximum")]),
+                [asked],
+            ],
         )
 
-    @staticmethod
-    def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
-        return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8, height=6)
 
-
-def share(bad: str, of: str) -> str:
-    """Per cent as a metric expression: 0 while there are few, 100 when several of few are bad."""
-    return f"IF({of} >= {FEW}, 100 * {bad} / {of}, IF({bad} >= {SEVERAL}, 100, 0))"
+def share(bad: cloudwatch.Metric, of: cloudwatch.Metric) -> cloudwatch.MathExpression:
+    """Per cent as a metric: 0 while there are few, 100 when several of few are bad."""
+    return cloudwatch.MathExpression(
+        expression=f"IF(calls >= {FEW}, 100 * bad / calls, IF(bad >= {SEVERAL}, 100, 0))",
+        using_metrics={"bad": bad, "calls": of},
+        period=bad.period,
+        label="%",
+    )
 
 
 def _dashed(construct_id: str) -> str:

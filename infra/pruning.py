@@ -9,11 +9,16 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.functions import Function
-from infra.nag import acknowledge, logical_id
+from infra.nag import acknowledge_stars, logical_id
+from infra.rights import allow
 
 VERSIONS_ONLY = (
     "A qualifier must follow the name, so versions can go and the function itself cannot; "
     "infra.prune keeps those that the last state machine versions name."
+)
+STATES = (
+    *("DeleteStateMachineVersion", "DescribeStateMachine", "DescribeStateMachineAlias"),
+    "ListStateMachineVersions",
 )
 
 
@@ -37,33 +42,8 @@ class Pruning(Construct):
             max_session_duration=cdk.Duration.hours(1),
         )
         arns = [function.function.function_arn for function in functions.values()]
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["lambda:ListAliases", "lambda:ListVersionsByFunction"], resources=arns
-            )
-        )
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["lambda:DeleteFunction"], resources=[f"{arn}:*" for arn in arns]
-            )
-        )
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=[
-                    "states:DeleteStateMachineVersion",
-                    "states:DescribeStateMachine",
-                    "states:DescribeStateMachineAlias",
-                    "states:ListStateMachineVersions",
-                ],
-                resources=list(machines),
-            )
-        )
-        acknowledge(
-            self.role,
-            {
-                f"AwsSolutions-IAM5[Resource::<{logical_id(function.function)}.Arn>:*]": (
-                    VERSIONS_ONLY
-                )
-                for function in functions.values()
-            },
-        )
+        allow(self.role, ["lambda:ListAliases", "lambda:ListVersionsByFunction"], *arns)
+        allow(self.role, ["lambda:DeleteFunction"], *(f"{arn}:*" for arn in arns))
+        allow(self.role, [f"states:{action}" for action in STATES], *machines)
+        wild = [f"<{logical_id(function.function)}.Arn>:*" for function in functions.values()]
+        acknowledge_stars(self.role, VERSIONS_ONLY, *wild)

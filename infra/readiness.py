@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+from infra.models import bedrock_models
 from infra.settings import ENVIRONMENTS, S3_LIST, UNRESERVED, Environment
 
 # What the settings are delivered with: a reserved domain, and ids nobody has.
@@ -53,9 +54,15 @@ def obstacles(environment: Environment) -> list[str]:
 
 def cautions(environment: Environment) -> list[str]:
     """Say what works but should be known."""
-    if environment.alarm_email:
-        return []
-    return ["alarm_email is empty: alarms change colour and nobody is told"]
+    told = []
+    if not environment.alarm_email:
+        told.append("alarm_email is empty: alarms change colour and nobody is told")
+    if names := bedrock_models(environment):
+        told.append(
+            f"{', '.join(names)}: the account's first call of each is made by a person who has "
+            "aws-marketplace:Subscribe and ViewSubscriptions; no function has these"
+        )
+    return told
 
 
 def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:

@@ -70,11 +70,11 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Metering:
-    """Usage plan: steady requests a second, burst, and requests a month per API key."""
+    """Usage plan of one caller: steady requests a second, burst, and requests a day."""
 
     rate: int
     burst: int
-    monthly_quota: int
+    daily_quota: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ class Environment:
     `function_quota` is the account's limit of concurrent executions in the region; `load_tasks` of
     them may a load take, where named. A state's time counts its function's INIT: `cold_start_s` is
     what each state may wait longer for it.
+    `metering`: each caller's plan by a name for it; with none, no key is asked for.
     `page`: serve the page and the API reference (`/`, `/docs`) too; only with tokens, which a
     person pastes, or gets by signing in where `sign_in` names a client. `cors_origin` is
     the one foreign page whose scripts may call, as `https://HOST`.
@@ -119,7 +120,7 @@ class Environment:
     index: Index
     auth: Auth
     tokens: Tokens | None
-    metering: Metering | None
+    metering: Mapping[str, Metering]
     gradual: Gradual
     graph_url: str
     iam_namespaces: tuple[str, ...] = ()
@@ -195,7 +196,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         iam_namespaces=("*",),
         # Whose policy has the routes that load may: the stack's outputs name one of its own.
         iam_load=("*",),
-        metering=None,
+        metering={},
         gradual=Gradual(kind="ALL_AT_ONCE"),
         graph_url="neo4j+s://dev.graph.example.com",
         # No snapshots here: what starts slowly must not be cut off by the net of a warm step.
@@ -213,7 +214,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         index=Index(kind="managed", data_nodes=3, zones=3),
         auth="jwt",
         tokens=Tokens(audience="docstokg-staging", **_LOGIN),
-        metering=Metering(rate=10, burst=20, monthly_quota=100_000),
+        metering={"first": Metering(rate=10, burst=20, daily_quota=10_000)},
         gradual=Gradual(kind="LINEAR", percentage=50, interval_minutes=15),
         graph_url="neo4j+s://staging.graph.example.com",
         network=Network(
@@ -247,7 +248,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ),
         auth="jwt",
         tokens=Tokens(audience="docstokg", **_LOGIN),
-        metering=Metering(rate=50, burst=100, monthly_quota=2_000_000),
+        metering={"first": Metering(rate=50, burst=100, daily_quota=100_000)},
         gradual=Gradual(kind="CANARY", percentage=10, interval_minutes=20),
         graph_url="neo4j+s://prod.graph.example.com",
         network=Network(

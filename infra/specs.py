@@ -15,6 +15,8 @@ PYTHON = "3.13"
 IMPORT_NAME = "docstokg_functions"
 """Of the folder functions/, in the repository, in wheels and in the zips."""
 SIZE_LIMIT_MB = 240
+AGENT_MB = 20
+"""Of that, what is set aside for AppConfig's agent, a layer whose size AWS does not state."""
 # What must not fire while traffic shifts; when it does, the alias goes back.
 ROLLBACK_ALARMS = (
     *("api5xx", "workflow-failed", "workflow-crashed", "workflow-timed-out", "degraded"),

@@ -18,7 +18,7 @@ from infra.budget import Budget
 from infra.canary import Asking
 from infra.credentials import Secrets
 from infra.data import SearchData
-from infra.dependencies import Dependencies
+from infra.dependencies import watch_dependencies
 from infra.encryption import DataKey
 from infra.firewall import Firewall
 from infra.flags import Flags
@@ -191,10 +191,8 @@ class RunStack(cdk.Stack):
         ingestion.watch(observability, functions["documents"])
         if environment.index.kind == "managed":  # an existing domain is its owner's to save
             ingestion.save(observability, functions["ingest_close"], data.search)
-        Dependencies(
-            self,
-            "Dependencies",
-            observability=observability,
+        watch_dependencies(
+            observability,
             index=environment.index,
             domain_name=data.search.domain_name,
             tables=[data.state.cache, data.state.circuit],

@@ -8,9 +8,18 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from infra.credentials import READ_AND_WRITE, use_key
 from infra.nag import acknowledge
+from infra.rights import allow, use_key
 
+READ_AND_WRITE = [
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+]
 NO_BACKUP = "Every item expires within the hour and is made again by the next request."
 
 
@@ -23,14 +32,10 @@ class State(Construct):
         self.cache = self._table("ResponseCache", "key", key)
         self.circuit = self._table("Circuit", "name", key)
 
-    def grant(self, role: iam.Role, table: dynamodb.Table, actions: list[str], region: str) -> None:
+    def grant(self, role: iam.Role, table: dynamodb.Table, actions: list[str]) -> None:
         """Let `role` do `actions` on one table, and use the key, which the caller's rights open."""
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=[f"dynamodb:{action}" for action in actions], resources=[table.table_arn]
-            )
-        )
-        use_key(role, self._key, "dynamodb", region, READ_AND_WRITE)
+        allow(role, [f"dynamodb:{action}" for action in actions], table.table_arn)
+        use_key(role, self._key, "dynamodb", READ_AND_WRITE)
 
     def _table(self, construct_id: str, partition: str, key: kms.IKey) -> dynamodb.Table:
         table = dynamodb.Table(

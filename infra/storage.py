@@ -8,9 +8,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.credentials import use_key
-from infra.nag import acknowledge, logical_id
+from infra.nag import acknowledge, acknowledge_stars, logical_id
 from infra.removal import removal
+from infra.rights import allow, service_role, use_key
 
 SNAPSHOTS = "snapshots"
 NO_ACCESS_LOG = (
@@ -54,32 +54,13 @@ class Storage(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, retain: bool) -> None:
         super().__init__(scope, construct_id)
         self.bucket = private_bucket(self, key, NO_ACCESS_LOG, retain=retain)
-        self.snapshots = iam.Role(
-            self,
-            "Snapshots",
-            assumed_by=iam.ServicePrincipal(
-                "es.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-        )
-        self.snapshots.add_to_policy(
-            iam.PolicyStatement(actions=["s3:ListBucket"], resources=[self.bucket.bucket_arn])
-        )
-        self.snapshots.add_to_policy(
-            iam.PolicyStatement(
-                actions=["s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
-                resources=[self.bucket.arn_for_objects(f"{SNAPSHOTS}/*")],
-            )
-        )
-        use_key(
-            self.snapshots,
-            key,
-            "s3",
-            cdk.Stack.of(self).region,
-            ["kms:Decrypt", "kms:GenerateDataKey"],
-        )
-        reported = f"AwsSolutions-IAM5[Resource::<{logical_id(self.bucket)}.Arn>/{SNAPSHOTS}/*]"
-        acknowledge(self.snapshots, {reported: ANY_OBJECT})
+        self.snapshots = service_role(self, "Snapshots", "es")
+        allow(self.snapshots, ["s3:ListBucket"], self.bucket.bucket_arn)
+        objects = self.bucket.arn_for_objects(f"{SNAPSHOTS}/*")
+        allow(self.snapshots, ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"], objects)
+        use_key(self.snapshots, key, "s3", ["kms:Decrypt", "kms:GenerateDataKey"])
+        reported = f"<{logical_id(self.bucket)}.Arn>/{SNAPSHOTS}/*"
+        acknowledge_stars(self.snapshots, ANY_OBJECT, reported)
 
     def handing_over(self) -> iam.PolicyStatement:
         """What who registers the repository needs: to give the domain this one role."""

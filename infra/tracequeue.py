@@ -8,8 +8,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.credentials import use_key
 from infra.nag import acknowledge
+from infra.rights import allow, use_key
 
 LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads on."
 
@@ -47,9 +47,7 @@ class TraceQueue(Construct):
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),
         )
 
-    def let_send(self, role: iam.Role, region: str) -> None:
+    def let_send(self, role: iam.Role) -> None:
         """Let `role` put traces into the queue."""
-        role.add_to_policy(
-            iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[self.queue.queue_arn])
-        )
-        use_key(role, self._key, "sqs", region, ["kms:Decrypt", "kms:GenerateDataKey"])
+        allow(role, ["sqs:SendMessage"], self.queue.queue_arn)
+        use_key(role, self._key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_lambda_event_sources as sources
@@ -12,9 +11,9 @@ from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.credentials import use_key
 from infra.functions import Function
 from infra.nag import acknowledge
+from infra.rights import service_role, use_key
 from infra.tracequeue import LAST_STOP, TraceQueue, dead_letters
 
 CLEAN_UP = {"job": "remove_expired_traces"}
@@ -51,19 +50,11 @@ class TraceRecording(Construct):
         )
         self.missed = dead_letters(self, "Missed", key)
         acknowledge(self.missed, {"AwsSolutions-SQS3": LAST_STOP})
-        role = iam.Role(
-            self,
-            "Scheduler",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(self).account}},
-            ),
-        )
-        region = cdk.Stack.of(self).region
+        role = service_role(self, "Scheduler", "scheduler")
         missed = _keyless(self, "Letters", self.missed)
         # Writing an encrypted letter needs the key for both, reading the queue for the function.
         for writer in (role, record.role):
-            use_key(writer, key, "sqs", region, ["kms:Decrypt", "kms:GenerateDataKey"])
+            use_key(writer, key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
         # A schedule invokes asynchronously: Lambda, not the schedule, sees the function fail.
         record.live.configure_async_invoke(
             on_failure=destinations.SqsDestination(missed),

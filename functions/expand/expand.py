@@ -215,16 +215,30 @@ def ranked(
         entity: 1.0 for entity in graph.entities if entity.casefold() in ids or entity in named
     }
     shares |= chosen
-    pool = {
-        candidate.uuid: candidate.score
-        + (plan.expansion.boost if shares.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
-        for candidate in retrieval.pool[:SEEDING_CHUNKS]
-    }
+    pool = _boosted(plan, retrieval, shares, graph)
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
     leading = {entity: share for entity, share in shares.items() if leads(graph, entity)}
     seed_shares = seeds.shares(part)
     start = restart(graph, {**leading, **chosen, **seed_shares}, facts, pool)
     return RankedGraph(graph, matches, shares, seed_shares, start, walk(graph, start))
+
+
+def _boosted(
+    plan: Plan, retrieval: Retrieval, shares: Mapping[str, float], graph: SliceGraph
+) -> dict[str, float]:
+    """Score the chunks the walk starts at: those that hold what the question names get more."""
+    return {
+        candidate.uuid: candidate.score
+        + (plan.expansion.boost if shares.keys() & graph.mentions.get(candidate.uuid, {}) else 0.0)
+        for candidate in retrieval.pool[:SEEDING_CHUNKS]
+    }
+
+
+def _moved(plan: Plan, retrieval: Retrieval, ranking: RankedGraph) -> int:
+    """Count the chunks the walk starts at whose place among them the boost changed."""
+    scores = _boosted(plan, retrieval, ranking.shares, ranking.graph)
+    order = sorted(scores, key=lambda uuid: -scores[uuid])
+    return sum(a != b for a, b in zip(order, scores, strict=True))
 
 
 def leads(graph: SliceGraph, entity: str) -> bool:
@@ -348,6 +362,7 @@ def _expansion(
         plan, retrieval, order, lambda uuid: uuid in named_chunks or evidence.may_add(uuid)
     )
     renamings = _renamings(plan.query, ranking)
+    run.telemetry.count("rag_kg_boost_impact", _moved(plan, retrieval, ranking))
     for uuid in order:
         if uuid in selected or uuid in added:
             mentions = graph.mentions.get(uuid, {})

@@ -64,7 +64,8 @@ def ground(
         if retrieval.failed:
             raise _lost(run, "No channel answered and the graph brought nothing.")
         run.warnings.append(f"Nothing was found in namespace {plan.namespace!r} for this question.")
-    hydrated = _hydrate(run, ranking, index)
+    with run.timed("hydration"):
+        hydrated = _hydrate(run, ranking, index)
     if hydrated.failed:
         run.skip("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
     started = time.perf_counter()
@@ -90,7 +91,9 @@ def ground(
         relevant=passages.is_relevant(plan, citations, blocks),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
-        report=report.model_copy(update={"grounding_ms": grounding_ms}),
+        report=report.model_copy(
+            update={"grounding_ms": grounding_ms, "hydration_ms": run.timings_ms["hydration"]}
+        ),
         degraded=tuple(run.degraded),
         warnings=(
             *retrieval.warnings,
@@ -340,6 +343,7 @@ def _report(
             embedding=providers.embedding, sparse=providers.sparse, reranker=reranker_name
         ),
         index_model=retrieval.index_model,
+        route_ms=retrieval.route_ms,
         retrieval_ms=retrieval.took_ms,
         expansion_ms=expansion.took_ms if expansion is not None else 0.0,
         mmr_ms=retrieval.mmr_ms,

@@ -102,7 +102,7 @@ def respond(
     reply, response = reply_within(response, REPLY_LIMIT_BYTES, with_diagnostics=plan.diagnostics)
     _cache(run, reply, response, response_cache)
     _trace(run, grounded, response, trace_sink)
-    _record(run, response, doubts(response.grounding, step_input.synthesis))
+    _record(run, response, step_input.synthesis)
     return reply
 
 
@@ -212,10 +212,13 @@ def _diagnostics(
     return Diagnostics(
         timings_ms=Timings(
             validation=plan.validation_ms,
+            routing=report.route_ms,
             hybrid_retrieval=report.retrieval_ms,
             kg_expansion=report.expansion_ms,
             dedup_mmr=report.mmr_ms,
+            hydration=report.hydration_ms,
             citation_extraction=round(extraction_ms, 2),
+            graph_view=step_input.graph_ms,
             llm_synthesis=synthesis.took_ms,
             total=round(total_ms, 2),
         ),
@@ -282,16 +285,18 @@ def _trace(
     run.attempt("trace", lambda: trace_sink.send(message, time_budget.TRACE_S), lost=None)
 
 
-def _record(run: Run, response: RAGResponse, causes: Sequence[str]) -> None:
+def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> None:
     """Count and log the request that is answered, and why its answer is doubted."""
     plan, telemetry, diagnostics = run.plan, run.telemetry, response.diagnostics
     if diagnostics is None:
         return
-    gain, stats = diagnostics.graph_gain, diagnostics.kg_stats
-    telemetry.count(
-        "rag_request_latency_seconds", diagnostics.timings_ms.total / 1000, route=plan.route
-    )
+    stats, causes = diagnostics.kg_stats, doubts(response.grounding, synthesis)
+    provider = (synthesis.provider if synthesis else "") or "none"
+    seconds = diagnostics.timings_ms.total / 1000
+    telemetry.count("rag_request_latency_seconds", seconds, **run.labels(provider))
     telemetry.count("rag_budget_chunks_used", response.results_count)
+    if response.results_count:
+        telemetry.count("rag_found_requests_total")
     telemetry.count("rag_budget_tokens_gen_used", diagnostics.budget_used.tokens_gen)
     telemetry.count("rag_kg_concepts_expanded", stats.concepts_expanded)
     telemetry.count("rag_kg_chunks_added", stats.chunks_added)
@@ -300,10 +305,6 @@ def _record(run: Run, response: RAGResponse, causes: Sequence[str]) -> None:
     telemetry.count("rag_kg_hits_total", hit=str(hit).lower())
     if stats.hops_executed > 1:
         telemetry.count("rag_kg_2hop_total")
-    if gain.top_k_without:
-        first = [citation.uuid for citation in response.citations][: len(gain.top_k_without)]
-        moved = sum(a != b for a, b in zip(first, gain.top_k_without, strict=False))
-        telemetry.count("rag_kg_boost_impact", moved)
     for reason in diagnostics.degraded_reasons:
         telemetry.count("rag_degraded_requests_total", reason=reason)
     if response.grounding is not None:
@@ -314,14 +315,18 @@ def _record(run: Run, response: RAGResponse, causes: Sequence[str]) -> None:
         telemetry.count("rag_doubted_answers_total", cause=cause)
     run.finish(
         200,
+        provider=provider,
+        model=diagnostics.providers.llm,
         query=plan.query,
         snippets=[citation.snippet for citation in response.citations],
         results=response.results_count,
         confidence=response.confidence,
         doubts=list(causes),
         degraded_reasons=list(diagnostics.degraded_reasons),
+        budget_used=diagnostics.budget_used.model_dump(),
+        budget_limits=diagnostics.budget_limits.model_dump(),
+        kg=stats.model_dump(),
         timings_ms=diagnostics.timings_ms.model_dump(),
-        verbosity=plan.verbosity,
         cost_usd=diagnostics.estimated_cost_usd,
     )
 

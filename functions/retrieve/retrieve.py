@@ -55,6 +55,7 @@ def retrieve(
     if restriction is not None:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
         run.warnings.extend(restriction.warnings)
+        run.timings_ms["routing"] = restriction.took_ms
     sizes = run.plan.retrieval.channels
     answers = ChannelResults()
     usable = _usable_embedder(run, index, embedder, answers)
@@ -215,6 +216,7 @@ def _fused(
         channels=_uses(results),
         providers=providers,
         index_model=answers.index_model,
+        route_ms=run.timings_ms.get("routing", 0.0),
         took_ms=run.took_ms(),
         mmr_ms=mmr_ms,
         failed=failed,

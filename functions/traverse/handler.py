@@ -36,6 +36,7 @@ def build(wiring: Wiring) -> Handler:
             shown = None if view is None else view.model_dump(mode="json")
             return {
                 "graph": None if refused else shown,
+                "took_ms": run.took_ms(),
                 "degraded": list(run.degraded),
                 "reply": shown if refused else None,
             }

@@ -87,7 +87,7 @@ def each(server) -> Iterator[Callable[[], dict[int, httpx.Client]]]:
 
 def served(client: httpx.Client) -> float:
     text = client.get("/metrics").text
-    found = re.search(r'rag_requests_total\{route="search",status="200"\} ([\d.]+)', text)
+    found = re.search(r'rag_requests_total\{.*route="search",status="200".*\} ([\d.]+)', text)
     return float(found[1]) if found else 0.0
 
 

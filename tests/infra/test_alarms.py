@@ -118,10 +118,13 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
         )
         assert validated.plan is not None, validated.reply
         assert json.loads(base64.b64decode(given["body_b64"]))["query"] == validated.plan.query
+        # Before the first load nothing was ever found: that is no news. Silence after it is.
         assert (alarm["TreatMissingData"], alarm["ComparisonOperator"]) == (
-            "breaching",
+            "missing",
             "LessThanThreshold",
         )
+        assert alarm["MetricName"] == "rag_found_requests_total"
+        assert alarm["InsufficientDataActions"] == alarm["AlarmActions"]
 
 
 def test_one_saved_query_reads_the_lines_of_one_request(template: Template) -> None:

@@ -50,6 +50,9 @@ def test_filled_in_settings_have_nothing_against_them() -> None:
     assert obstacles(FILLED_IN) == []
     assert cautions(FILLED_IN) == []
     assert cautions(replace(FILLED_IN, alarm_email="")) != []
+    models = ("bedrock/eu.anthropic.claude-3-haiku-20240307-v1:0",)
+    (told,) = cautions(replace(FILLED_IN, models=models))
+    assert "aws-marketplace:Subscribe" in told
 
 
 @pytest.mark.parametrize(

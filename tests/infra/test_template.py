@@ -14,6 +14,7 @@ import pytest
 
 from docstokg.contracts.routes import ROUTES
 from infra import templates
+from infra.app import build
 from infra.readiness import obstacles
 from infra.settings import ENVIRONMENTS, UNRESERVED, environment
 from infra.specs import FUNCTIONS, SPECS, STAGES, gateway_path
@@ -72,18 +73,35 @@ def test_every_route_but_health_needs_a_credential(template: Template, request: 
                 assert properties["Integration"]["Type"] == "MOCK"
         else:
             assert properties["AuthorizationType"] == kind
-            metered = environment(name).metering is not None
+            metered = bool(environment(name).metering)
             assert properties.get("ApiKeyRequired", False) is metered
 
 
-def test_keys_meter_where_the_settings_say_so(template: Template, request: Any) -> None:
+def test_each_caller_has_a_plan_and_a_key_of_its_own(template: Template, request: Any) -> None:
     ours = environment(request.node.callspec.params["template"]).metering
     plans = list(template.all("AWS::ApiGateway::UsagePlan").values())
-    assert len(plans) == len(template.all("AWS::ApiGateway::ApiKey")) == (ours is not None)
-    for plan in plans:
-        assert ours is not None
-        assert plan["Quota"] == {"Limit": ours.monthly_quota, "Period": "MONTH"}
-        assert plan["Throttle"] == {"BurstLimit": ours.burst, "RateLimit": ours.rate}
+    keys = list(template.all("AWS::ApiGateway::UsagePlanKey").values())
+    assert len(plans) == len(keys) == len(template.all("AWS::ApiGateway::ApiKey")) == len(ours)
+    for plan, metering in zip(plans, ours.values(), strict=True):
+        assert plan["Quota"] == {"Limit": metering.daily_quota, "Period": "DAY"}
+        assert plan["Throttle"] == {"BurstLimit": metering.burst, "RateLimit": metering.rate}
+    (stage,) = template.all("AWS::ApiGateway::Stage").values()
+    (most,) = (one for one in stage["MethodSettings"] if one.get("ResourcePath") == "/*")
+    assert most["ThrottlingRateLimit"] >= sum(metering.rate for metering in ours.values())
+
+
+def test_two_callers_share_no_quota(tmp_path: Path) -> None:
+    prod = ENVIRONMENTS["prod"]
+    first = prod.metering["first"]
+    both = replace(prod, metering={"first": first, "batch-jobs": replace(first, rate=1)})
+    build(both, out=tmp_path).synth()
+    found = json.loads((tmp_path / "docstokg-prod.template.json").read_text("utf-8"))
+    pairs = {
+        (one["Properties"]["KeyId"]["Ref"], one["Properties"]["UsagePlanId"]["Ref"])
+        for one in found["Resources"].values()
+        if one["Type"] == "AWS::ApiGateway::UsagePlanKey"
+    }
+    assert len({key for key, _ in pairs}) == len({plan for _, plan in pairs}) == 2
 
 
 def test_prod_cannot_be_deleted_by_mistake(assembly: Path) -> None:

@@ -203,8 +203,36 @@ def test_what_fails_once_is_tried_again(stage: str, error: str) -> None:
     assert len(stages.payloads[stage]) == 2
 
 
-@pytest.mark.parametrize("stage", ["encode", "names", "resolve", "write", "close"])
-@pytest.mark.parametrize("error", ["Unavailable", "ValueError", "Runtime.ExitError"])
+@pytest.mark.parametrize("stage", ["encode", "names"])
+@pytest.mark.parametrize("error", ["ValueError", "Runtime.ExitError", "States.Timeout"])
+def test_a_shard_that_ends_its_readers_ends_no_run(stage: str, error: str) -> None:
+    stages = folder_of(120)
+    work = getattr(stages, stage)
+
+    def breaks(payload: dict[str, Any]) -> dict[str, Any]:
+        if "d0040" in payload["items"][0]["Key"]:
+            fails(error, "no memory")
+        return dict(work(payload))
+
+    setattr(stages, stage, breaks)
+    stages.write = lambda payload: {}  # type: ignore[method-assign]
+    assert ran(stages).status == "SUCCEEDED"
+    (lost,) = (key for key in stages.bucket.objects if "/lost/" in key)
+    assert lost == "runs/run-1/lost/sources-ns-d0040-txt"
+    noted = json.loads(stages.bucket.get(lost))
+    assert (noted["Error"], "no memory" in noted["Cause"]) == (error, True)
+    others = [p for p in stages.payloads[stage] if "d0040" not in p["items"][0]["Key"]]
+    assert len(others) == 2
+
+
+@pytest.mark.parametrize(
+    ("stage", "error"),
+    [
+        *((stage, "Unavailable") for stage in ("encode", "names", "resolve", "write", "close")),
+        *((stage, "ValueError") for stage in ("resolve", "write", "close")),
+        *((stage, "Runtime.ExitError") for stage in ("resolve", "write", "close")),
+    ],
+)
 def test_a_stage_that_stays_broken_gives_the_lease_back_and_fails(stage: str, error: str) -> None:
     stages = folder_of(3)
     stages.broken = {stage: error}
@@ -258,6 +286,7 @@ def every_task(states: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_every_task_has_a_time_and_is_tried_again() -> None:
     tasks = every_task(ASL["States"])
+    assert tasks.pop("Lost")["Resource"].endswith("s3:putObject")
     functions = Counter(task["Arguments"]["FunctionName"] for task in tasks.values())
     assert functions == {
         **{f"${{Ingest{stage.title()}Function}}": 1 for stage in STAGES},

@@ -9,6 +9,9 @@ from docstokg.observability import METRICS
 
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 12.0, 25.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+NAMESPACES = 20
+"""Namespaces that get series of their own; what comes later is counted under OTHER."""
+OTHER = "other"
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
 
 
@@ -23,6 +26,7 @@ class PrometheusSink:
         self._shared = shared
         self._registry = CollectorRegistry()
         self._metrics: dict[str, Counter | Histogram] = {}
+        self._namespaces: set[str] = set()
         for name, (kind, labels, text) in METRICS.items():
             if kind == "counter":
                 self._metrics[name] = Counter(name, text, labels, registry=self._registry)
@@ -34,8 +38,14 @@ class PrometheusSink:
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Add to a counter, or observe one value of a histogram."""
-        metric = self._metrics[name]
-        child = metric.labels(**labels) if labels else metric
+        metric, names = self._metrics[name], METRICS[name][1]
+        values = {label: labels.get(label, "") for label in names}
+        if namespace := values.get("namespace"):
+            if len(self._namespaces) < NAMESPACES:
+                self._namespaces.add(namespace)
+            if namespace not in self._namespaces:
+                values["namespace"] = OTHER
+        child = metric.labels(**values) if names else metric
         if isinstance(child, Counter):
             child.inc(value)
         else:

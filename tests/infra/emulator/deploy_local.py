@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -30,7 +30,7 @@ from infra.app import build
 from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
 from infra.settings import Environment, Index, environment
-from infra.specs import SPECS, STAGES
+from infra.specs import STAGES
 from tests.infra.cloud import AGENT_PORT, serving
 from tests.infra.emulator.account import ACCOUNT, REGION, Account
 from tests.infra.emulator.limits import COVERED, fit
@@ -70,12 +70,12 @@ def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def question_of(text: str) -> dict[str, Any]:
+def question_of(text: str, timeout_s: float = 25) -> dict[str, Any]:
     """The body of a question that is answered without a language model."""
     return {
         "query": text,
         "synthesis": {"enabled": True, "model": "extractive"},
-        "budget": {"max_tokens_gen": 256, "timeout_s": 25},
+        "budget": {"max_tokens_gen": 256, "timeout_s": timeout_s},
     }
 
 
@@ -100,8 +100,9 @@ class Run:
 
     def target(self) -> Environment:
         """The environment dev in this account, with the servers of this machine where there are."""
-        # A function that starts beside others on two processors takes longer than in Lambda.
-        dev = replace(environment("dev"), account=ACCOUNT, cold_start_s=60)
+        # A function that starts beside others on two processors takes longer than in Lambda: what
+        # answers the first questions is unpacked and started one function after another.
+        dev = replace(environment("dev"), account=ACCOUNT, cold_start_s=60, max_timeout_s=60)
         if self.stores is None:
             return dev
         domain = f"arn:aws:es:{REGION}:{ACCOUNT}:domain/docstokg-local"
@@ -233,13 +234,13 @@ class Run:
         return f"{count} answered and cited; first {seconds[0]:.1f} s, last {seconds[-1]:.1f} s"
 
     def warm(self) -> str:
-        """Ask until an answer is whole: the first questions start functions, on a busy machine."""
-        for spec in SPECS:
-            with suppress(Exception):  # what is asked is no request: only its start is wanted
-                self.invoke(f"docstokg-dev-{spec.name}", {})
+        """Ask until an answer is whole: the first questions start functions, on a busy machine.
+
+        With requests only: the emulator ends whoever raises, so that it would start again.
+        """
         _, question, _ = next(iter(corpus().values()))
         for number in range(1, 11):
-            status, answer = self.ask("answer", question_of(question))
+            status, answer = self.ask("answer", question_of(question, timeout_s=60))
             reasons = answer["diagnostics"]["degraded_reasons"] if status == 200 else [status]
             if not reasons and self.ask("health", {})[1]["status"] == "ok":
                 return f"whole at question {number}"

@@ -12,19 +12,23 @@ REDACTED = "<REDACTED>"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 PRIVATE_FIELDS = ("query", "snippets", "answer")
 
+ASKED = ("namespace", "synthesis", "mode", "provider")
+"""Labels of what was asked, and of who wrote the answer; "" where a request did not come so far."""
+
 METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
-    "rag_requests_total": ("counter", ("route", "status"), "requests answered"),
+    "rag_requests_total": ("counter", ("route", "status", *ASKED), "requests answered"),
     "rag_refused_requests_total": ("counter", ("code",), "requests refused before any work"),
     "rag_cache_hits_total": ("counter", ("hit",), "requests with a cache_key, by what was found"),
-    "rag_request_latency_seconds": ("histogram", ("route",), "whole execution"),
+    "rag_request_latency_seconds": ("histogram", ("route", *ASKED), "whole execution"),
     "rag_step_latency_seconds": ("histogram", ("step",), "one step or one external call"),
+    "rag_found_requests_total": ("counter", (), "requests for which a passage was found"),
     "rag_budget_chunks_used": ("histogram", (), "citations returned"),
     "rag_budget_tokens_gen_used": ("histogram", (), "tokens generated"),
     "rag_kg_concepts_expanded": ("histogram", (), "entities expanded"),
     "rag_kg_chunks_added": ("histogram", (), "chunks only the graph brought"),
     "rag_degraded_requests_total": ("counter", ("reason",), "requests answered with less"),
     "rag_kg_hits_total": ("counter", ("hit",), "requests whose citations carry graph evidence"),
-    "rag_kg_boost_impact": ("histogram", (), "citations whose rank the graph changed"),
+    "rag_kg_boost_impact": ("histogram", (), "chunks that lead the walk otherwise for the boost"),
     "rag_kg_2hop_total": ("counter", (), "requests that used a second hop"),
     "rag_citation_errors_total": ("counter", (), "orphan or malformed markers"),
     "rag_doubted_answers_total": ("counter", ("cause",), "answers their sources do not carry"),

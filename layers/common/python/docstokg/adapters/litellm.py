@@ -155,6 +155,7 @@ class LiteLlm:
         return Completion(
             text=_legible(text[:_LONGEST_ANSWER]),
             model=model,
+            provider=route.provider,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             cost_usd=round(dollars, 8),

@@ -8,6 +8,7 @@ class Completion(Contract):
 
     text: str
     model: str
+    provider: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0

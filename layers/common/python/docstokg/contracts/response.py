@@ -241,10 +241,13 @@ class Timings(Contract):
     """Milliseconds per step, as each step measured itself."""
 
     validation: float = 0.0
+    routing: float = 0.0
     hybrid_retrieval: float = 0.0
     kg_expansion: float = 0.0
     dedup_mmr: float = 0.0
+    hydration: float = 0.0
     citation_extraction: float = 0.0
+    graph_view: float = 0.0
     llm_synthesis: float = 0.0
     total: float = 0.0
 

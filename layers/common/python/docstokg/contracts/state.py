@@ -178,6 +178,7 @@ class Retrieval(Contract):
     channels: dict[Channel, ChannelUse] = {}
     providers: ProvidersUsed = ProvidersUsed()
     index_model: str | None = None
+    route_ms: float = 0.0
     took_ms: float = 0.0
     mmr_ms: float = 0.0
     failed: bool = False
@@ -308,9 +309,11 @@ class StepReport(Contract):
     graph_gain: GraphGain = GraphGain()
     providers: ProvidersUsed = ProvidersUsed()
     index_model: str | None = None
+    route_ms: float = 0.0
     retrieval_ms: float = 0.0
     expansion_ms: float = 0.0
     mmr_ms: float = 0.0
+    hydration_ms: float = 0.0
     grounding_ms: float = 0.0
     tokens_context: int = 0
 
@@ -342,6 +345,7 @@ class Synthesis(Contract):
     outcome: Literal["answered", "abstained", "failed"]
     answer: str = ""
     model: str | None = None
+    provider: str = ""
     block_count: int | None = None
     probability: float | None = None
     tokens_in: int = 0
@@ -367,6 +371,7 @@ class RespondInput(Contract):
     grounded: Grounded | None = None
     synthesis: Synthesis | None = None
     graph: GraphView | None = None
+    graph_ms: float = 0.0
     failure: Failure | None = None
     degraded: tuple[DegradedReason, ...] = ()
 

@@ -11,6 +11,7 @@ from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Plan
 from docstokg.errors import DocsToKGError, PlanRejected, Timeout, cause
 from docstokg.observability import Telemetry
+from docstokg.usecases.refusals import caller_hash
 
 Reason = DegradedReason | Callable[[DocsToKGError], DegradedReason]
 Begin = Callable[[str, Scope], "Call"]
@@ -124,13 +125,26 @@ class Run(Call):
             telemetry=telemetry,
         )
 
-    def finish(self, status: int, level: str = "INFO", **fields: object) -> None:
-        """Count the request, and write its one line."""
+    def labels(self, provider: str = "none") -> dict[str, str]:
+        """Say what was asked, and who wrote the answer, in the labels of metrics."""
         plan = self.plan
-        self.telemetry.count("rag_requests_total", route=plan.route, status=str(status))
+        return {
+            "route": plan.route,
+            "namespace": plan.namespace,
+            "synthesis": str(plan.synthesis is not None).lower(),
+            "mode": plan.verbosity,
+            "provider": provider,
+        }
+
+    def finish(
+        self, status: int, level: str = "INFO", provider: str = "none", **fields: object
+    ) -> None:
+        """Count the request, and write its one line: who asked stands there as a hash."""
+        labels = self.labels(provider)
+        self.telemetry.count("rag_requests_total", status=str(status), **labels)
         self.telemetry.log(
-            level, "request", request_id=plan.request_id, route=plan.route,
-            namespace=plan.namespace, status=status, **fields,
+            level, "request", request_id=self.request_id, caller=caller_hash(self.plan.caller_sub),
+            status=status, **labels, **fields,
         )  # fmt: skip
 
     def total_ms(self) -> float:

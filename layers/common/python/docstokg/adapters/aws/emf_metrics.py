@@ -1,22 +1,28 @@
 """Metrics as CloudWatch embedded metric format lines, one flush per invocation."""
 
 from collections.abc import Mapping
+from typing import get_args
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from docstokg.observability import METRICS
+from docstokg.contracts.response import DegradedReason
 
 NAMESPACE = "DocsToKG"
-DIMENSIONS = ("reason", "mode", "dependency", "hit", "step", "template", "code")
+DIMENSIONS: Mapping[str, tuple[str, ...]] = {
+    "reason": get_args(DegradedReason),
+    "hit": ("true",),
+    "step": ("embed", "search", "hydrate"),
+}
+"""Labels, and those of their values, that make a metric of their own: each costs money."""
 
 
 class EmfSink:
     """The MetricSink of Lambda; `environment` is a dimension of every metric.
 
-    Of the labels only those in DIMENSIONS become dimensions too: each combination is a metric
-    that costs money, and nobody alarms on a route's status. A counter with such a label is counted
-    once more without it, because an alarm cannot sum over all reasons; a histogram is not, since
-    the mean of an embedding and a model's answer says nothing.
+    What is no dimension is a property of the line, where a query finds it; of one name that is
+    told twice the last. A counter with a dimension is counted once more without it, because an
+    alarm cannot sum over all reasons; a step is not, since the mean of an embedding and a model's
+    answer says nothing.
     """
 
     def __init__(self, environment: str) -> None:
@@ -25,11 +31,13 @@ class EmfSink:
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Keep one value until `flush`."""
-        chosen = tuple(sorted((k, v) for k, v in labels.items() if k in DIMENSIONS))
+        chosen = tuple((k, v) for k, v in labels.items() if v in DIMENSIONS.get(k, ()))
         unit = MetricUnit.Seconds if name.endswith("_seconds") else MetricUnit.Count
-        summed = METRICS[name][0] == "counter"
-        for dimensions in {(), chosen} if summed else {chosen}:
-            self._metrics(dimensions).add_metric(name=name, unit=unit, value=value)
+        for dimensions in {(), chosen} if "step" not in labels else {chosen} - {()}:
+            metrics = self._metrics(dimensions)
+            metrics.add_metric(name=name, unit=unit, value=value)
+            for label in labels.keys() - DIMENSIONS.keys():
+                metrics.add_metadata(label, labels[label])
 
     def _metrics(self, dimensions: tuple[tuple[str, str], ...]) -> EphemeralMetrics:
         if dimensions not in self._open:

@@ -9,7 +9,7 @@ stages all rows in the order of their paths and decides, `write` writes one shar
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import batched
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
 from docstokg.domain.visibility import may_see
-from docstokg.errors import LoadError, Unavailable
+from docstokg.errors import LoadError, Unavailable, WrongAnswer
 from docstokg.loading.context import (
     CHUNK_BATCH,
     Context,
@@ -82,6 +82,8 @@ MOST_NAMED = 1000
 UNKNOWN_DOCUMENT = "there is no document of this id that the sender may read"
 SHARDS_AT_HAND = 4
 CLOSING = "closing.json"
+LOST = "lost"
+"""Where the machine notes the shards that ended who read them."""
 
 Answer = dict[str, Any]
 
@@ -274,16 +276,17 @@ class _Resolution:
             if self.sources.counts(inner := self.sources.inner(key))
         )
         models: dict[str, str | None] | None = None
+        self._lost = {shard_of(key): key for key, _ in every_object(objects, run.key(LOST))}
         with self.progress.stage("shards", None) as advance:
             for shard, (parts, answers) in ahead(self._read, shard_names(run, objects)):
                 manifest.add(shard, parts)
+                advance(1)
+                if not answers.models:
+                    continue
                 manifest.add_names(answers.names)
-                if not {"dense", "model"} <= answers.models.keys():
-                    raise Unavailable("some chunks were not encoded or read for names yet")
                 models = models or answers.models
                 if answers.models != models:
                     raise LoadError("two models have read this run's chunks: begin it again")
-                advance(1)
         if models is None:
             return self._without_rows(stores)
         dense, sparse, recogniser = models["dense"], models["sparse"], models["model"]
@@ -304,8 +307,18 @@ class _Resolution:
         return replace(stores, names=RecordedNames(recogniser, stores.names, {}) if named else None)
 
     def _read(self, shard: str) -> tuple[Sequence[Part], Answers]:
-        parts = read_shard(self.run, self.objects, shard).parts
-        return parts, answers_of(self.run, self.objects, shard)
+        """Give what a shard holds and what models said of it: no model, if it was lost."""
+        answers = answers_of(self.run, self.objects, shard)
+        if {"dense", "model"} <= answers.models.keys():
+            return read_shard(self.run, self.objects, shard).parts, answers
+        if shard not in self._lost:
+            raise Unavailable("some chunks were not encoded or read for names yet")
+        crash = json.loads(self.objects.get(self._lost[shard]))
+        reason = f"encoding its passages ended with {crash['Error']}: run the load again"
+        parts: Sequence[Part] = ()
+        with suppress(WrongAnswer):  # of a shard that is broken itself nobody knows what it held
+            parts = read_shard(self.run, self.objects, shard).parts
+        return [replace(part, rows=0, unread=reason) for part in parts], Answers({}, [])
 
     def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
         """Yield the objects with their rows; note which of them was not read as it is."""
