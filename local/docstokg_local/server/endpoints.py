@@ -1,13 +1,15 @@
 """The routes of the contract on a laptop, in two groups: by the state machine, by a function."""
 
 import asyncio
+import json
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
@@ -17,6 +19,7 @@ from docstokg.contracts.routes import Route, RouteName
 from docstokg.settings import Settings
 from docstokg.usecases.chat import error_reply
 from docstokg.wiring import Handler, Wiring
+from docstokg_local.engine.engine import never
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server.admission import (
     SLOTS,
@@ -36,12 +39,14 @@ from docstokg_local.server.exchange import (
     envelope_of,
     hang_up,
     json_body,
+    problem_of,
     refuse_foreign_page,
     request_options,
     response,
 )
 from docstokg_local.server.guards import is_own
 from docstokg_local.server.jobs import JobRunner
+from docstokg_local.server.live import EVENTS, Events, frames_of, listening, wants_events
 from docstokg_local.server.routes import parameters_of, route_functions
 
 HEALTH_FRESH_S = 1.0
@@ -77,6 +82,7 @@ class Endpoints:
         self._workflow, self._authentication = workflow, authentication
         self._job_runner, self._host = job_runner, host
         self._functions = functions = route_functions(wiring, workflow)
+        self._listening = listening(wiring)
         is_embedded = settings.index_url.startswith("sqlite:")
         self._local = Admission(SLOTS if is_embedded else SERVER_SLOTS)
         self._remote = Admission(REMOTE_SLOTS)
@@ -100,19 +106,21 @@ class Endpoints:
             read_options = chat_options if route == "chat" else request_options
             options = read_options(body, self._settings.max_timeout_s)
             arrived = request.state.arrived
-            abandoned = threading.Event()
 
-            def work() -> Reply:
+            def work(gone: Callable[[], bool]) -> Reply:
                 envelope = envelope_of(request, route, caller, body)
-                reply = self._workflow.run(envelope, arrived=arrived, gone=abandoned.is_set)
+                reply = self._workflow.run(envelope, arrived=arrived, gone=gone)
                 return error_reply(reply) if route in CHAT_ROUTES else reply
 
             admission = self._remote if options.remote else self._local
+            admitted = partial(self._admitted, request, route, caller, options, admission)
+            if wants_events(request, route, body):
+                return await self._streamed(request, route, body, work, admitted)
+            abandoned = threading.Event()
             try:
-                reply = await self._admitted(request, route, caller, options, admission, work)
+                return response(await admitted(partial(work, abandoned.is_set)))
             finally:
                 abandoned.set()  # what is still at work for this request stops at its next step
-            return response(reply)
 
         return endpoint
 
@@ -127,16 +135,55 @@ class Endpoints:
             posted = route.method == "POST"
             body = await json_body(request, *most) if posted else parameters_of(route, request)
 
-            def work() -> Reply:
+            def work(gone: Callable[[], bool]) -> Reply:
                 envelope = envelope_of(request, route.name, caller, body)
                 return Reply.model_validate(function(envelope.model_dump(mode="json"), None))
 
-            reply = await self._admitted(request, route.name, caller, options, self._local, work)
+            admitted = partial(self._admitted, request, route.name, caller, options, self._local)
+            if wants_events(request, route.name, body):
+                return await self._streamed(request, route.name, body, work, admitted)
+            reply = await admitted(partial(work, never))
             if route.name in QUEUE_ROUTES:
                 self._job_runner.wake()
             return response(reply)
 
         return endpoint
+
+    async def _streamed(
+        self,
+        request: Request,
+        route: RouteName,
+        body: bytes,
+        work: Callable[[Callable[[], bool]], Reply],
+        admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
+    ) -> Response:
+        """Send what is told of an answer as it comes; what fails before that is a reply as ever."""
+        request_id = request.state.request_id
+        frame = frames_of(route, request_id, body)
+        events = Events(self._settings.max_timeout_s)
+        live = self._listening(lambda name, value: events.put(frame(name, value)))
+
+        def told() -> Reply:
+            with self._workflow.telling(request_id, live):
+                reply = work(events.gone.is_set)
+            live.finish(reply, route)
+            return reply
+
+        def ended(task: asyncio.Task[Reply]) -> None:
+            failure = None if task.cancelled() else task.exception()
+            if isinstance(failure, Refused):
+                problem = problem_of(request, failure.status, failure.code, failure.detail)
+                events.close(frame("problem", json.loads(problem.body)))
+            else:
+                events.close()
+
+        running = asyncio.create_task(admitted(told))
+        running.add_done_callback(ended)
+        first = await events.first()
+        if first is None:
+            return response(await running)
+        headers = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
+        return StreamingResponse(events.stream(first), headers=headers)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
         """Without keys: no page of another site, and changes on this machine only."""

@@ -1,13 +1,19 @@
 """What a language model answered and what it cost."""
 
+from typing import Literal
+
 from docstokg.contracts.model import Contract
 
 
 class Completion(Contract):
-    """The raw words, tokens as the provider counted them, and the price (0 when unknown)."""
+    """The raw words, tokens as the provider counted them, and the price (0 when unknown).
+
+    `cut`: what ended the words before their end, the model's own limit or the time.
+    """
 
     text: str
     model: str
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
+    cut: Literal["length", "time"] | None = None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from docstokg.contracts.chat import (
@@ -232,6 +233,24 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
     delta = {"index": 0, "delta": choice["message"], "finish_reason": "stop", "logprobs": None}
     event = {**whole, "object": "chat.completion.chunk", "choices": [delta]}
     return {**event, "usage": usage} if chat.include_usage else event
+
+
+def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the chunk of an event of an answer that is told while it is made.
+
+    `head`: id, created and model. What is no text of the answer stands under `docstokg`. The last
+    event is the chunk that would have been the only one: its text has been told.
+    """
+    if name == "response":
+        (choice,) = value["choices"]
+        delta = {key: told for key, told in choice["delta"].items() if key == "annotations"}
+        return {**value, **head, "choices": [{**choice, "delta": delta}]}
+    delta = {"content": value["text"]} if name == "sentence" else {}
+    delta |= {"role": "assistant", "content": ""} if name == "citations" else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}
+    evidence = value if name == "citations" else {name: value}
+    chunk = {"object": "chat.completion.chunk", "choices": [choice], "docstokg": evidence}
+    return {**head, **chunk}
 
 
 def _text(message: ChatMessage) -> str:
