@@ -1,6 +1,8 @@
 """A real model server on loopback that streams, word by word, as slowly as it is told to."""
 
 import json
+import select
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -86,7 +88,7 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
             self.close_connection = True
             for place, piece in enumerate(model.pieces()):
                 if place == model.hang_after:
-                    model.released.wait(60)
+                    self._hang()
                 if place == model.break_after:
                     self.connection.close()
                     return
@@ -95,6 +97,14 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
             self._event({**_head(body), "choices": [_choice({}, model.finish)]})
             self._event({**_head(body), "choices": [], "usage": _USAGE})
             self.wfile.write(b"data: [DONE]\n\n")
+
+        def _hang(self) -> None:
+            """Say nothing more until the reader hangs up, or the server ends."""
+            while not model.released.wait(0.05):
+                readable, _, _ = select.select([self.connection], [], [], 0)
+                if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                    raise ConnectionResetError
+            raise ConnectionResetError
 
         def _event(self, value: dict[str, Any]) -> None:
             self.wfile.write(f"data: {json.dumps(value)}\n\n".encode())
