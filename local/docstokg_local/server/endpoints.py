@@ -14,10 +14,12 @@ from starlette.responses import Response, StreamingResponse
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Reply
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.routes import Route, RouteName
+from docstokg.errors import DocsToKGError
 from docstokg.settings import Settings
-from docstokg.usecases.chat import error_reply
+from docstokg.usecases.chat import error_reply, models_reply
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.engine.engine import never
 from docstokg_local.engine.workflow import LocalWorkflow
@@ -49,7 +51,7 @@ from docstokg_local.server.jobs import JobRunner
 from docstokg_local.server.live import EVENTS, Events, frames_of, listening, wants_events
 from docstokg_local.server.routes import parameters_of, route_functions
 
-HEALTH_FRESH_S = 1.0
+HEALTH_FRESH_S = INFO_S = 1.0
 SERVER_SLOTS = 4
 """With stores that are servers a request waits for them part of its time."""
 REMOTE_SLOTS = 16
@@ -78,7 +80,7 @@ class Endpoints:
         job_runner: JobRunner,
         host: str,
     ) -> None:
-        self._settings, self._telemetry = settings, wiring.telemetry
+        self._settings, self._telemetry, self._wiring = settings, wiring.telemetry, wiring
         self._workflow, self._authentication = workflow, authentication
         self._job_runner, self._host = job_runner, host
         self._functions = functions = route_functions(wiring, workflow)
@@ -92,6 +94,8 @@ class Endpoints:
         """Give the endpoint of a route: health, one function, or the whole state machine."""
         if route.name == "health":
             return self._get_health
+        if route.name == "models":
+            return self._get_models
         if route.function:
             return self._by_function(route, self._functions[route.function])
         return self._by_workflow(route.name)
@@ -99,12 +103,24 @@ class Endpoints:
     async def _get_health(self, request: Request) -> Response:
         return response(Reply.model_validate(await self._health()))
 
+    async def _get_models(self, request: Request) -> Response:
+        """List who can answer here now, and where: what has no key or address is left out."""
+        caller = caller_of(request, self._authentication)
+        models, wiring = self._settings.models, self._wiring
+        ready = {EXTRACTIVE, *wiring.model_access().remote(models)}
+        try:
+            stored = (await asyncio.to_thread(wiring.search_index().info, INFO_S)).namespaces
+        except DocsToKGError:  # names of models need no store
+            stored = ()
+        return response(models_reply(caller, tuple(m for m in models if m in ready), stored))
+
     def _by_workflow(self, route: RouteName) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             caller = caller_of(request, self._authentication)
             body = b"" if request.method == "GET" else await json_body(request)
             read_options = chat_options if route == "chat" else request_options
-            options = read_options(body, self._settings.max_timeout_s)
+            chosen = self._settings
+            options = read_options(body, chosen.default_timeout_s, chosen.max_timeout_s)
             arrived = request.state.arrived
 
             def work(gone: Callable[[], bool]) -> Reply:

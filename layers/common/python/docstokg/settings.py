@@ -172,6 +172,9 @@ class RankingSettings(Contract):
     )
     max_full_text_bytes: int = Field(16384, ge=256, description="of each chunk, verbosity full")
     max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
+    default_timeout_s: float = Field(
+        12.0, ge=1, le=60, description="time of a request that names none, chats and the page's too"
+    )
     domains: tuple[str, ...] = Field(
         ("ontology",), description="subject domains: entry points of group docstokg.domains"
     )

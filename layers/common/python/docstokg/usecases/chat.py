@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from docstokg.contracts.chat import (
@@ -122,9 +122,13 @@ def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | 
     return model, namespace
 
 
-def models_reply(caller: Caller, models: tuple[str, ...]) -> Reply:
-    """List the models, each alone and in every namespace that is granted by name."""
-    namespaces = sorted(set(caller.namespaces) - {"*", "default"})
+def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str] = ()) -> Reply:
+    """List the models, each alone and in every namespace that is granted by name.
+
+    `stored`: the namespaces there are, for callers who are granted all.
+    """
+    granted = {*caller.namespaces, *(stored if "*" in caller.namespaces else ())}
+    namespaces = sorted(granted - {"*", "default"})
     ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in namespaces)]
     listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
     return Reply(statusCode=200, body=listed.model_dump_json(), headers={"Content-Type": JSON_TYPE})
