@@ -316,7 +316,7 @@ def _record(run: Run, response: RAGResponse, causes: Sequence[str]) -> None:
     if response.grounding is not None:
         telemetry.count("rag_confidence", response.confidence)
         telemetry.count("rag_citation_errors_total", len(response.grounding.invalid_citations))
-        telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd)
+        telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd or 0.0)
     for cause in causes:
         telemetry.count("rag_doubted_answers_total", cause=cause)
     run.finish(

@@ -40,12 +40,16 @@ class LiveReply:
         self._lock = threading.Lock()
         self._answer: LiveAnswer | None = None
         self._is_ended, self._is_heard = False, True
+        self._request_id = ""
+        self._told_ms: dict[str, float] = {}
+        self._begun = time.perf_counter()
 
     def after(self, state: str, payload: dict[str, Any], result: dict[str, Any]) -> None:
         """Tell the citations as soon as there are any to tell."""
         if state != "Ground":
             return
         run, grounded = Run.of(payload, self._telemetry), Grounded.model_validate(result)
+        self._request_id = run.request_id
         comparison = self._checks.compare(run, run.left_s(float("inf")))
 
         def check(text: str) -> tuple[str, Grounding | None]:
@@ -99,8 +103,14 @@ class LiveReply:
         for repair in repairs:
             self._tell("repair", repair)
         self._tell("response", value)
+        self._telemetry.log(
+            "INFO", "streamed", request_id=self._request_id,
+            first_ms=self._told_ms, repairs=len(repairs), left=not self._is_heard,
+        )  # fmt: skip
 
     def _tell(self, name: str, value: Any) -> None:
+        took_ms = (time.perf_counter() - self._begun) * 1000
+        self._told_ms.setdefault(name, round(took_ms, 1))
         self._is_heard = self._is_heard and self._send(name, value)
 
 

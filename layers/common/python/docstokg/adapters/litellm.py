@@ -195,7 +195,7 @@ class LiteLlm:
             model=model,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            cost_usd=round(dollars, 8),
+            cost_usd=round(dollars, 8) if facts.dollars_in or facts.dollars_out else None,
         )
 
     def _facts(self, route: ModelRoute, model: str) -> ModelFacts:

@@ -100,7 +100,8 @@ def defused(text: str) -> str:
 
 
 def without_fence(answer: str) -> str:
-    """Return a model's words without fences of ours that it echoed at their end."""
+    """Return a model's words without fences of ours that it echoed, as lines or at their end."""
+    answer = _ECHOED_LINE.sub("", answer)
     while (fence := _ECHOED.search(answer)) is not None:
         answer = answer[: fence.start()]
     return answer
@@ -115,5 +116,8 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _BREAKS: Final = str.maketrans("\n\t", "  ")
 _ECHOED: Final = re.compile(
     r"(?:<<<PASSAGE (?:\d{1,6}|question)\s{0,9}(?:>>>)?|PASSAGE (?:\d{1,6}|question)>>>)\s*\Z"
+)
+_ECHOED_LINE: Final = re.compile(
+    r"^[ \t]{0,9}(?:<<<PASSAGE \d{1,6}|PASSAGE \d{1,6}>>>)[ \t]{0,9}(?:\n|\Z)", re.MULTILINE
 )
 _FENCE_WORD: Final = re.compile(r"PASSAGE(?=\s*\S{0,8}>)|(?<=<)\s*PASSAGE\b", re.IGNORECASE)
