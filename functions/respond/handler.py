@@ -13,19 +13,22 @@ from docstokg_functions.respond.consistency import facts_told, held_to_domain
 from docstokg_functions.respond.respond import Checks, respond
 
 
-def build(wiring: Wiring) -> Handler:
-    """Make the handler with its clients."""
-    index = wiring.search_index()
+def checks_of(wiring: Wiring) -> Checks:
+    """Give what an answer is checked with here."""
     embedder = wiring.embedder()
-    trace_sink = wiring.trace_sink()
     graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
-    checks = Checks(
+    return Checks(
         lambda run, time_s: Comparison(run, embedder, time_s),
         lambda run, checked, blocks: held_to_domain(
             run, checked, blocks, graph=graph, domain=domain
         ),
         lambda run, answer: facts_told(run, answer, graph=graph),
     )
+
+
+def build(wiring: Wiring) -> Handler:
+    """Make the handler with its clients."""
+    index, checks, trace_sink = wiring.search_index(), checks_of(wiring), wiring.trace_sink()
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         run = Run.of(event, wiring.telemetry)

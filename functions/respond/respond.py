@@ -145,22 +145,29 @@ def _checked(
     run.warnings.extend(synthesis.warnings)
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
-        comparison.know(run.plan.query, grounded.query_vector)
-        blocks = grounded.blocks[: synthesis.block_count]
-        answer, is_altered = synthesis.answer, False
-        if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
-            answer, is_altered = harmless(answer, [block.text for block in blocks])
-        checked = check_answer(
-            answer,
-            blocks,
-            citations=grounded.citations,
-            query=run.plan.query,
-            compare=comparison,
-            repair=run.plan.repair,
-            probability=synthesis.probability,
-            facts=checks.facts(run, synthesis.answer),
-        )
-        checked = checks.consistent(run, checked, blocks)
+        return check_written(run, grounded, synthesis, checks, comparison)
+
+
+def check_written(
+    run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
+) -> CheckedAnswer:
+    """Check what was written, the whole or the sentences so far; warnings go to the run."""
+    comparison.know(run.plan.query, grounded.query_vector)
+    blocks = grounded.blocks[: synthesis.block_count]
+    answer, is_altered = synthesis.answer, False
+    if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
+        answer, is_altered = harmless(answer, [block.text for block in blocks])
+    checked = check_answer(
+        answer,
+        blocks,
+        citations=grounded.citations,
+        query=run.plan.query,
+        compare=comparison,
+        repair=run.plan.repair,
+        probability=synthesis.probability,
+        facts=checks.facts(run, synthesis.answer),
+    )
+    checked = checks.consistent(run, checked, blocks)
     if is_altered:
         run.warnings.append(HARM_REMOVED)
         if checked.grounding is not None:
@@ -310,7 +317,7 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
     if response.grounding is not None:
         telemetry.count("rag_confidence", response.confidence)
         telemetry.count("rag_citation_errors_total", len(response.grounding.invalid_citations))
-        telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd)
+        telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd or 0.0)
     for cause in causes:
         telemetry.count("rag_doubted_answers_total", cause=cause)
     run.finish(

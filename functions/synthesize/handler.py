@@ -28,6 +28,7 @@ def build(wiring: Wiring) -> Handler:
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
+            told=getattr(context, "written", None),  # who ran the step may listen
         )
         return synthesis.model_dump(mode="json")
 

@@ -8,7 +8,13 @@ from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Block, Synthesis, SynthesisPlan
 from docstokg.domain import time_budget
 from docstokg.domain.answer import extractive, prompt, reply
-from docstokg.domain.answer.notices import ABSTENTION, NOT_RELEVANT, is_abstention, model_failed
+from docstokg.domain.answer.notices import (
+    ABSTENTION,
+    CUT_SHORT,
+    NOT_RELEVANT,
+    is_abstention,
+    model_failed,
+)
 from docstokg.domain.budget import tokens
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
@@ -19,6 +25,7 @@ FIRST_CALL_SHARE = 0.6
 LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
 """What a reply may have of the tokens that were asked for: some servers know no limit."""
 
+Told = Callable[[str], bool]
 CONTEXT_SHARE = 0.9
 """Of a model's context: tokens are estimated, and its own count may be a tenth higher."""
 
@@ -29,13 +36,15 @@ def synthesize(
     *,
     relevant: bool,
     language_model: Callable[[], LanguageModel],
+    told: Told | None = None,
 ) -> Synthesis:
     """Give the raw words of a model, or say why there are none; never raises for its failures.
 
     No call is made when nothing was found; where nothing `relevant` was, a warning says so, and the
     model may abstain. One fallback model is asked when at least 3 seconds are left after the first
     failed; then the first gets 60 % of the time. The fallback `extractive` needs no such share: it
-    always answers.
+    always answers. `told` is given all words so far while a model writes, and says whether
+    somebody still waits.
     """
     chosen = run.plan.synthesis
     if chosen is None or not blocks:
@@ -50,13 +59,19 @@ def synthesize(
         time_s = _time_s(run, models[position + 1 :], first=not position)
         if time_s is None:
             continue
-        ask = partial(_completed, language_model, run, blocks, model, time_s)
+        ask = partial(_completed, language_model, run, blocks, model, time_s, told)
         answered = run.attempt(
             "language_model", ask, lambda error: _reason(error, failures), model=model
         )
         if answered is not None:
             completion, block_count = answered
             is_safe = relevant or is_abstention(completion.text)
+            notes = (
+                *(() if is_safe else (NOT_RELEVANT,)),
+                *((CUT_SHORT,) if completion.cut else ()),
+            )
+            if completion.cut == "time":
+                run.mark_degraded("deadline_exceeded")
             return Synthesis(
                 outcome="answered",
                 answer=completion.text,
@@ -68,7 +83,7 @@ def synthesize(
                 cost_usd=completion.cost_usd,
                 took_ms=run.took_ms(),
                 degraded=tuple(run.degraded),
-                warnings=(*_warnings(failures, model), *(() if is_safe else (NOT_RELEVANT,))),
+                warnings=(*_warnings(failures, model), *notes),
             )
     return Synthesis(
         outcome="failed",
@@ -124,6 +139,7 @@ def _completed(
     blocks: Sequence[Block],
     name: str,
     timeout_s: float,
+    told: Told | None,
 ) -> tuple[Completion, int]:
     """Ask one model, with as many passages as its own context and the caller's budget hold.
 
@@ -146,9 +162,12 @@ def _completed(
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,
         timeout_s=timeout_s,
+        told=told,
     )
     most_bytes = max(LEAST_ANSWER_BYTES, chosen.max_tokens * BYTES_A_TOKEN)
     answer = reply.cut(reply.read(completion.text), most_bytes)
+    if completion.cut:
+        answer = reply.finished(answer)
     if not answer:
         raise WrongAnswer(f"model {name} answered nothing")
     return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))

@@ -43,6 +43,7 @@ class Rules(Contract):
 
     models: tuple[str, ...]
     max_timeout_s: float
+    default_timeout_s: float
     channels: tuple[Channel, ...]
     fusion: str
     mmr: bool
@@ -65,6 +66,7 @@ class Rules(Contract):
         return cls(
             models=settings.models,
             max_timeout_s=settings.max_timeout_s,
+            default_timeout_s=settings.default_timeout_s,
             channels=settings.channels,
             fusion=settings.fusion,
             mmr=settings.mmr,
@@ -137,6 +139,8 @@ def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[Fie
     fields = search.model_dump()
     if "max_chunks" not in search.budget.model_fields_set:
         fields["budget"]["max_chunks"] = search.top_k
+    if "timeout_s" not in search.budget.model_fields_set:
+        del fields["budget"]["timeout_s"]  # the server's own, not the contract's
     return RAGRequest.model_validate(fields), errors
 
 
@@ -172,13 +176,15 @@ def _started_ms(started_at: str, now_ms: float) -> int:
 
 
 def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int) -> Plan:
-    timeout_s = min(request.budget.timeout_s, rules.max_timeout_s)
+    is_chosen = "timeout_s" in request.budget.model_fields_set
+    asked_s = request.budget.timeout_s if is_chosen else rules.default_timeout_s
+    timeout_s = min(asked_s, rules.max_timeout_s)
     warnings = []
     verbosity = request.verbosity
     if verbosity == "graph" and not rules.verbosity_graph:
         verbosity = "snippet"
         warnings.append("Verbosity graph is switched off on this server; answered as snippet.")
-    if timeout_s < request.budget.timeout_s:
+    if is_chosen and timeout_s < asked_s:
         warnings.append(f"timeout_s was lowered to this server's ceiling of {timeout_s:g} s.")
     expansion = request.kg_expansion
     if expansion.route and not expansion.seeds:

@@ -184,13 +184,13 @@ def assert_sound_prompt(server: ModelServer, blocks: int) -> None:
     fences = re.findall(r"<<<PASSAGE (\S+)|PASSAGE (\S+)>>>", user)
     opened = [first for first, _ in fences if first]
     closed = [second for _, second in fences if second]
-    assert opened == closed == [*opened[:-1], "question"]
+    assert opened == closed
     assert [bool(first) for first, _ in fences] == [True, False] * len(opened)
     assert user.count("<<<") == user.count(">>>") == len(opened)
     headers = re.findall(r"^\[(\d+)\] Source: ", user, re.MULTILINE)
-    assert headers == opened[:-1]
+    assert headers == opened
     assert 1 <= len(headers) <= blocks
-    assert system.startswith("You answer questions from the numbered sources")
+    assert system.startswith("Answer the question from the numbered passages")
     assert not re.search(r"[\u200b-\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]", user)
 
 
@@ -244,10 +244,11 @@ def test_a_style_hint_stays_below_the_rules(attacked, server, name: str) -> None
     ask(attacked, "What is a seizure?", "gpt-4o-mini", STYLE_HINTS[name])
     assert_sound_prompt(server, blocks=5)
     system = server.requests[-1][1]["messages"][0]["content"]
-    rules, _, hint = system.partition("The caller's wish for style")
+    rules, sign, hint = system.partition("The reader's wish for style")
+    assert sign
     assert CANARY not in rules
-    assert hint.count("<<<PASSAGE style") == hint.count("PASSAGE style>>>") == 1
-    assert hint.rstrip().endswith("PASSAGE style>>>")
+    assert "<<<" not in hint
+    assert ">>>" not in hint
     assert not re.search(r"\[\d", hint)
 
 

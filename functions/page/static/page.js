@@ -52,7 +52,10 @@ const STEPS = {
   validation: "check the request", hybrid_retrieval: "search", kg_expansion: "graph",
   dedup_mmr: "diversity", citation_extraction: "read and cite", llm_synthesis: "write",
 };
-const state = { response: null, request: null, chosen: null, cursor: null, issuer: null, token: "" };
+// `turns`: what was asked and answered on this page, which nobody else keeps; `stop`: ends the
+// question under way.
+const state = { response: null, request: null, chosen: null, cursor: null, issuer: null, token: "", turns: [], stop: null };
+const HISTORY_BYTES = 30000, HISTORY_TURNS = 20;
 
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 const length = (text) => Array.from(text).length;
@@ -77,18 +80,25 @@ function secrets() {
   return given;
 }
 
-async function call(method, path, body) {
-  const init = { method, headers: secrets(), credentials: "omit" };
+async function call(method, path, body, more = {}) {
+  return read(await reach(method, path, body, more));
+}
+
+async function reach(method, path, body, { signal, headers = {} }) {
+  const init = { method, headers: { ...secrets(), ...headers }, credentials: "omit", signal };
   if (body !== undefined) {
     init.headers["Content-Type"] = "application/json";
     init.body = JSON.stringify(body);
   }
-  let response;
   try {
-    response = await fetch(path, init);
-  } catch {
+    return await fetch(path, init);
+  } catch (error) {
+    if (signal?.aborted) throw error;
     throw { title: "The service cannot be reached", detail: "Is it still running? Try again in a moment.", errors: [] };
   }
+}
+
+async function read(response) {
   const text = await response.text();
   let value = null;
   try { value = text ? JSON.parse(text) : null; } catch { /* said below */ }
@@ -96,6 +106,26 @@ async function call(method, path, body) {
     throw value && value.title ? value : { title: `Status ${response.status}`, detail: "The answer is not one this page understands.", errors: [] };
   }
   return value;
+}
+
+// Ask, and tell what comes before the whole response; a server that tells nothing sends just that.
+async function live(path, body, signal, told) {
+  const response = await reach("POST", path, body, { signal, headers: { Accept: "text/event-stream, application/json" } });
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return read(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) throw { title: "The answer broke off", detail: "Ask again.", errors: [] };
+    const frames = (rest + value).split("\n\n");
+    rest = frames.pop();
+    for (const frame of frames) {
+      const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(frame);
+      if (name === "response") return JSON.parse(data);
+      if (name === "problem") throw JSON.parse(data);
+      told(name, JSON.parse(data));
+    }
+  }
 }
 
 function showProblem(problem) {
@@ -155,9 +185,12 @@ function requestOfForm() {
     namespace: $("namespace").value.trim() || "default",
     top_k: Number($("top_k").value) || 10,
     verbosity: "full",
-    budget: { timeout_s: Number($("timeout_s").value) || 12 },
+    budget: {},
     kg_expansion: { enabled: $("kg").checked },
   };
+  const history = historyOf(state.turns);
+  if (history.length) request.history = history;
+  if ($("timeout_s").value) request.budget.timeout_s = Number($("timeout_s").value);
   if ($("hops").value) request.kg_expansion.hops = Number($("hops").value);
   const model = $("model").value.trim();
   if (model && model !== "none") {
@@ -167,30 +200,87 @@ function requestOfForm() {
   return request;
 }
 
+// The turns before, the last that the contract takes; what goes back is words, and no evidence.
+function historyOf(turns) {
+  const said = turns.flatMap(({ request, response }) => [{ role: "user", content: request.query }, { role: "assistant", content: slice(response.answer, 0, 4000) }])
+    .filter((turn) => turn.content).slice(-HISTORY_TURNS);
+  const bytes = () => new TextEncoder().encode(said.map((turn) => turn.content).join("")).length;
+  while (bytes() > HISTORY_BYTES) said.shift();
+  return said;
+}
+
 async function ask(event) {
   event?.preventDefault();
+  if (state.stop) return;
   const request = requestOfForm();
+  const before = { request: state.request, response: state.response };
+  state.stop = new AbortController();
   $("problem").hidden = true;
   $("send").disabled = true;
+  $("stop").hidden = false;
   $("status").textContent = "Asking…";
-  const started = performance.now();
+  const started = performance.now(), sentences = [];
+  const told = (name, value) => {
+    if (name === "citations") Object.assign(state, { request, response: soFar(request, value.citations, sentences) });
+    else sentences[value.index] = value;
+    state.response = soFar(request, state.response.citations, sentences);
+    if (name === "citations") show(state.response); else showAnswer(state.response);
+    $("status").textContent = `${state.response.citations.length} passages found, writing…`;
+  };
   try {
-    const response = await call("POST", "v1/answer", request);
-    state.request = request;
-    state.response = response;
+    const response = await live("v1/answer", request, state.stop.signal, told);
+    Object.assign(state, { request, response });
+    state.turns.push({ request, response });
     show(response);
+    $("question").value = "";
     $("status").textContent = `${response.results_count} passages in ${Math.round(performance.now() - started)} ms.`;
   } catch (problem) {
-    $("result").hidden = true;
-    $("status").textContent = "";
-    showProblem(problem);
+    const stopped = state.stop.signal.aborted;
+    if (!stopped) Object.assign(state, before);
+    $("result").hidden = !stopped || !state.response;
+    $("status").textContent = stopped ? "Stopped: what was written is not kept in the conversation." : "";
+    if (!stopped) showProblem(problem);
   } finally {
+    state.stop = null;
     $("send").disabled = false;
+    $("stop").hidden = true;
+    showThread();
   }
+}
+
+// What is known of an answer under way, in the form of a response.
+function soFar(request, citations, sentences) {
+  const judged = sentences.filter((one) => one.text && one.verdict).map((one) => {
+    const gap = length(one.text) - length(one.text.trimStart());
+    return { start: one.start + gap, end: one.start + length(one.text), citations: one.citations, verdict: one.verdict, reasons: [], span: null };
+  });
+  const answer = sentences.map((one) => one.text).join("");
+  return { query: request.query, answer, citations, grounding: null, judged, under_way: true, warnings: [], results_count: citations.length };
+}
+
+// The turns before the one that is shown, each to be shown again.
+function showThread() {
+  $("thread").replaceChildren(...state.turns.filter((turn) => turn.response !== state.response).map((turn) => {
+    const answer = element("p", {}, turn.response.answer || "No answer was written.");
+    const again = element("button", { type: "button", class: "quiet", onclick: () => { Object.assign(state, turn); show(turn.response); showThread(); $("asked").focus(); } }, "Show with its passages");
+    return element("li", {}, element("h3", {}, turn.request.query), answer, again);
+  }));
+  $("anew").hidden = state.turns.length === 0;
+}
+
+function startAnew() {
+  state.stop?.abort();
+  Object.assign(state, { turns: [], response: null, request: null });
+  $("result").hidden = true;
+  $("status").textContent = "A new conversation: nothing of the last one is sent along.";
+  showThread();
+  $("question").focus();
 }
 
 function show(response) {
   $("result").hidden = false;
+  $("asked").textContent = response.query;
+  $("understood").textContent = response.query_used && response.query_used !== response.query ? `understood as: ${response.query_used}` : "";
   showDegraded(response);
   showAnswer(response);
   showPassages(response, FIRST);
@@ -240,8 +330,8 @@ function appendMarked(target, text, support = null) {
 function showAnswer(response) {
   const box = $("answer");
   box.replaceChildren();
-  const sentences = response.grounding?.sentences ?? [];
-  if (!response.answer) {
+  const sentences = response.judged ?? response.grounding?.sentences ?? [];
+  if (!response.answer && !response.under_way) {
     box.append(element("span", { class: "hint" }, state.request.synthesis ? "No answer was written; the passages are below." : "Only searched; the passages are below."));
   }
   let at = 0;
@@ -260,7 +350,7 @@ function showAnswer(response) {
   }
   appendMarked(box, slice(response.answer, at));
   const checked = sentences.filter((one) => !one.reasons.includes("no_claim"));
-  if (checked.length) box.append(verdictList(response, checked));
+  if (checked.length && !response.under_way) box.append(verdictList(response, checked));
   $("confidence").replaceChildren();
   if (response.grounding) {
     const grounded = response.grounding.grounded ? "grounded" : "not grounded";
@@ -371,7 +461,8 @@ async function draw() {
   try {
     const wanted = { ...state.request, verbosity: "graph" };
     delete wanted.synthesis;
-    wanted.budget = { timeout_s: wanted.budget.timeout_s };
+    wanted.budget = { ...wanted.budget };
+    delete wanted.budget.max_tokens_gen;
     const response = await call("POST", "v1/answer", wanted);
     const chosen = state.response.citations.find((one) => one.rank === state.chosen);
     if (!response.graph?.nodes.length) $("graph").textContent = "The graph knows nothing around this answer.";
@@ -391,6 +482,15 @@ async function showNamespaces() {
     // Without the routes of documents the page only asks; the field can still be typed into.
     if (problem.status === 404) $("tab-documents").hidden = true;
   }
+}
+
+// Whom this server can ask now; on a server that lists nobody the two of the page stay.
+async function showModels() {
+  try {
+    const { data } = await call("GET", "v1/models");
+    const names = data.map((one) => one.id).filter((name) => !name.includes("@"));
+    $("models").replaceChildren(...[...names, "none"].map((value) => element("option", { value })));
+  } catch { /* the list is a help, not a need */ }
 }
 
 const localTime = (text) => (text ? new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "");
@@ -481,6 +581,9 @@ function open(name) {
 }
 
 $("ask").addEventListener("submit", ask);
+$("stop").addEventListener("click", () => state.stop?.abort());
+$("anew").addEventListener("click", startAnew);
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") state.stop?.abort(); });
 $("question").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); $("ask").requestSubmit(); }
 });
@@ -496,7 +599,7 @@ $("place").addEventListener("input", () => { $("namespace").value = $("place").v
 $("place").addEventListener("change", () => showDocuments());
 $("next").addEventListener("click", () => showDocuments(state.cursor));
 $("sign-in").addEventListener("click", signInOrOut);
-for (const secret of ["key", "token"]) $(secret).addEventListener("change", showNamespaces);
+for (const secret of ["key", "token"]) $(secret).addEventListener("change", () => { showNamespaces(); showModels(); });
 for (const tab of ["ask", "documents"]) {
   $(`tab-${tab}`).addEventListener("keydown", (event) => {
     if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
@@ -506,4 +609,5 @@ for (const tab of ["ask", "documents"]) {
   });
 }
 showNamespaces();
+showModels();
 showSignIn();

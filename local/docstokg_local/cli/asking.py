@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +18,10 @@ from docstokg_local.server.authentication import EVERYBODY
 
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
+    from docstokg_local.engine.workflow import LocalWorkflow
 
 SYNTHESIS_TOKENS = 512
+AUTO = "auto"
 Shown = Literal["all", "answer", "json"]
 NAMES_SHOWN = 5
 """How many namespaces an empty one is told apart from."""
@@ -46,15 +49,28 @@ class AskOptions:
 
 def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer") -> Outcome:
     """Run one request through the whole state machine; everything of this machine is visible."""
+    reply = workflow.run(_envelope(request, route))
+    return Outcome(reply.statusCode, json.loads(reply.body))
+
+
+def _envelope(request: dict[str, Any], route: RouteName) -> Envelope:
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    reply = workflow.run(
-        Envelope(
-            route=route,
-            request_id=str(ULID()),
-            caller=EVERYBODY,
-            body_b64=base64.b64encode(body).decode(),
-        )
+    return Envelope(
+        route=route,
+        request_id=str(ULID()),
+        caller=EVERYBODY,
+        body_b64=base64.b64encode(body).decode(),
     )
+
+
+def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, Any]) -> Outcome:
+    """Ask, and show on a terminal's standard error how the answer comes."""
+    from docstokg_local.cli.display import as_it_comes
+    from docstokg_local.server.live import listening
+
+    envelope = _envelope(request, "answer")
+    with as_it_comes() as tell, workflow.telling(envelope.request_id, listening(wiring)(tell)):
+        reply = workflow.run(envelope)
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
@@ -113,6 +129,22 @@ def _readings(value: str) -> list[Any]:
     return [value, read] if isinstance(read, bool | int | float) else [value]
 
 
+def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
+    """Choose who writes: a configured model, else one that runs here, else the built-in one."""
+    from docstokg.wiring import Wiring
+    from docstokg_local.cli.local_models import local_servers
+
+    settings, access = wiring.settings, wiring.model_access()
+    model, where = next(iter(access.remote(settings.models)), EXTRACTIVE), ""
+    if model == EXTRACTIVE and (servers := local_servers()):
+        server = servers[0]
+        model, where = f"gateway/{server.models[0]}", f" ({server.name} at {server.base_url})"
+        more = {"llm_base_url": server.base_url, "models": (*settings.models, model)}
+        wiring = Wiring(settings.model_copy(update=more), wiring.telemetry)
+    say(f"answered by {model}{where}", err=True)
+    return wiring, model
+
+
 def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: int) -> bool:
     """Ask and print what was wanted of the result, at most so many citations; True when answered.
 
@@ -124,7 +156,10 @@ def ask_and_show(wiring: "Wiring", request: dict[str, Any], shown: Shown, most: 
     if shown != "json" and (missing := _no_store(wiring)):
         say(f"docstokg: {missing}", err=True)
         return False
-    outcome = ask(LocalWorkflow(wiring), with_time(request, wiring.settings.max_timeout_s))
+    workflow = LocalWorkflow(wiring)
+    timed = with_time(request, wiring.settings.max_timeout_s)
+    is_watched = shown != "json" and sys.stderr.isatty()
+    outcome = _ask_live(wiring, workflow, timed) if is_watched else ask(workflow, timed)
     if shown == "json":
         print_json(outcome.body)
         return outcome.status == 200

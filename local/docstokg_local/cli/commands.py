@@ -286,7 +286,8 @@ def ask(
             "--synthesize",
             metavar="MODEL",
             show_default="extractive, but nothing with --json or --request",
-            help="Write the answer with this model; `extractive` needs no network.",
+            help="Write the answer with this model; `extractive` needs no network, `auto` takes "
+            "one that is configured or runs here.",
         ),
     ] = None,
     top_k: Annotated[
@@ -330,7 +331,15 @@ def ask(
     In what is printed `*` stands before the citations that the answer rests on.
     """
     from docstokg.contracts.language_models import EXTRACTIVE
-    from docstokg_local.cli.asking import AskOptions, Shown, ask_and_show, request_of, with_answer
+    from docstokg_local.cli.asking import (
+        AUTO,
+        AskOptions,
+        Shown,
+        ask_and_show,
+        request_of,
+        with_a_model,
+        with_answer,
+    )
 
     if namespace is not None and not as_json:
         _check_namespace(namespace)
@@ -343,6 +352,9 @@ def ask(
     options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
     body = request_of(options, fields)
     wiring = _wiring(index, graph, aloud=not as_json and not answer_only, log=False)
+    if synthesize == AUTO:
+        wiring, model = with_a_model(wiring)
+        body = with_answer(body, model)
     # Who reads the result wants the answer too; a program gets what it asks for.
     read = not as_json and request is None and synthesize is None
     if read and EXTRACTIVE in wiring.settings.models:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.live import Live
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
@@ -102,6 +103,23 @@ def _console(stream: Any) -> Console:
         soft_wrap=not terminal,
         emoji=False,
     )
+
+
+@contextmanager
+def as_it_comes() -> Iterator[Callable[[str, Any], bool]]:
+    """Show an answer on standard error while it is written, and nothing of that afterwards."""
+    told: dict[int, str] = {}
+    with Live("asking", console=notes(), transient=True, refresh_per_second=8) as live:
+
+        def tell(name: str, value: Any) -> bool:
+            if name == "citations":
+                live.update(Text(f"{counted(len(value['citations']), 'passage')} found"))
+            elif name == "sentence":
+                told[value.index] = value.text
+                live.update(Text("".join(told.values())))
+            return True
+
+        yield tell
 
 
 SHOWN_S = 0.5

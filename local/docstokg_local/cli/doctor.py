@@ -14,6 +14,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.loading.transfer.contents import digests
 from docstokg.settings import PARTS, SECRETS, Settings, variable
 from docstokg.wiring import Wiring, sqlite_path
+from docstokg_local.cli.local_models import LocalServer, local_servers
 from docstokg_local.cli.printing import say
 
 REACH_S = 5.0
@@ -23,6 +24,7 @@ LEAST_MODEL_S = 20.0
 SMALL_ANSWER_TOKENS = 256
 """Room for models that think before they say one word."""
 
+MODELS_SHOWN = 5
 SECRET_SHOWN = "(set)"  # noqa: S105 (what is shown instead of one)
 LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
 
@@ -58,6 +60,7 @@ def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
             diagnoses.append(look())
         except DocsToKGError as wrong:
             diagnoses.append(Diagnosis(part, "missing", str(wrong), _remedy(part, settings)))
+    diagnoses += [_running(server) for server in local_servers()]
     if check:
         diagnoses += [_answer_of(wiring, model) for model in _models_in_use(wiring)]
     return diagnoses
@@ -179,6 +182,17 @@ def _models(wiring: Wiring) -> Diagnosis:
     if not at:
         return Diagnosis("language models", "missing", message, f"set {' or '.join(needs)}")
     return Diagnosis("language models", "good", message)
+
+
+def _running(server: LocalServer) -> Diagnosis:
+    """Name a model server of this machine; whether it is used is a person's choice."""
+    names = ", ".join(server.models[:MODELS_SHOWN])
+    message = f"{server.name} answers at {server.base_url}: {names}"
+    remedy = (
+        f"to use it: docstokg ask --synthesize auto, or DOCSTOKG_LLM_BASE_URL={server.base_url} "
+        f"DOCSTOKG_MODELS=gateway/{server.models[0]},{EXTRACTIVE}"
+    )
+    return Diagnosis("model server", "good", message, remedy)
 
 
 def _answer_of(wiring: Wiring, model: str) -> Diagnosis:

@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from sfnx.testing import Call, Failure, Record, check, every_state, execution_context, scope
 
@@ -45,6 +45,14 @@ class Execution:
     states: tuple[str, ...] = ()
     sizes: tuple[tuple[str, int, int], ...] = ()
     """(state, argument bytes, result bytes) of every task, in order."""
+
+
+class Listener(Protocol):
+    """Somebody who is told what an execution does while it does it."""
+
+    def after(self, state: str, payload: dict[str, Any], result: dict[str, Any]) -> None:
+        """Take what a task was given, and gave."""
+        ...
 
 
 def never() -> bool:
@@ -81,11 +89,13 @@ class StateMachine:
         execution_input: Any,
         started: float | None = None,
         gone: Callable[[], bool] = never,
+        listener: "Listener | None" = None,
     ) -> Execution:
         """Run one execution to its end; never raises for what the machine did.
 
         `started`: epoch seconds the execution counts as begun at, now by default. Once `gone`
-        is true no task is begun: the execution ends as if its time were over.
+        is true no task is begun: the execution ends as if its time were over. `listener`: the
+        context of every function, and told of what each gave.
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started
@@ -96,8 +106,10 @@ class StateMachine:
         def task(call: Call) -> object:
             if gone():
                 raise MachineTimedOut
-            result, *size = self._task(call, ends)
+            result, *size = self._task(call, ends, listener)
             sizes.append((call.state, *size))
+            if listener is not None:
+                listener.after(call.state, call.arguments["Payload"], result["Payload"])
             return result
 
         record = Record(task)
@@ -120,14 +132,14 @@ class StateMachine:
             return ended("FAILED", None, failure.error, failure.cause)
         return ended("SUCCEEDED", output)
 
-    def _task(self, call: Call, ends: float) -> tuple[object, int, int]:
+    def _task(self, call: Call, ends: float, context: object) -> tuple[dict[str, Any], int, int]:
         """Call a function as Lambda is called; give result, bytes of arguments and of result."""
         assert isinstance(call.arguments, dict)
         arguments = dict(call.arguments)
         own_s = float(arguments.pop(_TASK_LIMIT, self._timeout_s))
         arrived, size = transferred(arguments, f"arguments of {call.state}")
         function = self._functions[str(arguments["FunctionName"])]
-        future: Future[dict[str, Any]] = self._pool.submit(function, arrived["Payload"], None)
+        future: Future[dict[str, Any]] = self._pool.submit(function, arrived["Payload"], context)
         left_s = ends - time.monotonic()
         try:
             result = future.result(timeout=max(0.0, min(own_s, left_s)))

@@ -2,7 +2,8 @@
 
 import math
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +21,7 @@ from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.synthesize import handler as synthesize
 from docstokg_functions.traverse import handler as traverse
 from docstokg_functions.validate import handler as validate
-from docstokg_local.engine.engine import Execution, StateMachine, never
+from docstokg_local.engine.engine import Execution, Listener, StateMachine, never
 from docstokg_local.engine.trace_queue import LocalTraceQueue
 from docstokg_local.server.lease import Lease
 
@@ -82,6 +83,16 @@ class LocalWorkflow:
         timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
         wiring.warm()
         self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
+        self._listeners: dict[str, Listener] = {}
+
+    @contextmanager
+    def telling(self, request_id: str, listener: Listener) -> Iterator[None]:
+        """Let somebody listen to the execution of a request, whoever begins it."""
+        self._listeners[request_id] = listener
+        try:
+            yield
+        finally:
+            del self._listeners[request_id]
 
     def run(
         self,
@@ -112,4 +123,5 @@ class LocalWorkflow:
         gone: Callable[[], bool] = never,
     ) -> Execution:
         """Run one execution and tell how it went, state by state."""
-        return self._machine.execute(envelope.model_dump(mode="json"), arrived, gone)
+        listener = self._listeners.get(envelope.request_id)
+        return self._machine.execute(envelope.model_dump(mode="json"), arrived, gone, listener)

@@ -1,22 +1,27 @@
 """The routes of the contract on a laptop, in two groups: by the state machine, by a function."""
 
 import asyncio
+import json
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.documents import MAX_DOCUMENTS_BYTES
 from docstokg.contracts.envelope import Caller, Reply
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.routes import Route, RouteName
+from docstokg.errors import DocsToKGError
 from docstokg.settings import Settings
-from docstokg.usecases.chat import error_reply
+from docstokg.usecases.chat import error_reply, models_reply
 from docstokg.wiring import Handler, Wiring
+from docstokg_local.engine.engine import never
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.server.admission import (
     SLOTS,
@@ -36,15 +41,17 @@ from docstokg_local.server.exchange import (
     envelope_of,
     hang_up,
     json_body,
+    problem_of,
     refuse_foreign_page,
     request_options,
     response,
 )
 from docstokg_local.server.guards import is_own
 from docstokg_local.server.jobs import JobRunner
+from docstokg_local.server.live import EVENTS, Events, frames_of, listening, wants_events
 from docstokg_local.server.routes import parameters_of, route_functions
 
-HEALTH_FRESH_S = 1.0
+HEALTH_FRESH_S = INFO_S = 1.0
 SERVER_SLOTS = 4
 """With stores that are servers a request waits for them part of its time."""
 REMOTE_SLOTS = 16
@@ -73,10 +80,11 @@ class Endpoints:
         job_runner: JobRunner,
         host: str,
     ) -> None:
-        self._settings, self._telemetry = settings, wiring.telemetry
+        self._settings, self._telemetry, self._wiring = settings, wiring.telemetry, wiring
         self._workflow, self._authentication = workflow, authentication
         self._job_runner, self._host = job_runner, host
         self._functions = functions = route_functions(wiring, workflow)
+        self._listening = listening(wiring)
         is_embedded = settings.index_url.startswith("sqlite:")
         self._local = Admission(SLOTS if is_embedded else SERVER_SLOTS)
         self._remote = Admission(REMOTE_SLOTS)
@@ -86,6 +94,8 @@ class Endpoints:
         """Give the endpoint of a route: health, one function, or the whole state machine."""
         if route.name == "health":
             return self._get_health
+        if route.name == "models":
+            return self._get_models
         if route.function:
             return self._by_function(route, self._functions[route.function])
         return self._by_workflow(route.name)
@@ -93,26 +103,40 @@ class Endpoints:
     async def _get_health(self, request: Request) -> Response:
         return response(Reply.model_validate(await self._health()))
 
+    async def _get_models(self, request: Request) -> Response:
+        """List who can answer here now, and where: what has no key or address is left out."""
+        caller = caller_of(request, self._authentication)
+        models, wiring = self._settings.models, self._wiring
+        ready = {EXTRACTIVE, *wiring.model_access().remote(models)}
+        try:
+            stored = (await asyncio.to_thread(wiring.search_index().info, INFO_S)).namespaces
+        except DocsToKGError:  # names of models need no store
+            stored = ()
+        return response(models_reply(caller, tuple(m for m in models if m in ready), stored))
+
     def _by_workflow(self, route: RouteName) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             caller = caller_of(request, self._authentication)
             body = b"" if request.method == "GET" else await json_body(request)
             read_options = chat_options if route == "chat" else request_options
-            options = read_options(body, self._settings.max_timeout_s)
+            chosen = self._settings
+            options = read_options(body, chosen.default_timeout_s, chosen.max_timeout_s)
             arrived = request.state.arrived
-            abandoned = threading.Event()
 
-            def work() -> Reply:
+            def work(gone: Callable[[], bool]) -> Reply:
                 envelope = envelope_of(request, route, caller, body)
-                reply = self._workflow.run(envelope, arrived=arrived, gone=abandoned.is_set)
+                reply = self._workflow.run(envelope, arrived=arrived, gone=gone)
                 return error_reply(reply) if route in CHAT_ROUTES else reply
 
             admission = self._remote if options.remote else self._local
+            admitted = partial(self._admitted, request, route, caller, options, admission)
+            if wants_events(request, route, body):
+                return await self._streamed(request, route, body, work, admitted)
+            abandoned = threading.Event()
             try:
-                reply = await self._admitted(request, route, caller, options, admission, work)
+                return response(await admitted(partial(work, abandoned.is_set)))
             finally:
                 abandoned.set()  # what is still at work for this request stops at its next step
-            return response(reply)
 
         return endpoint
 
@@ -127,16 +151,55 @@ class Endpoints:
             posted = route.method == "POST"
             body = await json_body(request, *most) if posted else parameters_of(route, request)
 
-            def work() -> Reply:
+            def work(gone: Callable[[], bool]) -> Reply:
                 envelope = envelope_of(request, route.name, caller, body)
                 return Reply.model_validate(function(envelope.model_dump(mode="json"), None))
 
-            reply = await self._admitted(request, route.name, caller, options, self._local, work)
+            admitted = partial(self._admitted, request, route.name, caller, options, self._local)
+            if wants_events(request, route.name, body):
+                return await self._streamed(request, route.name, body, work, admitted)
+            reply = await admitted(partial(work, never))
             if route.name in QUEUE_ROUTES:
                 self._job_runner.wake()
             return response(reply)
 
         return endpoint
+
+    async def _streamed(
+        self,
+        request: Request,
+        route: RouteName,
+        body: bytes,
+        work: Callable[[Callable[[], bool]], Reply],
+        admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
+    ) -> Response:
+        """Send what is told of an answer as it comes; what fails before that is a reply as ever."""
+        request_id = request.state.request_id
+        frame = frames_of(route, request_id, body)
+        events = Events(self._settings.max_timeout_s)
+        live = self._listening(lambda name, value: events.put(frame(name, value)))
+
+        def told() -> Reply:
+            with self._workflow.telling(request_id, live):
+                reply = work(events.gone.is_set)
+            live.finish(reply, route)
+            return reply
+
+        def ended(task: asyncio.Task[Reply]) -> None:
+            failure = None if task.cancelled() else task.exception()
+            if isinstance(failure, Refused):
+                problem = problem_of(request, failure.status, failure.code, failure.detail)
+                events.close(frame("problem", json.loads(problem.body)))
+            else:
+                events.close()
+
+        running = asyncio.create_task(admitted(told))
+        running.add_done_callback(ended)
+        first = await events.first()
+        if first is None:
+            return response(await running)
+        headers = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
+        return StreamingResponse(events.stream(first), headers=headers)
 
     def _refuse_strangers(self, request: Request, route: Route) -> None:
         """Without keys: no page of another site, and changes on this machine only."""

@@ -16,7 +16,7 @@ from ulid import ULID
 from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.request import MAX_BODY_BYTES, Budget
+from docstokg.contracts.request import MAX_BODY_BYTES
 from docstokg.contracts.routes import RouteName, route_of
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.problems import problem_reply
@@ -24,7 +24,6 @@ from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.guards import host_of, is_own
 
 BODY_S = 10.0
-DEFAULT_TIMEOUT_S = Budget().timeout_s
 CHAT_PATHS = tuple(route_of(name).path for name in CHAT_ROUTES)
 LARGE = "The body is over 64 KiB."
 
@@ -69,24 +68,25 @@ class RequestOptions:
     remote: bool = False
 
 
-def request_options(body: bytes, most_s: float) -> RequestOptions:
+def request_options(body: bytes, default_s: float, most_s: float) -> RequestOptions:
     """Read deadline and model of a body that may be anything; validate refuses what is wrong."""
+    default_s = min(default_s, most_s)
     try:
         request = json.loads(body)
         budget, synthesis = request.get("budget") or {}, request.get("synthesis") or {}
-        timeout_s = budget.get("timeout_s", DEFAULT_TIMEOUT_S)
+        timeout_s = budget.get("timeout_s", default_s)
         model = synthesis.get("model", "") if synthesis.get("enabled") is True else ""
     except (ValueError, AttributeError, RecursionError):
-        return RequestOptions(min(DEFAULT_TIMEOUT_S, most_s))
+        return RequestOptions(default_s)
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
-        timeout_s = DEFAULT_TIMEOUT_S
+        timeout_s = default_s
     remote = bool(model) and model != EXTRACTIVE
     return RequestOptions(min(max(1.0, timeout_s), most_s), remote)
 
 
-def chat_options(body: bytes, most_s: float) -> RequestOptions:
+def chat_options(body: bytes, default_s: float, most_s: float) -> RequestOptions:
     """Read the same of a chat request, which has no deadline of its own."""
-    timeout_s = min(DEFAULT_TIMEOUT_S, most_s)
+    timeout_s = min(default_s, most_s)
     try:
         model = str(json.loads(body)["model"]).rpartition("@")
     except (ValueError, KeyError, TypeError, RecursionError):

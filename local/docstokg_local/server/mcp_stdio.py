@@ -4,8 +4,10 @@ import base64
 import json
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO, Any
 
 from ulid import ULID
 
@@ -16,6 +18,7 @@ from docstokg.wiring import Handler, Wiring
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
+from docstokg_local.server.live import Progress, Tell, listening, progress_token
 
 CALLS_AT_ONCE = 4
 
@@ -42,12 +45,44 @@ def local_mcp(
     return mcp.build(wiring)
 
 
-def serve_stdio(handler: Handler, source: IO[bytes], sink: IO[bytes]) -> None:
+Listening = Callable[[str, Tell], AbstractContextManager[None]]
+"""Lets somebody hear of the execution of a request id."""
+
+
+def _to_nobody(request_id: str, tell: Tell) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def serve_stdio(
+    handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening = _to_nobody
+) -> None:
     """Answer one JSON-RPC message a line until `source` ends; calls run side by side.
 
-    The caller is whoever started the process: everything of this machine is visible.
+    The caller is whoever started the process: everything of this machine is visible. `telling`:
+    for calls that want to hear of their progress.
     """
     writing = threading.Lock()
+
+    def send(text: str) -> None:
+        with writing:
+            sink.write(text.encode("utf-8") + b"\n")
+            sink.flush()
+
+    def heard(line: bytes, request_id: str) -> AbstractContextManager[None]:
+        try:
+            token = progress_token(json.loads(line))
+        except (ValueError, RecursionError):  # the handler says so
+            token = None
+        if token is None:
+            return nullcontext()
+        progress = Progress(token)
+
+        def tell(name: str, value: Any) -> bool:
+            if (note := progress.of(name, value)) is not None:
+                send(json.dumps(note))
+            return True
+
+        return telling(request_id, tell)
 
     def answer(line: bytes) -> None:
         event = {
@@ -57,14 +92,13 @@ def serve_stdio(handler: Handler, source: IO[bytes], sink: IO[bytes]) -> None:
             "body_b64": base64.b64encode(line).decode(),
         }
         try:
-            text = _message(Reply.model_validate(handler(event, None)))
+            with heard(line, str(event["request_id"])):
+                text = _message(Reply.model_validate(handler(event, None)))
         except Exception as crash:  # noqa: BLE001 - unanswered, the agent would wait for ever
             say(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
             text = _error(json.loads(line).get("id"), -32603, "Internal error")
         if text:
-            with writing:
-                sink.write(text.encode("utf-8") + b"\n")
-                sink.flush()
+            send(text)
 
     with ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="mcp") as workers:
         for line in source:
@@ -91,9 +125,10 @@ def run(wiring: Wiring) -> None:
     from docstokg_functions.traverse import handler as traverse
     from docstokg_local.engine.workflow import LocalWorkflow
 
+    workflow, listener = LocalWorkflow(wiring), listening(wiring)
     handler = local_mcp(
         wiring,
-        LocalWorkflow(wiring),
+        workflow,
         check.build(wiring),
         traverse.build(wiring),
         documents.build(wiring),
@@ -102,6 +137,8 @@ def run(wiring: Wiring) -> None:
     # The pipe carries messages only: whatever prints by accident must not break them.
     sys.stdout = sys.stderr
     try:
-        serve_stdio(handler, source, sink)
+        serve_stdio(
+            handler, source, sink, lambda name, tell: workflow.telling(name, listener(tell))
+        )
     finally:
         wiring.close()

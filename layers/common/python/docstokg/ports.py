@@ -375,10 +375,13 @@ class LanguageModel(Protocol):
         max_tokens: int,
         timeout_s: float,
         schema: Mapping[str, Any] | None = None,
+        told: Callable[[str], bool] | None = None,
     ) -> Completion:
         """Return one completion; `Timeout`, `QuotaExceeded` and `Unavailable` are told apart.
 
         `schema`: the JSON Schema that the text should keep to, as far as the provider can hold it.
+        `told`: called with all that is written so far, as it comes; once it is false the call is
+        closed. What was written when the time is over is a completion, too.
         """
 
     def price(self, model: str) -> tuple[float, float] | None:

@@ -152,6 +152,9 @@ class RankingSettings(Contract):
         0.08, ge=0, le=1, description="below it `extractive` says nothing"
     )
     max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
+    default_timeout_s: float = Field(
+        12.0, ge=1, le=60, description="time of a request that names none, chats and the page's too"
+    )
     domains: tuple[str, ...] = Field(
         ("ontology",), description="subject domains: entry points of group docstokg.domains"
     )

@@ -1,9 +1,12 @@
 """Language models through litellm: OpenAI, Anthropic, Bedrock, any OpenAI-compatible address."""
 
 import os
+import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Literal
 
 from docstokg.adapters.bounded import within
 from docstokg.contracts.completion import Completion
@@ -23,6 +26,7 @@ from docstokg.errors import (
 _LONGEST_ANSWER = 200_000
 _MILLION = 1_000_000
 
+_Cut = Literal["length", "time"] | None
 AwsKeys = Callable[[], Mapping[str, str | None]]
 """Gives `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region_name`."""
 
@@ -62,6 +66,7 @@ class LiteLlm:
         max_tokens: int,
         timeout_s: float,
         schema: Mapping[str, Any] | None = None,
+        told: Callable[[str], bool] | None = None,
     ) -> Completion:
         """Return one completion within `timeout_s` seconds in all, import and dripping included.
 
@@ -86,8 +91,30 @@ class LiteLlm:
         if schema is not None:
             json_schema = {"name": "reply", "strict": True, "schema": dict(schema)}
             arguments["response_format"] = {"type": "json_schema", "json_schema": json_schema}
-        answer = within(lambda: self._call(route, arguments, model), timeout_s, f"model {model}")
-        return self._completion(answer, route, model)
+        stream = _Stream(told) if told is not None else None
+        if stream is not None:
+            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
+        ended, until = False, time.monotonic() + timeout_s
+        try:
+            answer = within(
+                lambda: self._call(route, arguments, model, stream), timeout_s, f"model {model}"
+            )
+            ended = True
+        except Timeout:
+            if stream is None or not stream.text.strip():
+                raise
+        finally:
+            if stream is not None:
+                stream.close()
+        if stream is None:
+            return self._completion(answer, route, model)
+        if not stream.text:  # a server that knows no streams answers whole
+            whole = {k: v for k, v in arguments.items() if not k.startswith("stream")}
+            left_s = until - time.monotonic()
+            answer = within(lambda: self._call(route, whole, model, None), left_s, f"model {model}")
+            return self._completion(answer, route, model)
+        cut: _Cut = "time" if not ended else "length" if stream.reason == "length" else None
+        return self._counted(stream.text, stream.usage, route, model, cut)
 
     def price(self, model: str) -> tuple[float, float] | None:
         """Give dollars per token by the operator's or litellm's list; None for unknown models."""
@@ -95,20 +122,23 @@ class LiteLlm:
         price = facts.dollars_in / _MILLION, facts.dollars_out / _MILLION
         return price if any(price) else None
 
-    def _call(self, route: ModelRoute, arguments: dict[str, Any], model: str) -> Any:
+    def _call(
+        self, route: ModelRoute, arguments: dict[str, Any], model: str, stream: "_Stream | None"
+    ) -> Any:
         vendor = self._vendor()
         target = self._target(route)
         try:
-            return vendor.completion(**arguments | target)
+            answer = vendor.completion(**target | arguments)
+            return answer if stream is None else stream.read(answer)
         except Exception as exc:
             refused = any(kind.__name__ == "BadRequestError" for kind in type(exc).__mro__)
             if refused and "response_format" in arguments:
                 plain = {k: v for k, v in arguments.items() if k != "response_format"}
-                return self._call(route, plain, model)
+                return self._call(route, plain, model, stream)
             raise _translated(exc, model) from exc
 
     def _target(self, route: ModelRoute) -> dict[str, Any]:
-        common = {"num_retries": 0, "max_retries": 0, "drop_params": True, "stream": False}
+        common: dict[str, Any] = {"num_retries": 0, "max_retries": 0, "drop_params": True}
         if route.provider == "bedrock":
             if self._credentials is None:
                 raise NotInstalled("the package boto3 is not installed (docstokg[llm])")
@@ -147,18 +177,26 @@ class LiteLlm:
         text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
         if not isinstance(text, str):
             raise WrongAnswer(f"model {model} answered without text")
-        usage = getattr(answer, "usage", None)
+        is_cut = getattr(choices[0], "finish_reason", None) == "length"
+        return self._counted(
+            text, getattr(answer, "usage", None), route, model, "length" if is_cut else None
+        )
+
+    def _counted(
+        self, text: str, usage: Any, route: ModelRoute, model: str, cut: _Cut
+    ) -> Completion:
         tokens_in = _count(getattr(usage, "prompt_tokens", 0))
         tokens_out = _count(getattr(usage, "completion_tokens", 0))
         facts = self._facts(route, model)
         dollars = (tokens_in * facts.dollars_in + tokens_out * facts.dollars_out) / _MILLION
         return Completion(
+            cut=cut,
             text=_legible(text[:_LONGEST_ANSWER]),
             model=model,
             provider=route.provider,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            cost_usd=round(dollars, 8),
+            cost_usd=round(dollars, 8) if facts.dollars_in or facts.dollars_out else None,
         )
 
     def _facts(self, route: ModelRoute, model: str) -> ModelFacts:
@@ -173,6 +211,53 @@ class LiteLlm:
             dollars_in=float(row.get("input_cost_per_token") or 0.0) * _MILLION,
             dollars_out=float(row.get("output_cost_per_token") or 0.0) * _MILLION,
         )
+
+
+class _Stream:
+    """What is read of one stream, until it ends, somebody closes it, or nobody listens."""
+
+    def __init__(self, told: Callable[[str], bool]) -> None:
+        self._told = told
+        self._closed = threading.Event()
+        self._answer: Any = None
+        self.text = ""
+        self.reason: str | None = None
+        self.usage: Any = None
+
+    def read(self, answer: Any) -> None:
+        """Read to the end; the connection is closed in any case."""
+        self._answer = answer
+        try:
+            for part in answer:
+                if self._closed.is_set():
+                    return
+                self.usage = getattr(part, "usage", None) or self.usage
+                choices = getattr(part, "choices", None)
+                if not choices:
+                    continue
+                self.reason = getattr(choices[0], "finish_reason", None) or self.reason
+                piece = getattr(getattr(choices[0], "delta", None), "content", None)
+                if not isinstance(piece, str) or not piece:
+                    continue
+                self.text += piece
+                if len(self.text) > _LONGEST_ANSWER or not self._told(self.text):
+                    return
+        except Exception:
+            if not self._closed.is_set():  # else it is closed because nobody wants it
+                raise
+        finally:
+            close = getattr(getattr(answer, "completion_stream", None), "close", None)
+            if callable(close):
+                close()
+
+    def close(self) -> None:
+        """End the reading; one that waits for a byte is woken where its socket can be had."""
+        self._closed.set()
+        stream = getattr(getattr(self._answer, "completion_stream", None), "response", None)
+        network = getattr(stream, "extensions", {}).get("network_stream")
+        if network is not None and not getattr(stream, "is_closed", True):
+            with suppress(OSError):
+                network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
 def _count(value: object) -> int:

@@ -263,7 +263,7 @@ class Diagnostics(Contract):
     budget_used: BudgetUsed
     budget_limits: BudgetLimits
     providers: ProvidersUsed = ProvidersUsed()
-    estimated_cost_usd: float = 0.0
+    estimated_cost_usd: float | None = 0.0
     degraded: bool = False
     degraded_reasons: tuple[DegradedReason, ...] = ()
     cache_hit: bool = False

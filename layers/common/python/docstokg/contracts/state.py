@@ -350,7 +350,7 @@ class Synthesis(Contract):
     probability: float | None = None
     tokens_in: int = 0
     tokens_out: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     took_ms: float = 0.0
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from docstokg.contracts.chat import (
@@ -121,9 +122,13 @@ def model_and_namespace(name: str, models: tuple[str, ...]) -> tuple[str, str | 
     return model, namespace
 
 
-def models_reply(caller: Caller, models: tuple[str, ...]) -> Reply:
-    """List the models, each alone and in every namespace that is granted by name."""
-    namespaces = sorted(set(caller.namespaces) - {"*", "default"})
+def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str] = ()) -> Reply:
+    """List the models, each alone and in every namespace that is granted by name.
+
+    `stored`: the namespaces there are, for callers who are granted all.
+    """
+    granted = {*caller.namespaces, *(stored if "*" in caller.namespaces else ())}
+    namespaces = sorted(granted - {"*", "default"})
     ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in namespaces)]
     listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
     return Reply(statusCode=200, body=listed.model_dump_json(), headers={"Content-Type": JSON_TYPE})
@@ -232,6 +237,24 @@ def _event(completion: ChatCompletion, chat: ChatPlan) -> dict[str, Any]:
     delta = {"index": 0, "delta": choice["message"], "finish_reason": "stop", "logprobs": None}
     event = {**whole, "object": "chat.completion.chunk", "choices": [delta]}
     return {**event, "usage": usage} if chat.include_usage else event
+
+
+def live_chunk(name: str, value: dict[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the chunk of an event of an answer that is told while it is made.
+
+    `head`: id, created and model. What is no text of the answer stands under `docstokg`. The last
+    event is the chunk that would have been the only one: its text has been told.
+    """
+    if name == "response":
+        (choice,) = value["choices"]
+        delta = {key: told for key, told in choice["delta"].items() if key == "annotations"}
+        return {**value, **head, "choices": [{**choice, "delta": delta}]}
+    delta = {"content": value["text"]} if name == "sentence" else {}
+    delta |= {"role": "assistant", "content": ""} if name == "citations" else {}
+    choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}
+    evidence = value if name == "citations" else {name: value}
+    chunk = {"object": "chat.completion.chunk", "choices": [choice], "docstokg": evidence}
+    return {**head, **chunk}
 
 
 def _text(message: ChatMessage) -> str:

@@ -18,6 +18,7 @@ NOT_RELEVANT: Final = "No passage reaches the relevance score; the answer may be
 HARM_REMOVED: Final = (
     "Links, images, markup or hidden characters that no cited source holds were removed."
 )
+CUT_SHORT: Final = "The model was cut off before its end: what is shown ends at a whole sentence."
 NO_EMBEDDER: Final = (
     "Confidence was computed without comparing question and answer: no embedder is available."
 )

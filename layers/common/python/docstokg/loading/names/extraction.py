@@ -176,7 +176,7 @@ class _Asking:
             self._failures = 0
             report.tokens_in += completion.tokens_in
             report.tokens_out += completion.tokens_out
-            report.cost_usd += completion.cost_usd
+            report.cost_usd += completion.cost_usd or 0.0
         try:
             extraction.rows_of(completion.text)
         except WrongAnswer as broken:

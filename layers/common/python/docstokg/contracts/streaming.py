@@ -1,0 +1,24 @@
+"""What is told of an answer while it is written: events `sentence` and `repair`."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from docstokg.contracts.model import Contract
+from docstokg.contracts.response import Verdict
+
+
+class AnswerSentence(Contract):
+    """A sentence that has ended and is checked; the texts of all of them are the answer."""
+
+    index: int
+    text: str = Field(description="with what stands between it and the sentence before")
+    start: int = Field(description="where `text` begins in the answer, in code points")
+    citations: tuple[int, ...] = ()
+    verdict: Verdict | None = Field(None, description="null where there is nothing to check")
+
+
+class AnswerRepair(AnswerSentence):
+    """What a sentence is after the whole answer was checked; it replaces that of its index."""
+
+    reason: Literal["changed", "judged_again", "moved", "removed"]

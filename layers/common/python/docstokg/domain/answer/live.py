@@ -1,0 +1,123 @@
+"""Sentences of an answer that is still being written, each held until it has ended and is checked.
+
+They are told as they stand when they are checked; what the check of the whole answer sees
+otherwise is told as a repair, so that sentences and repairs together are the final answer.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from docstokg.contracts.response import Grounding, SentenceVerdict
+from docstokg.contracts.streaming import AnswerRepair, AnswerSentence
+from docstokg.domain.text.sentences import sentence_spans
+
+Check = Callable[[str], tuple[str, Grounding | None]]
+"""Gives a text as an answer of it would be shown, and the report on its sentences."""
+
+_WINDOW: Final = 12
+"""Sentences that are checked together with the next: a list's lead, the line above."""
+_WHOLE_ONLY: Final = ("{", "```", "<")
+"""How replies begin whose form is known at their end only."""
+
+
+class LiveAnswer:
+    """What was told of one answer."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._told: list[AnswerSentence] = []
+        self._read = ""
+        self._from = 0
+        self._shown, self._gap = "", ""
+        self._start = self._in_window = 0
+        self._is_held = False
+
+    def more(self, text: str) -> list[AnswerSentence]:
+        """Give the sentences that have ended since; `text` is all that was written so far.
+
+        Nothing more is told before the end once what was told has changed.
+        """
+        spans = sentence_spans(text)
+        if self._is_held or len(spans) < 2 or text.startswith(_WHOLE_ONLY):
+            return []
+        ended = text[: spans[-1].start]
+        if not ended.startswith(self._read):
+            self._is_held = True
+            return []
+        if ended == self._read:
+            return []
+        self._read = ended
+        answer, report = self._check(ended[self._from :])
+        if report is None or not answer.startswith(self._shown):
+            self._is_held = bool(self._shown)
+            return []
+        fresh = [one for one in report.sentences if one.start >= len(self._shown)]
+        made = [self._next(answer, verdict) for verdict in fresh]
+        if self._in_window >= _WINDOW:
+            self._gap = answer[len(self._shown) :]
+            self._from, self._shown, self._in_window = len(ended), "", 0
+        return made
+
+    def _next(self, answer: str, verdict: SentenceVerdict) -> AnswerSentence:
+        text = self._gap + answer[len(self._shown) : verdict.end]
+        made = AnswerSentence(
+            index=len(self._told),
+            text=text,
+            start=self._start,
+            citations=verdict.citations,
+            verdict=verdict.verdict,
+        )
+        self._shown, self._gap = answer[: verdict.end], ""
+        self._start += len(text)
+        self._in_window += 1
+        self._told.append(made)
+        return made
+
+    def end(
+        self, answer: str, report: Grounding | None
+    ) -> tuple[list[AnswerSentence], list[AnswerRepair]]:
+        """Give the sentences of the final answer that were not told, and what changes those told.
+
+        A repair replaces the sentence of its index; one without text removes it.
+        """
+        final = pieces(answer, report)
+        repairs = [
+            AnswerRepair(**now.model_dump(), reason=reason)
+            for before, now in zip(self._told, final, strict=False)
+            if (reason := _difference(before, now)) is not None
+        ]
+        gone = self._told[len(final) :]
+        repairs += [
+            AnswerRepair(index=one.index, text="", start=len(answer), reason="removed")
+            for one in gone
+        ]
+        return final[len(self._told) :], repairs
+
+
+def _difference(before: AnswerSentence, now: AnswerSentence) -> str | None:
+    if before.text != now.text:
+        return "changed"
+    if (before.citations, before.verdict) != (now.citations, now.verdict):
+        return "judged_again"
+    return None if before == now else "moved"
+
+
+def pieces(answer: str, report: Grounding | None) -> list[AnswerSentence]:
+    """Cut an answer behind each of its sentences; what was not judged is one piece."""
+    verdicts: Sequence[SentenceVerdict | None] = report.sentences if report is not None else ()
+    if answer and not verdicts:
+        verdicts = (None,)
+    made, at = [], 0
+    for place, one in enumerate(verdicts):
+        end = one.end if one is not None and place + 1 < len(verdicts) else len(answer)
+        made.append(
+            AnswerSentence(
+                index=place,
+                text=answer[at:end],
+                start=at,
+                citations=one.citations if one is not None else (),
+                verdict=one.verdict if one is not None else None,
+            )
+        )
+        at = end
+    return made

@@ -1,0 +1,102 @@
+"""Whatever a model writes: a reply, its citations, and nothing called grounded that is not."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.domain.answer import notices
+from tests.faults.reply_shapes import ABSTAINS, SHAPES, Shape
+from tests.model_server import ModelServer, serving
+
+pytestmark = pytest.mark.timeout(120)
+ASKED = {
+    "query": "What are seizures?",
+    "synthesis": {"enabled": True, "model": "gateway/m"},
+    "budget": {"max_tokens_gen": 4096, "timeout_s": 25},
+}
+PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with serving() as state:
+        yield state
+
+
+@pytest.fixture(scope="module")
+def client(models, small_store: Path, cache_dir: Path, server: ModelServer) -> Iterator[Any]:
+    from starlette.testclient import TestClient
+
+    from docstokg.observability import Telemetry
+    from docstokg.settings import Settings
+    from docstokg.wiring import Wiring
+    from docstokg_local.server.application import application
+
+    url = f"sqlite:///{small_store}"
+    settings = Settings(
+        index_url=url, graph_url=url, cache_dir=str(cache_dir), llm_base_url=server.url,
+        models=("gateway/m",),
+    )  # fmt: skip
+    wiring = Wiring(settings, Telemetry(level="ERROR"), models)
+    with TestClient(application(settings, wiring)) as made:
+        yield made
+    wiring.close()
+
+
+def filled(shape: Shape) -> Callable[[dict[str, Any]], str]:
+    """Give what writes a shape from the passages of the prompt."""
+
+    def answer(body: dict[str, Any]) -> str:
+        texts = [text for _, text in PASSAGE.findall(body["messages"][1]["content"])]
+        a, b = (re.split(r"(?<=[.!?])\s", text.strip())[0].rstrip(".!?") for text in texts[:2])
+        return shape.text.format(a=a, b=b)
+
+    return answer
+
+
+def fate(body: dict[str, Any]) -> str:
+    if body["answer"] == "":
+        return "failed"
+    if body["answer"] == ABSTAINS:
+        return "silent"
+    return "grounded" if body["grounding"]["grounded"] else "doubted"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> None:
+    server.answer = filled(shape)
+    reply = client.post("/v1/answer", json=ASKED)
+    assert reply.status_code == 200
+    body = reply.json()
+    assert body["citations"]
+    report, warnings = body["grounding"], body["warnings"]
+    if shape.fate != "any":
+        assert fate(body) == shape.fate, (body["answer"][:300], warnings, report)
+    assert shape.lacks == "" or shape.lacks not in body["answer"]
+    assert shape.holds.partition("{")[0] in body["answer"]
+    if fate(body) in ("silent", "failed"):
+        assert (body["confidence"], report) == (0.0, None)
+        assert notices.CITATIONS_UNAVAILABLE not in warnings
+        return
+    unproven = [
+        one
+        for one in report["sentences"]
+        if (one["verdict"] in ("uncited", "unsupported"))
+        or (one["verdict"] == "not_checked" and one["reasons"] != ["no_claim"])
+    ]
+    if report["grounded"]:
+        assert not unproven
+        assert not report["invalid_citations"]
+        assert body["confidence"] > 0.0
+    else:
+        assert warnings, "who is not told reads on"
+    if not any(one["citations"] for one in report["sentences"]):
+        assert body["confidence"] <= 0.49
+    assert len(reply.content) < 262_144
+
+
+def test_there_are_ninety_six() -> None:
+    assert len(SHAPES) == len({shape.name for shape in SHAPES}) == 96
