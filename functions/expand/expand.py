@@ -24,10 +24,12 @@ from docstokg.domain.graph.slice_graph import (
     ranked_chunks,
     restart,
     walk,
+    with_other_names,
     without_everyday_pages,
 )
 from docstokg.domain.identity import is_own_id
-from docstokg.domain.text.folding import question_keys
+from docstokg.domain.text.folding import question_keys, variant
+from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.run import Run, graph_reason
@@ -39,6 +41,9 @@ ALL_NODES = 400
 FRONTIER_ENTITIES = 5
 FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
+NEAR_NODES, NEAR_S = 60, 0.5
+"""Around a name that the question misspells, and seconds to look for it."""
+
 BEHIND = 3
 """Chunks the graph may add behind the last that retrieval selected, where it adds fewer above:
 answers stay small."""
@@ -67,12 +72,14 @@ class RankedGraph:
     """What is known, ranked by one walk: the question's entities, and every node's probability.
 
     `start`: every node's share of the restart vector. `matches`: where the question names what.
-    `shares`: the entities it names, `seed_shares`: the chunks that seeds name, each with its share.
+    `shares`: the entities it names, `leading`: those of them where the walk may start,
+    `seed_shares`: the chunks that seeds name, each with its share.
     """
 
     graph: SliceGraph
     matches: Sequence[Match]
     shares: Mapping[str, float]
+    leading: Mapping[str, float]
     seed_shares: Mapping[str, float]
     start: Vector
     scores: Vector
@@ -101,6 +108,8 @@ def explore(
         return explored, None
     explored.names = names_in(run.plan.query, explored.part.aliases)
     ranking = ranked(run.plan, retrieval, explored)
+    if not ranking.leading and _as_misspelt(run, graph, explored):
+        ranking = ranked(run.plan, retrieval, explored)
     explored.opened.update(ranking.shares)
     for _ in range(1, _hops(run.plan, ranking)):
         if not _next_hop(run, retrieval, graph, explored, ranking):
@@ -147,6 +156,36 @@ def _first_hop(
     if unknown := seeds.unknown(part):
         run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
     return None if part.entities or seeds.shares(part) else "nothing_linked"
+
+
+def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool:
+    """Look for one name that differs by a letter from words of the question; tell of it.
+
+    Several such names, or none, are no reading.
+    """
+    keys = near_keys(run.plan.query, [(match.start, match.end) for match in explored.names])
+    seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())
+    if not keys or seconds < time_budget.LEAST_CALL_S:
+        return False
+    plan = run.plan.expansion
+    around = SliceRequest(
+        alias_keys=tuple(keys),
+        entity_types=plan.concept_types,
+        relations=plan.relations,
+        max_nodes=NEAR_NODES,
+    )
+    near = run.attempt("graph_near", lambda: graph.slice(around, run.scope, seconds), lost=None)
+    named = {alias.entity_id: alias for alias in near.aliases} if near is not None else {}
+    if near is None or len(named) != 1:
+        return False
+    ((entity, alias),) = named.items()
+    start, end = keys[alias.key]
+    explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
+    explored.part = merge(explored.part, near)
+    name = next(item.name for item in near.entities if item.id == entity)
+    written = run.plan.query[start:end]
+    run.warnings.append(f"Nothing is called {written!r} here; it was read as {name!r}.")
+    return True
 
 
 def _next_hop(
@@ -207,6 +246,7 @@ def ranked(
     part = explored.part
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
     matches = decided(without_everyday_pages(plan.query, explored.names, graph), graph)
+    matches = with_other_names(matches, graph)
     shares = _shares(matches, graph)
     seeds = seeds_of(plan.namespace, plan.expansion.seeds)
     ids = {seed.casefold() for seed in seeds.names}
@@ -221,10 +261,11 @@ def ranked(
         for candidate in retrieval.pool[:SEEDING_CHUNKS]
     }
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
-    leading = {entity: share for entity, share in shares.items() if leads(graph, entity)}
+    unlike = _unlike(plan.query, matches, graph)
+    leading = {e: share for e, share in shares.items() if leads(graph, e) or e in unlike}
     seed_shares = seeds.shares(part)
     start = restart(graph, {**leading, **chosen, **seed_shares}, facts, pool)
-    return RankedGraph(graph, matches, shares, seed_shares, start, walk(graph, start))
+    return RankedGraph(graph, matches, shares, leading, seed_shares, start, walk(graph, start))
 
 
 def leads(graph: SliceGraph, entity: str) -> bool:
@@ -234,6 +275,17 @@ def leads(graph: SliceGraph, entity: str) -> bool:
     these the search has weighed already.
     """
     return not is_own_id(entity) or graph.is_page(entity)
+
+
+def _unlike(query: str, matches: Sequence[Match], graph: SliceGraph) -> set[str]:
+    """Give what the question names in other words than its name, which no search could weigh."""
+    return {
+        entity
+        for match in matches
+        for entity in match.entity_ids
+        if (entry := graph.entities.get(entity)) is not None
+        and variant(entry.name) != variant(query[match.start : match.end])
+    }
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
@@ -275,10 +327,9 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
-    leads_on = any(leads(ranking.graph, entity) for entity in ranking.shares)
     opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
     linked = ranking.graph.led_on(opened) >= LED_ON
-    if leads_on or ranking.seed_shares or stated(retrieval) or linked:
+    if ranking.leading or ranking.seed_shares or stated(retrieval) or linked:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]

@@ -63,6 +63,8 @@ def _names(document: Any) -> Iterator[FoundName]:
         if is_proper(name := tidy(entity.text)):
             yield FoundName(name, None if name[0].islower() else kind)  # iPhone: any kind
     known = {token.i for entity, _ in found for token in entity}
+    # The first word of a heading is written large whatever it is.
+    known.update(token.i + 1 for token in document if token.text == "#")
     for proper, run in groupby(document, key=lambda token: token.tag_ in PROPER):
         tokens = list(run)
         name = tidy(document[tokens[0].i : tokens[-1].i + 1].text) if proper else ""
