@@ -27,7 +27,7 @@ from docstokg.domain.graph.slice_graph import (
     with_other_names,
     without_everyday_pages,
 )
-from docstokg.domain.identity import is_own_id
+from docstokg.domain.identity import is_own_id, prefix_of
 from docstokg.domain.text.folding import question_keys, variant
 from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
@@ -41,6 +41,10 @@ ALL_NODES = 400
 FRONTIER_ENTITIES = 5
 FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
+KINDS_LISTED = 20
+STRUCTURAL = ("has_chunk", "has_topic", "mentions")
+"""Edges of every graph, which a view may be restricted to."""
+
 NEAR_NODES, NEAR_S = 60, 0.5
 """Around a name that the question misspells, and seconds to look for it."""
 
@@ -155,7 +159,44 @@ def _first_hop(
     explored.opened.update(ends, around.chunk_uuids)
     if unknown := seeds.unknown(part):
         run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
+    _tell_unknown(run, graph, around, part, seconds)
     return None if part.entities or seeds.shares(part) else "nothing_linked"
+
+
+def _tell_unknown(
+    run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, seconds: float
+) -> None:
+    """Warn of types and relations that nothing here has, and list what there is."""
+    plan, limits = run.plan.expansion, run.plan.graph_limits
+    asked = {
+        "kg_expansion.relations": (plan.relations, _relations),
+        "kg_expansion.concept_types": (plan.concept_types, _types),
+        "limits.graph.rel_whitelist": (limits and limits.rel_whitelist, _relations),
+    }
+    missing = {
+        name: (values, kinds) for name, (values, kinds) in asked.items()
+        if {value.casefold() for value in values or ()} - kinds(part)
+    }  # fmt: skip
+    unbound = around.model_copy(update={"relations": None, "entity_types": None})
+    if not missing:
+        return
+    wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, seconds), lost=None)
+    for name, (values, kinds) in missing.items() if wider is not None else ():
+        there = kinds(wider or part)
+        if unknown := [value for value in values or () if value.casefold() not in there]:
+            listed = ", ".join(sorted(there)[:KINDS_LISTED]) or "none"
+            run.warnings.append(
+                f"{name}: nothing around this question has {', '.join(unknown)}; there is: {listed}"
+            )
+
+
+def _relations(part: GraphSlice) -> set[str]:
+    return {relation.type.casefold() for relation in part.relations} | {*STRUCTURAL}
+
+
+def _types(part: GraphSlice) -> set[str]:
+    kinds = {(item.type or "").casefold() for item in part.entities}
+    return {*kinds, *(prefix_of(item.id) for item in part.entities)} - {""}
 
 
 def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool:

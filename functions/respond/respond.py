@@ -199,7 +199,8 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
             filled.append(citation)
             continue
         text = chunk.text.encode("utf-8")[: run.plan.full_text_bytes].decode("utf-8", "ignore")
-        filled.append(citation.model_copy(update={"full_text": text}))
+        whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
+        filled.append(citation.model_copy(update=whole))
     return filled
 
 

@@ -241,10 +241,14 @@ def _expansion(expansion: KgExpansion, rules: Rules) -> ExpansionPlan:
         boost=rules.kg_boost,
         limit=expansion.limit,
         seeds=expansion.seeds,
-        concept_types=expansion.concept_types,
-        relations=expansion.relations,
+        concept_types=_folded(expansion.concept_types),
+        relations=_folded(expansion.relations),
         time_s=time_budget.EXPAND.cap_s,
     )
+
+
+def _folded(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(name.casefold() for name in names)
 
 
 def _embeds(provider: str, rules: Rules) -> bool:

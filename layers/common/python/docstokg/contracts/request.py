@@ -141,7 +141,9 @@ class KgExpansion(StrictContract):
     hops: int | None = Field(
         None, ge=1, le=3, description="at most so many; null: one, or two for several entities"
     )
-    limit: int = Field(32, ge=0, le=100, description="passages the graph may add")
+    limit: int = Field(
+        32, ge=0, le=100, description="passages the graph may add; never many more than `top_k`"
+    )
     concept_types: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None,
         description="only entities of these types or id prefixes, e.g. hp",

@@ -1,6 +1,6 @@
 """What a caller gets back, field by field."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -31,7 +31,7 @@ OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "weak", "unsupported", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
-FusionMethod = Literal["minmax+MMR", "RRF+MMR"]
+FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
 class ChannelRank(Contract):
@@ -105,6 +105,8 @@ class Citation(Contract):
     text_sha256: str
     score: float = Field(ge=0, le=1)
     full_text: str | None = None
+    title: str | None = None
+    metadata: dict[str, Any] | None = None
     source: Source
     cited: bool = False
     concepts_mentioned: tuple[str, ...] = ()
@@ -205,7 +207,7 @@ class Fusion(Contract):
 
     method: FusionMethod
     k: int | None = None
-    lambda_: float = Field(alias="lambda", default=0.7)
+    lambda_: float | None = Field(alias="lambda", default=0.7)
 
     model_config = {"populate_by_name": True, "serialize_by_alias": True}
 
