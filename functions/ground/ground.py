@@ -37,6 +37,7 @@ from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from docstokg_functions.ground import knowledge, passages
+from docstokg_functions.ground.explained import explain
 from docstokg_functions.ground.fit import fitted, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 
@@ -71,6 +72,7 @@ def ground(
     order, chunks = _unique(ranking, hydrated)
     dedup_ms = (time.perf_counter() - started) * 1000
     reranker_name, places = _reranked(run, chunks, reranker)
+    explained = explain(run, retrieval, expansion, ranking, hydrated, [chunks[i] for i in places])
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
@@ -93,6 +95,7 @@ def ground(
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
         report=report.model_copy(update=spent),
+        explained=explained,
         degraded=tuple(run.degraded),
         warnings=(
             *retrieval.warnings,

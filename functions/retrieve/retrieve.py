@@ -19,6 +19,7 @@ from docstokg.domain import fusion, mmr, time_budget
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, SparseEncoder
 from docstokg.usecases.run import Run
+from docstokg_functions.retrieve.expected import followed
 
 POOL_LIMIT = 220
 FUSED: tuple[Channel, ...] = ("bm25", "splade", "dense")
@@ -83,7 +84,19 @@ def retrieve(
         if sparse_encoder is not None and "splade" in answers.by_channel
         else None,
     )
-    return _fused(run, answers, vector, providers)
+    retrieval = _fused(run, answers, vector, providers)
+    if run.plan.expect is None or retrieval.failed:
+        return retrieval
+    if vector is not None and all(query.channel != "dense" for query in queries):
+        queries.append(ChannelQuery(channel="dense", size=sizes["dense"], vector=vector))
+    found = run.attempt(
+        "follow",
+        lambda: followed(
+            run, retrieval, queries, answers.by_channel, index=index, time_s=_left_s(run)
+        ),
+        lost=None,
+    )
+    return found or retrieval
 
 
 def _left_s(run: Run) -> float:

@@ -294,6 +294,25 @@ class RAGRequest(StrictContract):
         return value
 
 
+class Expected(StrictContract):
+    """A passage, or a document of which one passage is enough; one of the two."""
+
+    doc_id: NodeId | None = Field(None, description="a document")
+    chunk_id: NodeId | None = Field(None, description="one passage")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.doc_id is None) == (self.chunk_id is None):
+            raise PydanticCustomError("one_of", "must hold either doc_id or chunk_id")
+        return self
+
+
+class ExplainRequest(RAGRequest):
+    """`POST /v1/explain`: a question, and what should be among its citations."""
+
+    expect: Expected = Field(description="the passage to follow through the steps")
+
+
 def _again(error: Any) -> InitErrorDetails:
     return InitErrorDetails(
         type=PydanticCustomError(error["type"], error["msg"]),

@@ -311,6 +311,32 @@ class RAGResponse(Contract):
     metadata: Metadata
 
 
+class ExplainStage(Contract):
+    """What became of a passage in one step; `rank` counts from 1, `score` is the step's own."""
+
+    stage: Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
+    outcome: Literal["kept", "lost", "skipped"]
+    rank: int | None = None
+    score: float | None = None
+    reason: str = ""
+
+
+class ExplainResponse(Contract):
+    """Why a passage is among the citations of a question (`rank`), or at which stage it was lost.
+
+    `would_have_helped`: what of the request, asked otherwise, would have kept it there.
+    """
+
+    doc_id: str
+    chunk_id: str
+    rank: int | None = None
+    stages: tuple[ExplainStage, ...] = ()
+    lost_at: str | None = None
+    would_have_helped: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    request_id: str
+
+
 class FieldProblem(Contract):
     """One thing wrong with a request, at its JSON path such as `$.budget.max_chunks`."""
 
