@@ -39,8 +39,8 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
         {
             "models", "llm_fallback_model", "allow_system_prompt", "repair", "embed_provider",
             "rerank_provider", "provider_jina_enabled", "fusion", "min_score",
-            "answer_min_probability", "max_timeout_s", "default_timeout_s", "kg_enabled", "kg_boost_enabled",
-            "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
+            "answer_min_probability", "max_timeout_s", "default_timeout_s", "kg_enabled",
+            "kg_boost_enabled", "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
         }
     ),
     "retrieve": frozenset({"sparse"}),

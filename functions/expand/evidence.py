@@ -136,13 +136,19 @@ class EvidenceTable:
     def _matched(self, uuid: str, allows: Callable[[str], bool]) -> str | None:
         """Give the entity to name: one of the question, one with a path from it, any other.
 
-        Of several the one with the most probable path.
+        Of several the one with the most probable path, and a heading's words last.
         """
         node, cost, named = self._graph.node, self._paths.cost, self._of_question
         reached = [e for e in self._graph.mentions.get(uuid, {}) if node[e] in cost and allows(e)]
         return min(
             reached,
-            key=lambda e: (e not in named, self._start_of(e) not in named, cost[node[e]], e),
+            key=lambda e: (
+                e not in named,
+                self._start_of(e) not in named,
+                self._graph.entities[e].type == "Heading",
+                cost[node[e]],
+                e,
+            ),
             default=None,
         )
 

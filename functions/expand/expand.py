@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.response import GraphGain, KgStats
+from docstokg.contracts.response import ExplainStage, GraphGain, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
 from docstokg.domain.graph.linking import Match
@@ -24,10 +24,12 @@ from docstokg.domain.graph.slice_graph import (
     ranked_chunks,
     restart,
     walk,
+    with_other_names,
     without_everyday_pages,
 )
-from docstokg.domain.identity import is_own_id
-from docstokg.domain.text.folding import question_keys
+from docstokg.domain.identity import is_own_id, prefix_of
+from docstokg.domain.text.folding import question_keys, variant
+from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.run import Run, graph_reason
@@ -39,6 +41,13 @@ ALL_NODES = 400
 FRONTIER_ENTITIES = 5
 FRONTIER_CHUNKS = 10
 MAX_HOPS = 3
+KINDS_LISTED = 20
+STRUCTURAL = ("has_chunk", "has_topic", "mentions")
+"""Edges of every graph, which a view may be restricted to."""
+
+NEAR_NODES, NEAR_S = 60, 0.5
+"""Around a name that the question misspells, and seconds to look for it."""
+
 BEHIND = 3
 """Chunks the graph may add behind the last that retrieval selected, where it adds fewer above:
 answers stay small."""
@@ -67,12 +76,14 @@ class RankedGraph:
     """What is known, ranked by one walk: the question's entities, and every node's probability.
 
     `start`: every node's share of the restart vector. `matches`: where the question names what.
-    `shares`: the entities it names, `seed_shares`: the chunks that seeds name, each with its share.
+    `shares`: the entities it names, `leading`: those of them where the walk may start,
+    `seed_shares`: the chunks that seeds name, each with its share.
     """
 
     graph: SliceGraph
     matches: Sequence[Match]
     shares: Mapping[str, float]
+    leading: Mapping[str, float]
     seed_shares: Mapping[str, float]
     start: Vector
     scores: Vector
@@ -101,6 +112,8 @@ def explore(
         return explored, None
     explored.names = names_in(run.plan.query, explored.part.aliases)
     ranking = ranked(run.plan, retrieval, explored)
+    if not ranking.leading and _as_misspelt(run, graph, explored):
+        ranking = ranked(run.plan, retrieval, explored)
     explored.opened.update(ranking.shares)
     for _ in range(1, _hops(run.plan, ranking)):
         if not _next_hop(run, retrieval, graph, explored, ranking):
@@ -146,7 +159,74 @@ def _first_hop(
     explored.opened.update(ends, around.chunk_uuids)
     if unknown := seeds.unknown(part):
         run.warnings.append(f"kg_expansion.seeds not in the graph: {', '.join(unknown[:10])}")
+    _tell_unknown(run, graph, around, part, seconds)
     return None if part.entities or seeds.shares(part) else "nothing_linked"
+
+
+def _tell_unknown(
+    run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, seconds: float
+) -> None:
+    """Warn of types and relations that nothing here has, and list what there is."""
+    plan, limits = run.plan.expansion, run.plan.graph_limits
+    asked = {
+        "kg_expansion.relations": (plan.relations, _relations),
+        "kg_expansion.concept_types": (plan.concept_types, _types),
+        "limits.graph.rel_whitelist": (limits and limits.rel_whitelist, _relations),
+    }
+    missing = {
+        name: (values, kinds) for name, (values, kinds) in asked.items()
+        if {value.casefold() for value in values or ()} - kinds(part)
+    }  # fmt: skip
+    unbound = around.model_copy(update={"relations": None, "entity_types": None})
+    if not missing:
+        return
+    wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, seconds), lost=None)
+    for name, (values, kinds) in missing.items() if wider is not None else ():
+        there = kinds(wider or part)
+        if unknown := [value for value in values or () if value.casefold() not in there]:
+            listed = ", ".join(sorted(there)[:KINDS_LISTED]) or "none"
+            run.warnings.append(
+                f"{name}: nothing around this question has {', '.join(unknown)}; there is: {listed}"
+            )
+
+
+def _relations(part: GraphSlice) -> set[str]:
+    return {relation.type.casefold() for relation in part.relations} | {*STRUCTURAL}
+
+
+def _types(part: GraphSlice) -> set[str]:
+    kinds = {(item.type or "").casefold() for item in part.entities}
+    return {*kinds, *(prefix_of(item.id) for item in part.entities)} - {""}
+
+
+def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool:
+    """Look for one name that differs by a letter from words of the question; tell of it.
+
+    Several such names, or none, are no reading.
+    """
+    keys = near_keys(run.plan.query, [(match.start, match.end) for match in explored.names])
+    seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())
+    if not keys or seconds < time_budget.LEAST_CALL_S:
+        return False
+    plan = run.plan.expansion
+    around = SliceRequest(
+        alias_keys=tuple(keys),
+        entity_types=plan.concept_types,
+        relations=plan.relations,
+        max_nodes=NEAR_NODES,
+    )
+    near = run.attempt("graph_near", lambda: graph.slice(around, run.scope, seconds), lost=None)
+    named = {alias.entity_id: alias for alias in near.aliases} if near is not None else {}
+    if near is None or len(named) != 1:
+        return False
+    ((entity, alias),) = named.items()
+    start, end = keys[alias.key]
+    explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
+    explored.part = merge(explored.part, near)
+    name = next(item.name for item in near.entities if item.id == entity)
+    written = run.plan.query[start:end]
+    run.warnings.append(f"Nothing is called {written!r} here; it was read as {name!r}.")
+    return True
 
 
 def _next_hop(
@@ -207,6 +287,7 @@ def ranked(
     part = explored.part
     graph = SliceGraph(part, (candidate.uuid for candidate in retrieval.pool), weights)
     matches = decided(without_everyday_pages(plan.query, explored.names, graph), graph)
+    matches = with_other_names(matches, graph)
     shares = _shares(matches, graph)
     seeds = seeds_of(plan.namespace, plan.expansion.seeds)
     ids = {seed.casefold() for seed in seeds.names}
@@ -217,10 +298,11 @@ def ranked(
     shares |= chosen
     pool = _boosted(plan, retrieval, shares, graph)
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
-    leading = {entity: share for entity, share in shares.items() if leads(graph, entity)}
+    unlike = _unlike(plan.query, matches, graph)
+    leading = {e: share for e, share in shares.items() if leads(graph, e) or e in unlike}
     seed_shares = seeds.shares(part)
     start = restart(graph, {**leading, **chosen, **seed_shares}, facts, pool)
-    return RankedGraph(graph, matches, shares, seed_shares, start, walk(graph, start))
+    return RankedGraph(graph, matches, shares, leading, seed_shares, start, walk(graph, start))
 
 
 def _boosted(
@@ -250,6 +332,17 @@ def leads(graph: SliceGraph, entity: str) -> bool:
     return not is_own_id(entity) or graph.is_page(entity)
 
 
+def _unlike(query: str, matches: Sequence[Match], graph: SliceGraph) -> set[str]:
+    """Give what the question names in other words than its name, which no search could weigh."""
+    return {
+        entity
+        for match in matches
+        for entity in match.entity_ids
+        if (entry := graph.entities.get(entity)) is not None
+        and variant(entry.name) != variant(query[match.start : match.end])
+    }
+
+
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:
     """Give each named entity of the slice the share of the name that is its own."""
     shares: dict[str, float] = {}
@@ -267,6 +360,7 @@ def _unchanged(run: Run, retrieval: Retrieval, explored: Exploration) -> Expansi
         graph_gain=GraphGain(
             top_k_without=retrieval.selected[: run.plan.top_k], skipped=explored.skipped
         ),
+        trail=(ExplainStage(stage="graph", outcome="skipped", reason=explored.skipped or ""),),
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),
@@ -289,10 +383,9 @@ def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
     """
     fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
     by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
-    leads_on = any(leads(ranking.graph, entity) for entity in ranking.shares)
     opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
     linked = ranking.graph.led_on(opened) >= LED_ON
-    if leads_on or ranking.seed_shares or stated(retrieval) or linked:
+    if ranking.leading or ranking.seed_shares or stated(retrieval) or linked:
         return by_walk
     selected = set(retrieval.selected)
     return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
@@ -355,6 +448,7 @@ def _expansion(
         Bounds(explored.hops, plan.expansion.concept_types, plan.expansion.relations),
     )
     order = order_of(retrieval, ranking)
+    in_slice = {chunk.uuid for chunk in explored.part.chunks}
     # A passage that the caller names needs no path: a title that nobody quotes has none.
     named_chunks = ranking.seed_shares if evidence.is_unbounded else {}
     selected = set(retrieval.selected)
@@ -382,10 +476,33 @@ def _expansion(
         ),
         graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k]),
         seeds=_seeds(ranking),
+        trail=_trail(retrieval, order, in_slice, selected | added, graph),
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),
     )
+
+
+def _trail(
+    retrieval: Retrieval, order: Sequence[str], part: set[str], kept: set[str], graph: SliceGraph
+) -> tuple[ExplainStage, ...]:
+    """Say what became of the passage that is followed: in the slice, and after the walk."""
+    if retrieval.expected is None:
+        return ()
+    uuid = retrieval.expected.uuid
+    names = [graph.entities[entity].name for entity in graph.mentions.get(uuid, {})]
+    mentions = f"mentions {', '.join(sorted(names)[:5])}" if names else "mentions nothing reached"
+    inside = ExplainStage(
+        stage="graph",
+        outcome="kept" if uuid in part else "lost",
+        reason=mentions if uuid in part else "nothing the question leads to is tied to it",
+    )
+    if uuid not in order:
+        return (inside,)
+    rank, last = order.index(uuid) + 1, max((order.index(one) + 1 for one in kept), default=0)
+    reason = f"place {rank} of {len(order)} after the walk, the last that is kept has {last}"
+    outcome = "kept" if uuid in kept else "lost"
+    return inside, ExplainStage(stage="walk", outcome=outcome, rank=rank, reason=reason)
 
 
 def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:

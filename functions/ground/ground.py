@@ -37,6 +37,7 @@ from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from docstokg_functions.ground import knowledge, passages
+from docstokg_functions.ground.explained import explain
 from docstokg_functions.ground.fit import fitted, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 
@@ -70,7 +71,9 @@ def ground(
         run.skip("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
     started = time.perf_counter()
     order, chunks = _unique(ranking, hydrated)
+    dedup_ms = (time.perf_counter() - started) * 1000
     reranker_name, places = _reranked(run, chunks, reranker)
+    explained = explain(run, retrieval, expansion, ranking, hydrated, [chunks[i] for i in places])
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
@@ -85,15 +88,19 @@ def ground(
         run.mark_degraded("payload_trimmed")
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)
+    spent = {
+        "grounding_ms": grounding_ms,
+        "hydration_ms": run.timings_ms["hydration"],
+        "mmr_ms": round(report.mmr_ms + dedup_ms, 2),
+    }
     return Grounded(
         citations=tuple(citations),
         blocks=tuple(blocks),
         relevant=passages.is_relevant(plan, citations, blocks),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
-        report=report.model_copy(
-            update={"grounding_ms": grounding_ms, "hydration_ms": run.timings_ms["hydration"]}
-        ),
+        report=report.model_copy(update=spent),
+        explained=explained,
         degraded=tuple(run.degraded),
         warnings=(
             *retrieval.warnings,
@@ -306,11 +313,10 @@ def _blocks(
 def _fusion(plan: Plan) -> Fusion:
     """Say how the channels were to be fused, whether or not they answered."""
     by_rank = plan.retrieval.fusion == "rrf"
-    return Fusion(
-        method="RRF+MMR" if by_rank else "minmax+MMR",
-        k=RRF_K if by_rank else None,
-        lambda_=mmr.LAMBDA,
-    )
+    k = RRF_K if by_rank else None
+    if not plan.retrieval.mmr:
+        return Fusion(method="RRF" if by_rank else "minmax", k=k, lambda_=None)
+    return Fusion(method="RRF+MMR" if by_rank else "minmax+MMR", k=k, lambda_=mmr.LAMBDA)
 
 
 def _report(

@@ -30,7 +30,7 @@ from docstokg.usecases.check_answer import CheckedAnswer, check_answer
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Run
-from docstokg_functions.respond.trim import reply_within
+from docstokg_functions.respond.trim import MEDIA_TYPE, reply_within
 
 REPLY_LIMIT_BYTES = STATE_LIMIT_BYTES - 2048
 DAY_MS = 86_400_000
@@ -67,6 +67,8 @@ def respond(
         return _failed(run, step_input)
     started = time.perf_counter()
     plan = run.plan
+    if plan.expect is not None:
+        return _explained(run, grounded)
     run.warnings += [*plan.warnings, *grounded.warnings]
     checked = _checked(run, grounded, step_input.synthesis, checks)
     citations = _marked(grounded.citations, checked.cited if checked else ())
@@ -104,6 +106,17 @@ def respond(
     _trace(run, grounded, response, trace_sink)
     _record(run, response, step_input.synthesis)
     return reply
+
+
+def _explained(run: Run, grounded: Grounded) -> Reply:
+    if grounded.explained is None:
+        detail = "No such document or passage in this namespace, or it may not be seen."
+        run.finish(404, code="not_found")
+        return problem_reply(404, "not_found", detail, run.request_id)
+    warnings = tuple(dict.fromkeys([*run.plan.warnings, *grounded.warnings, *run.warnings]))
+    reply = grounded.explained.model_copy(update={"warnings": warnings})
+    run.finish(200, degraded_reasons=list(run.degraded), lost_at=reply.lost_at)
+    return Reply(statusCode=200, body=reply.model_dump_json(), headers=MEDIA_TYPE)
 
 
 def _failed(run: Run, step_input: RespondInput) -> Reply:
@@ -206,7 +219,8 @@ def _with_full_text(run: Run, citations: list[Citation], index: SearchIndex) -> 
             filled.append(citation)
             continue
         text = chunk.text.encode("utf-8")[: run.plan.full_text_bytes].decode("utf-8", "ignore")
-        filled.append(citation.model_copy(update={"full_text": text}))
+        whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
+        filled.append(citation.model_copy(update=whole))
     return filled
 
 

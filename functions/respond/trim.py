@@ -15,8 +15,9 @@ def reply_within(
 ) -> tuple[Reply, RAGResponse]:
     """Write the reply with a body of at most `limit` bytes once it is itself a JSON string.
 
-    In order: `full_text` from the lowest rank, `graph`, uncited snippets shrink (their end
-    moves), uncited citations go from the lowest rank. Cited ones stay. Says `payload_trimmed`.
+    In order: what verbosity full adds from the lowest rank, `graph`, uncited snippets shrink
+    (their end moves), uncited citations go from the lowest rank. Cited ones stay. Says
+    `payload_trimmed`.
     """
     body = _body(response, with_diagnostics)
     if nested_json_bytes(body) > limit:
@@ -48,7 +49,8 @@ def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRe
             break
         if citations[position].full_text is not None:
             before = _bytes(citations[position])
-            citations[position] = citations[position].model_copy(update={"full_text": None})
+            less = {"full_text": None, "title": None, "metadata": None}
+            citations[position] = citations[position].model_copy(update=less)
             over -= before - _bytes(citations[position])
     if over > 0 and response.graph is not None:
         response = response.model_copy(

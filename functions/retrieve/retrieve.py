@@ -19,6 +19,7 @@ from docstokg.domain import fusion, mmr, time_budget
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, SparseEncoder
 from docstokg.usecases.run import Run
+from docstokg_functions.retrieve.expected import followed
 
 POOL_LIMIT = 220
 FUSED: tuple[Channel, ...] = ("bm25", "splade", "dense")
@@ -28,6 +29,10 @@ UNAVAILABLE: dict[Channel, DegradedReason] = {
     "dense": "dense_unavailable",
     "facts": "facts_unavailable",
 }
+FIXED_KEYS = frozenset(("doc_id", "document_name", "section", "topic"))
+KEYS_READ = 20
+"""Passages read for the keys of their metadata, where a filter finds nothing."""
+
 Results = dict[Channel, ChannelResult]
 
 
@@ -72,13 +77,27 @@ def retrieve(
         if vector is not None:
             late = ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)
             _search(run, index, [late], answers)
+    if run.scope.filter and not any(result.hits for result in answers.by_channel.values()):
+        _tell_unknown_keys(run, index, queries)
     providers = ProvidersUsed(
         embedding=embedder.model if embedder is not None and vector else None,
         sparse=sparse_encoder.model
         if sparse_encoder is not None and "splade" in answers.by_channel
         else None,
     )
-    return _fused(run, answers, vector, providers)
+    retrieval = _fused(run, answers, vector, providers)
+    if run.plan.expect is None or retrieval.failed:
+        return retrieval
+    if vector is not None and all(query.channel != "dense" for query in queries):
+        queries.append(ChannelQuery(channel="dense", size=sizes["dense"], vector=vector))
+    found = run.attempt(
+        "follow",
+        lambda: followed(
+            run, retrieval, queries, answers.by_channel, index=index, time_s=_left_s(run)
+        ),
+        lost=None,
+    )
+    return found or retrieval
 
 
 def _left_s(run: Run) -> float:
@@ -188,6 +207,25 @@ def _search(
                 reason=UNAVAILABLE[result.channel],
                 error=result.cause,
             )
+
+
+def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]) -> None:
+    """Warn of keys of a filter that nothing here has, and list those there are."""
+    scope, time_s = run.scope.model_copy(update={"filter": None}), _left_s(run)
+    given = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
+    if not given or time_s < time_budget.LEAST_CALL_S:
+        return
+
+    def keys() -> set[str]:
+        found = index.search(queries, scope, time_s)
+        uuids = [hit.uuid for result in found for hit in result.hits[:KEYS_READ]]
+        chunks = index.get(uuids, scope, time_s).chunks.values()
+        return {key for chunk in chunks for key in chunk.metadata}
+
+    there = run.attempt("filter_keys", keys, lost=None)
+    if there is not None and (unknown := [key for key in given if key not in there]):
+        listed = ", ".join([*sorted(FIXED_KEYS), *sorted(there)[:KEYS_READ]])
+        run.warnings.append(f"filter: nothing here has {', '.join(unknown)}; there is: {listed}")
 
 
 def _fused(

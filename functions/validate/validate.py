@@ -9,7 +9,7 @@ from typing import Literal
 from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.model import Contract
-from docstokg.contracts.request import KgExpansion, RAGRequest, SearchRequest
+from docstokg.contracts.request import ExplainRequest, KgExpansion, RAGRequest, SearchRequest
 from docstokg.contracts.response import BudgetLimits, Channel, FieldProblem
 from docstokg.contracts.state import (
     CachePlan,
@@ -131,8 +131,8 @@ def _parse(
 
 
 def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
-    if route == "answer":
-        return parse(body, RAGRequest)
+    if route in ("answer", "explain"):
+        return parse(body, ExplainRequest if route == "explain" else RAGRequest)
     search, errors = parse(body, SearchRequest)
     if search is None:
         return None, errors
@@ -193,6 +193,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         warnings.append("Graph expansion is switched off on this server.")
     if envelope.route == "answer" and not request.synthesis.enabled:
         warnings.append(NO_SYNTHESIS)
+    explained = request if isinstance(request, ExplainRequest) else None
     turns = [(turn.role, turn.content) for turn in request.history]
     query = whole_question(request.query, turns)
     return Plan(
@@ -214,8 +215,9 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
             time_s=time_budget.RETRIEVE.cap_s,
         ),
         expansion=_expansion(expansion, rules),
-        synthesis=_synthesis(request, rules),
-        verbosity=verbosity,
+        expect=explained.expect if explained else None,
+        synthesis=None if explained else _synthesis(request, rules),
+        verbosity="snippet" if explained else verbosity,
         snippet_chars=SEARCH_SNIPPET if envelope.route == "search" else ANSWER_SNIPPET,
         graph_limits=request.limits.graph,
         diagnostics=request.diagnostics,
@@ -230,7 +232,7 @@ def _plan(envelope: Envelope, request: RAGRequest, rules: Rules, started_ms: int
         full_text_bytes=FULL_TEXT_BYTES,
         repair=rules.repair,
         warnings=tuple(warnings),
-        cache=_cache(envelope, request, rules),
+        cache=None if explained else _cache(envelope, request, rules),
     )
 
 
@@ -244,10 +246,14 @@ def _expansion(expansion: KgExpansion, rules: Rules) -> ExpansionPlan:
         boost=rules.kg_boost,
         limit=expansion.limit,
         seeds=expansion.seeds,
-        concept_types=expansion.concept_types,
-        relations=expansion.relations,
+        concept_types=_folded(expansion.concept_types),
+        relations=_folded(expansion.relations),
         time_s=time_budget.EXPAND.cap_s,
     )
+
+
+def _folded(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(name.casefold() for name in names)
 
 
 def _embeds(provider: str, rules: Rules) -> bool:

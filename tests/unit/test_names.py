@@ -206,11 +206,18 @@ def test_capitalised_runs_are_names_where_no_model_tells_them() -> None:
 def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads() -> None:
     for one, two, three in permutations(("marie dupont", "Marie Dupont", "MARIE DUPONT")):
         assert better_surface(better_surface(one, two), three) == "Marie Dupont"
-    for kinds in permutations(("Title", "Person", None, "Organization")):
-        best = None
-        for kind in kinds:
-            best = better_kind((best, kind))
-        assert best == "Person"
+    for given, wanted in (
+        (("Title", "Person", None, "Person"), "Person"),
+        (("Title", "Person", None, "Organization"), "Name"),
+        (("Title", "Disease", "Person", "Organization"), "Disease"),
+        (("Heading", "Title", None), "Title"),
+        ((None,), None),
+    ):
+        for kinds in permutations(given):
+            best = None
+            for kind in kinds:
+                best = better_kind((best, kind))
+            assert best == wanted
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,8 @@ class RankingSettings(Contract):
         ("ontology",), description="subject domains: entry points of group docstokg.domains"
     )
     kg_enabled: bool = Field(True, description="flag: the graph takes part")
-    kg_boost_enabled: bool = Field(True, description="flag: reported scores get the boost")
-    kg_boost_value: float = Field(0.1, ge=0, le=1, description="flag: how much")
+    kg_boost_enabled: bool = Field(True, description="flag: the walk prefers whoever names it too")
+    kg_boost_value: float = Field(0.1, ge=0, le=1, description="flag: by so much of the score")
     kg_2hop_enabled: bool = Field(True, description="flag: a second hop where it may help")
     feature_verbosity_graph: bool = Field(True, description="flag: verbosity graph")
     feature_traversal_tool: bool = Field(True, description="flag: /v1/traverse and its tool")

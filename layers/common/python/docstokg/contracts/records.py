@@ -46,6 +46,7 @@ class ChunkText(Contract):
     char_start: int | None = None
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
     sentences: tuple[tuple[int, int], ...] = ()
     run_id: str
 
@@ -59,7 +60,6 @@ class ChunkRecord(ChunkText):
     """
 
     namespace: str
-    metadata: dict[str, Any] = {}
     sentence_vectors: bytes = b""
     sparse: dict[str, float] = {}
     vector: bytes | None = None

@@ -141,7 +141,9 @@ class KgExpansion(StrictContract):
     hops: int | None = Field(
         None, ge=1, le=3, description="at most so many; null: one, or two for several entities"
     )
-    limit: int = Field(32, ge=0, le=100, description="passages the graph may add")
+    limit: int = Field(
+        32, ge=0, le=100, description="passages the graph may add; never many more than `top_k`"
+    )
     concept_types: Annotated[Many[Name], Field(max_length=50)] | None = Field(
         None,
         description="only entities of these types or id prefixes, e.g. hp",
@@ -290,6 +292,25 @@ class RAGRequest(StrictContract):
         if errors or value is None:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return value
+
+
+class Expected(StrictContract):
+    """A passage, or a document of which one passage is enough; one of the two."""
+
+    doc_id: NodeId | None = Field(None, description="a document")
+    chunk_id: NodeId | None = Field(None, description="one passage")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.doc_id is None) == (self.chunk_id is None):
+            raise PydanticCustomError("one_of", "must hold either doc_id or chunk_id")
+        return self
+
+
+class ExplainRequest(RAGRequest):
+    """`POST /v1/explain`: a question, and what should be among its citations."""
+
+    expect: Expected = Field(description="the passage to follow through the steps")
 
 
 def _again(error: Any) -> InitErrorDetails:

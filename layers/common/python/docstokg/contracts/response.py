@@ -1,6 +1,6 @@
 """What a caller gets back, field by field."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -31,7 +31,7 @@ OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "weak", "unsupported", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
-FusionMethod = Literal["minmax+MMR", "RRF+MMR"]
+FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
 class ChannelRank(Contract):
@@ -105,6 +105,8 @@ class Citation(Contract):
     text_sha256: str
     score: float = Field(ge=0, le=1)
     full_text: str | None = None
+    title: str | None = None
+    metadata: dict[str, Any] | None = None
     source: Source
     cited: bool = False
     concepts_mentioned: tuple[str, ...] = ()
@@ -205,7 +207,7 @@ class Fusion(Contract):
 
     method: FusionMethod
     k: int | None = None
-    lambda_: float = Field(alias="lambda", default=0.7)
+    lambda_: float | None = Field(alias="lambda", default=0.7)
 
     model_config = {"populate_by_name": True, "serialize_by_alias": True}
 
@@ -310,6 +312,32 @@ class RAGResponse(Contract):
     warnings: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None
     metadata: Metadata
+
+
+class ExplainStage(Contract):
+    """What became of a passage in one step; `rank` counts from 1, `score` is the step's own."""
+
+    stage: Literal["filter", "search", "selection", "graph", "walk", "passages", "budget"]
+    outcome: Literal["kept", "lost", "skipped"]
+    rank: int | None = None
+    score: float | None = None
+    reason: str = ""
+
+
+class ExplainResponse(Contract):
+    """Why a passage is among the citations of a question (`rank`), or at which stage it was lost.
+
+    `would_have_helped`: what of the request, asked otherwise, would have kept it there.
+    """
+
+    doc_id: str
+    chunk_id: str
+    rank: int | None = None
+    stages: tuple[ExplainStage, ...] = ()
+    lost_at: str | None = None
+    would_have_helped: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    request_id: str
 
 
 class FieldProblem(Contract):

@@ -3,7 +3,7 @@
 from typing import Final, Literal, NamedTuple
 
 RouteName = Literal[
-    "answer", "search", "chat", "models", "check", "traverse", "mcp",
+    "answer", "search", "explain", "chat", "models", "check", "traverse", "mcp",
     "load", "documents", "delete", "job", "namespaces", "passage", "health",
 ]  # fmt: skip
 """The second line but for `health` is one function; `passage` is a tool of `mcp` only."""
@@ -57,6 +57,19 @@ ROUTES: Final = (
         description="The same pipeline without synthesis: `answer` is empty and `grounding` null.",
         request="request.SearchRequest",
         reply="response.RAGResponse",
+    ),
+    Route(
+        name="explain",
+        method="POST",
+        path="/v1/explain",
+        function="",
+        operation="explain",
+        summary="Tell why a passage is, or is not, among the citations",
+        description="Asks the question and follows one passage, or a document's best, through "
+        "search, graph and budget: one line a stage, where it was lost, and what would have "
+        "helped. No answer is written. 404 when the caller sees no such passage.",
+        request="request.ExplainRequest",
+        reply="response.ExplainResponse",
     ),
     Route(
         name="chat",

@@ -10,7 +10,7 @@ from docstokg.contracts.chat import ChatPlan
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract, Packed
 from docstokg.contracts.records import Scope
-from docstokg.contracts.request import GraphLimits, Verbosity
+from docstokg.contracts.request import Expected, GraphLimits, Verbosity
 from docstokg.contracts.response import (
     BudgetLimits,
     Channel,
@@ -18,6 +18,8 @@ from docstokg.contracts.response import (
     Citation,
     DegradedReason,
     EvidenceEdge,
+    ExplainResponse,
+    ExplainStage,
     Fusion,
     GraphGain,
     GraphView,
@@ -123,6 +125,7 @@ class Plan(Contract):
     chat: ChatPlan | None = None
     warnings: tuple[str, ...] = ()
     validation_ms: float = 0.0
+    expect: Expected | None = None
 
 
 class Validated(Contract):
@@ -161,6 +164,14 @@ class FactRef(Contract):
     evidence_uuid: str | None = None
 
 
+class Followed(Contract):
+    """The passage that a request asks to be followed."""
+
+    uuid: str
+    doc_id: str
+    chunk_id: str
+
+
 class Retrieval(Contract):
     """What the channels found.
 
@@ -182,6 +193,8 @@ class Retrieval(Contract):
     took_ms: float = 0.0
     mmr_ms: float = 0.0
     failed: bool = False
+    expected: Followed | None = None
+    trail: tuple[ExplainStage, ...] = ()
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -254,6 +267,7 @@ class Expansion(Contract):
     kg_stats: KgStats = KgStats()
     graph_gain: GraphGain = GraphGain()
     seeds: tuple[SeedRef, ...] = ()
+    trail: tuple[ExplainStage, ...] = ()
     took_ms: float = 0.0
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -330,6 +344,7 @@ class Grounded(Contract):
     query_vector: str | None = None
     seeds: tuple[SeedRef, ...] = ()
     report: Packed[StepReport]
+    explained: ExplainResponse | None = None
     degraded: tuple[DegradedReason, ...] = ()
     warnings: tuple[str, ...] = ()
 

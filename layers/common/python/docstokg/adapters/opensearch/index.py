@@ -485,6 +485,7 @@ def _stored(uuid: str, shown: Json) -> StoredChunk:
         anchor=shown["anchor"],
         char_start=shown["char_start"],
         topics=tuple(shown["topics"]),
+        metadata=shown.get("metadata", {}),
         sentences=tuple((start, end) for start, end in shown["sentences"]),
         vector=_compact(shown["compact"]),
         run_id=shown["run_id"],

@@ -507,6 +507,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
         "anchor": chunk.anchor,
         "char_start": chunk.char_start,
         "sentences": chunk.sentences,
+        "metadata": chunk.metadata,
         "generation": generation,
     }
     searched = {
@@ -529,13 +530,13 @@ def _chunk_record(uuid: str, source: Json) -> ChunkRecord:
     shown = json.loads(source["shown"])
     del shown["compact"], shown["facets"]
     shown.pop("generation", None)  # of a load, not of the chunk
+    shown["metadata"] = source["metadata"]
     vector = source.get("vector")
     return ChunkRecord(
         uuid=uuid,
         vector=None if vector is None else np.array(vector, dtype="<f4").tobytes(),
         sparse={token_of(name): weight for name, weight in source["sparse"].items()},
         sentence_vectors=base64.b64decode(source.get("sentence_vectors", "")),
-        metadata=source["metadata"],
         **shown,
     )
 

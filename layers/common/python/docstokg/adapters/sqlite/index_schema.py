@@ -59,6 +59,7 @@ STORED_FIELDS = (
     "char_start",
     "topics",
     "acl",
+    "metadata",
     "sentences",
 )
 
@@ -105,7 +106,7 @@ def chunk_facets(chunk: ChunkRecord) -> tuple[str, ...]:
 
 def rest_of(chunk: ChunkRecord) -> str:
     """Write the fields without a column of their own as canonical JSON."""
-    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS, "metadata"})
+    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS})
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -31,10 +31,12 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """A definition `long form (SF)` in a text."""
+    """A definition `long form (SF)` in a text: `text[start:end]`, brackets left out."""
 
     long: str
     short: str
+    start: int
+    end: int
 
 
 class _Node:
@@ -213,7 +215,8 @@ def abbreviations(text: str) -> list[Abbreviation]:
         if place is not None:
             long = window[place:]
             if len(long) > len(short) and fold(short) not in fold(long).split():
-                pairs.append(Abbreviation(long, short))
+                start = match.start() - len(before) + tokens[0].start() + place
+                pairs.append(Abbreviation(long, short, start, match.end(1)))
     return pairs
 
 

@@ -20,6 +20,7 @@ from docstokg.contracts.graph import (
 )
 from docstokg.domain.graph.linking import Linker, Match, resolve
 from docstokg.domain.graph.pagerank import Vector, personalised
+from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.manual_pages import is_reference
@@ -90,10 +91,18 @@ class SliceGraph:
                 before, own = uuid, self.mentions.setdefault(uuid, {})
             own[mention[1]] = mention
         self.relations: dict[tuple[str, str], list[SliceRelation]] = {}
+        apart = [{r.source, r.target} for r in part.relations if r.type == SAME_AS and not r.weight]
         for relation in part.relations:
-            if relation.source != relation.target:
-                pair = (relation.source, relation.target)
+            pair = (relation.source, relation.target)
+            if len({*pair}) > 1 and not (relation.type == SAME_AS and {*pair} in apart):
                 self.relations.setdefault((min(pair), max(pair)), []).append(relation)
+        self._names: dict[str, set[str]] = {}
+        self._meanings: dict[str, set[str]] = {}
+        for relations in self.relations.values():
+            for relation in relations:
+                if relation.type == SAME_AS:
+                    self._names.setdefault(relation.source, set()).add(relation.target)
+                    self._meanings.setdefault(relation.target, set()).add(relation.source)
         self.edges = self._edges(part.mentions)
 
     def _edges(self, mentions: Sequence[SliceMention]) -> NDArray[np.float64]:
@@ -170,6 +179,14 @@ class SliceGraph:
         heads = 0 if entry is None else entry.heads
         return min(1.0, self.weights.about / math.sqrt(heads)) if heads > 1 else 1.0
 
+    def same_as(self, entity: str) -> list[str]:
+        """List the other names of what an entity names, but for those that have several meanings.
+
+        They are entities of their own, tied by what a text or a person says.
+        """
+        others = [one for one in self._names.get(entity, ()) if len(self._meanings[one]) == 1]
+        return [*self._meanings.get(entity, ()), *others]
+
     def neighbours(self, entity: str) -> set[str]:
         """List the entities that share a relation or a chunk with `entity`."""
         near = {b if a == entity else a for a, b in self.relations if entity in (a, b)}
@@ -236,6 +253,15 @@ def decided(matches: Sequence[Match], graph: SliceGraph) -> Sequence[Match]:
     context = {entity: len(graph.neighbours(entity) & sure) for entity in doubtful}
     types = {entity: item.type for entity, item in graph.entities.items()}
     return resolve(matches, types, context)
+
+
+def with_other_names(matches: Iterable[Match], graph: SliceGraph) -> list[Match]:
+    """Let every name found stand for the other names of the same thing, too."""
+    return [
+        replace(match, entity_ids=tuple(dict.fromkeys([*match.entity_ids, *others])))
+        for match in matches
+        for others in [sorted({o for e in match.entity_ids for o in graph.same_as(e)})]
+    ]
 
 
 def restart(

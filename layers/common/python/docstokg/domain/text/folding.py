@@ -44,6 +44,18 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
+_LEGAL_FORM = re.compile(
+    r"(?<=\w)[\s,]+(?:inc|corp|corporation|co|company|ltd|limited|llc|plc|gmbh|ag)\.?$", re.I
+)
+
+
+def plain(name: str) -> str:
+    """Fold a name as one writes it in a hurry: no accents, no legal form, one word for `IL-6`."""
+    letters = unicodedata.normalize("NFKD", _LEGAL_FORM.sub("", name))
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return variant(bare if " " in bare else bare.replace("-", ""))
+
+
 def variant(name: str) -> str:
     """Fold a name without its possessives and plurals: how differently written names meet."""
     return " ".join(singular(word) for word in fold(_POSSESSIVE.sub("", name)).split())
@@ -54,7 +66,8 @@ def alias_keys(
 ) -> tuple[tuple[str, bool], ...]:
     """List the keys an entity is found by, sorted: (key, is its preferred name).
 
-    Keys are the folded name, the folded synonyms, their variants, and the folded id of a CURIE.
+    Keys are the folded name, the folded synonyms, their variants, the name written plainly, and
+    the folded id of a CURIE.
     """
     keys: dict[str, bool] = {}
     for text in synonyms:
@@ -64,6 +77,7 @@ def alias_keys(
         keys[fold(entity)] = False
     if name:
         keys.setdefault(variant(name), False)
+        keys.setdefault(plain(name), False)
         keys[fold(name)] = True
     return tuple(sorted((key, preferred) for key, preferred in keys.items() if key))
 

@@ -16,25 +16,14 @@ LONGEST_TITLE = 200
 MANY_DOCUMENTS = 5
 """A label that heads sections in so many documents is a part of documents, and no name."""
 
-_ARTICLES = ("the ", "a ", "an ")
-_LEADING = frozenset(
-    {
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "these",
-        "those",
-        "his",
-        "her",
-        "its",
-        "their",
-        "our",
-        "my",
-        "your",
-    }
-)
+
+def _words(text: str, between: str | None = None) -> frozenset[str]:
+    return frozenset(text.split(between))
+
+
+_ARTICLE = re.compile(r"^(?:the|an?) ", re.I)
+_LEADING = _words("the a an this that these those his her its their our my your")
+_INSIDE = _words("of de del della der di da dos du la le van von den bin ibn al el & the")
 _PARENTHESIS = re.compile(r"(?:(?<!\s)\s++)?[(\[][^()\[\]]*[)\]]\s*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NUMBERING = re.compile(
@@ -43,6 +32,8 @@ _NUMBERING = re.compile(
 _CODE = re.compile(
     r"[`{}\[\]<>=|\\$@*^~%]|\w\(|\(\)|::|->|://|__|^[-/.#]|\s--?\w|[a-z0-9]_[a-z0-9]|[a-z]_[A-Z]|\.{3}|…|/.*/"
 )
+# `readFile(path)`, but not `git-rebase(1)` or "The Chase (1946 film)".
+_CALL = re.compile(r"\w\((?!\d\w?\))")
 _FILE = re.compile(
     r"\.(?:adoc|bak|cfg|conf|csv|docx?|gz|html?|ini|ipynb|jsonl?|log|md|odt|pdf|pptx?|py|rst|sh|"
     r"toml|tsv|txt|xlsx?|xml|ya?ml|zip)$",
@@ -51,67 +42,36 @@ _FILE = re.compile(
 _COMMAND = re.compile(r"[a-z]{2,}(?:-[a-z]{2,})+")
 _SENTENCE_END = re.compile(r"[?!;]|[.:,]$")
 _NUMERAL = re.compile(r"[IVXLCDM]+")
-_ASKING = frozenset({"how", "what", "why", "when", "where", "who", "which", "whose"})
-_HEADINGS = (
+_ASKING = _words("how what why when where who which whose")
+GENERIC_HEADINGS = _words(
     "abstract acknowledgements acknowledgments aim aims appendix authors availability background"
     " bugs changelog conclusion conclusions contents contributing copyright description diagnostics"
     " discussion environment errors example examples faq files findings history installation"
     " introduction keywords license limitations methods motivation name notes objective objectives"
     " options output overview parameters prerequisites purpose readme references related"
     " requirements results returns summary synopsis table troubleshooting usage"
+) | _words(
+    "exit status,external links,further reading,getting started,materials and methods,"
+    "reporting bugs,return value,return values,see also,table of contents,user commands",
+    ",",
 )
-GENERIC_HEADINGS = frozenset(_HEADINGS.split()) | {
-    "exit status",
-    "external links",
-    "further reading",
-    "getting started",
-    "materials and methods",
-    "reporting bugs",
-    "return value",
-    "return values",
-    "see also",
-    "table of contents",
-    "user commands",
-}
+_ADDRESS = (
+    r"\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+"
+)
+_ADDRESSES = re.compile(_ADDRESS)
 _CODE_SPANS = re.compile(
-    r"^(?: {0,3})(```|~~~).*?(?:^(?: {0,3})\1|\Z)|`[^`\n]*`|\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+"
-    r"|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+",
+    rf"^(?: {{0,3}})(```|~~~).*?(?:^(?: {{0,3}})\1|\Z)|`[^`\n]*`|{_ADDRESS}",
     re.DOTALL | re.MULTILINE,
 )
 _AROUND = "\"'“”‘’«».,;:!?*_-– \t\r\n"
-_ADDRESSES = re.compile(
-    r"\b\w+://\S+|(?<!\S)[^\s@]++@\S+\.\S+|(?<!\S)-{1,2}\w[\w-]*(?:=\S*)?|(?<!\S)[~.]?/[\w./-]+"
-)
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:['’.&-][^\W_]+)*\.?")
 _BREAK = re.compile(r"\n\s*\n|(?<!\bSt)(?<!\b[DMS]r)(?<!\bMrs)(?<=[.!?:;])\s+|[,;:()\[\]\"“”|]")
-_KINDS = (
-    " Place Person Organization Group Work Product Event Facility Law Language"
-    " Title Heading Manual "
-)
-_INSIDE = frozenset(
-    {
-        "of",
-        "de",
-        "del",
-        "della",
-        "der",
-        "di",
-        "da",
-        "dos",
-        "du",
-        "la",
-        "le",
-        "van",
-        "von",
-        "den",
-        "bin",
-        "ibn",
-        "al",
-        "el",
-        "&",
-        "the",
-    }
-)
+UNSURE = "Name"
+"""Kind of what the recogniser calls a place here and a person there."""
+
+_KINDS = (UNSURE, "Place", "Person", "Organization", "Group", "Work", "Product", "Event",
+          "Facility", "Law", "Language")  # fmt: skip
+_OTHER_KINDS = ("Title", "Heading", "Manual")
 
 
 def tidy(surface: str) -> str:
@@ -166,15 +126,10 @@ def title_names(title: str, *files: str | None) -> tuple[str, ...]:
         if same and whole == whole.lower() and not _COMMAND.fullmatch(whole):
             return ()
     short = " ".join(_PARENTHESIS.sub(" ", whole).split()).strip(" ,;:")
-    if page_name(whole) is None and (_CODE.search(short) or _is_call(whole)):
+    if page_name(whole) is None and (_CODE.search(short) or _CALL.search(whole)):
         return ()
-    plain = short[len(_article(short)) :]
+    plain = _ARTICLE.sub("", short)
     return tuple(dict.fromkeys(form for form in (whole, short, plain) if fold(form)))
-
-
-def _is_call(title: str) -> bool:
-    """Tell `readFile(path)` from `git-rebase(1)` and from "The Chase (1946 film)"."""
-    return re.search(r"\w\((?!\d\w?\))", title) is not None
 
 
 def heading_name(heading: str) -> str | None:
@@ -227,41 +182,25 @@ def capitalised_names(text: str) -> Iterator[str]:
     A run goes on over "of", "van", "of the" when a capital follows. The first word of a sentence
     is left out when it is an everyday one; lines in capitals are headings and say nothing.
     """
-    clear = prose(text)
-    for line in _BREAK.split(clear):
+    for line in _BREAK.split(prose(text)):
         if line.isupper() and len(line.split()) > 1:
             continue
-        yield from _runs(line)
+        start = end = -1
+        for i, token in enumerate(_TOKEN.finditer(line)):
+            capital = token[0][0].isupper()
+            touching = start >= 0 and not line[end : token.start()].strip(" \n\t&")
+            if touching and (capital or token[0].casefold() in _INSIDE):  # `tidy` ends no name so
+                end = token.end()
+                continue
+            yield from _proper(line[start:end])
+            start = end = -1
+            if capital and (i > 0 or not is_everyday(fold(token[0]))):
+                start, end = token.span()
+        yield from _proper(line[start:end])
 
 
-def _runs(sentence: str) -> Iterator[str]:
-    tokens = list(_TOKEN.finditer(sentence))
-    run: list[re.Match[str]] = []
-    for i, token in enumerate(tokens):
-        capital = token[0][0].isupper()
-        if run and not (capital and _touch(run[-1], token, sentence)):
-            if token[0].casefold() in _INSIDE and _touch(run[-1], token, sentence):
-                following = tokens[i + 1 : i + 3]
-                if any(t[0][0].isupper() for t in following) and all(
-                    t[0][0].isupper() or t[0].casefold() in _INSIDE for t in following[:1]
-                ):
-                    run.append(token)
-                    continue
-            yield from _names_in(run, sentence)
-            run = []
-        if capital and (run or i > 0 or not is_everyday(fold(token[0]))):
-            run.append(token)
-    if run:
-        yield from _names_in(run, sentence)
-
-
-def _touch(one: re.Match[str], next_: re.Match[str], sentence: str) -> bool:
-    return not sentence[one.end() : next_.start()].strip(" \n\t&")
-
-
-def _names_in(run: list[re.Match[str]], sentence: str) -> Iterator[str]:
-    name = tidy(sentence[run[0].start() : run[-1].end()])
-    if is_proper(name):
+def _proper(run: str) -> Iterator[str]:
+    if is_proper(name := tidy(run)):
         yield name
 
 
@@ -271,11 +210,15 @@ def better_surface(one: str, other: str) -> str:
 
 
 def better_kind(kinds: Iterable[str | None]) -> str | None:
-    """Choose one of several kinds, in whatever order they come; a file's own before the rest."""
-    known_kinds = {kind for kind in kinds if kind}
-    return (
-        min(known_kinds, key=lambda kind: (_KINDS.find(f" {kind} "), kind)) if known_kinds else None
-    )
+    """Choose one of several kinds, in whatever order they come; a file's own before the rest.
+
+    The recogniser's are believed where they agree.
+    """
+    known = {kind for kind in kinds if kind}
+    found = sorted(known.intersection(_KINDS))
+    rest = sorted(known.difference(_KINDS, _OTHER_KINDS))
+    others = [kind for kind in _OTHER_KINDS if kind in known]
+    return next(iter([*rest, *([UNSURE] if len(found) > 1 else found), *others]), None)
 
 
 def _shouts(text: str) -> bool:
@@ -287,11 +230,6 @@ def _has_capitals(text: str) -> bool:
     return all(
         word[:1].isupper() or word[:1].isdecimal() or word.casefold() in _INSIDE for word in words
     ) and any(word[:1].isupper() for word in words)
-
-
-def _article(text: str) -> str:
-    folded = text.casefold()
-    return next((article for article in _ARTICLES if folded.startswith(article)), "")
 
 
 def is_definition(long: str, short: str) -> bool:

@@ -4,15 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import batched
 
 from docstokg.contracts.records import FoundName, StoredChunk
-from docstokg.domain.graph.linking import abbreviations
+from docstokg.domain.graph.same_names import same_names
 from docstokg.domain.identity import chunk_uuid, is_id
 from docstokg.domain.text.manual_pages import other_names, page_name, references
 from docstokg.domain.text.names import (
     MANY_DOCUMENTS,
     capitalised_names,
     heading_name,
-    is_definition,
-    prose,
     title_names,
 )
 from docstokg.domain.text.words import fold
@@ -155,11 +153,9 @@ def candidate_names(
         for mention in chunk.mentions or ():
             if not is_id(mention.entity):
                 yield mention.entity, "", ""
-        if "(" in chunk.text or "[" in chunk.text:
-            for abbreviation in abbreviations(prose(chunk.text)):
-                long = " ".join(abbreviation.long.split())
-                if is_definition(long, abbreviation.short):
-                    yield long, "", abbreviation.short
+        for same in same_names(chunk.text, chunk.title):
+            yield same.name, "", ""
+            yield same.other, "", ""
     linked = [chunk for chunk in batch if not has_own_mentions(chunk)]
     for names_found in find_names(finder, [chunk.text for chunk in linked]):
         for found_name in names_found:

@@ -6,6 +6,7 @@ from itertools import batched, islice
 from typing import Any
 
 from docstokg.contracts.records import FactRecord, RelationRecord
+from docstokg.domain.graph.same_names import SAME_AS, are_distinct, same_names
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
@@ -75,6 +76,8 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
                         properties=payload["properties"],
                     )
                 )
+                if kind == SAME_AS:  # says nothing that a question could ask
+                    continue
                 sentence = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
                 facts.append(
                     FactRecord(
@@ -117,6 +120,18 @@ def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] |
 def _edge_rows(context: Context) -> Iterator[tuple[str, int, RawRelation | RawTriple]]:
     yield from context.staging.relations()
     yield from context.staging.triples()
+    for chunk in context.staging.chunks():
+        for number, same in enumerate(same_names(chunk.text, chunk.title), 1):
+            triple = RawTriple(
+                subject=same.name,
+                relation=SAME_AS,
+                object=same.other,
+                chunk_id=chunk.id,
+                start=same.start,
+                end=same.end,
+                properties={"reason": same.reason},
+            )
+            yield f"chunk {chunk.id}", number, triple
 
 
 def _resolve_relation(context: Context, names: Names, relation: RawRelation, gone: Gone) -> None:
@@ -146,12 +161,10 @@ def _resolve_triple(context: Context, names: Names, triple: RawTriple, gone: Gon
         "end": end,
         **place.owner(),
     }
-    key = (
-        names.id_of_name(triple.subject),
-        triple.relation,
-        names.id_of_name(triple.object),
-        place.uuid,
-    )
+    source, target = names.id_of_name(triple.subject), names.id_of_name(triple.object)
+    if triple.relation == SAME_AS and (source == target or are_distinct(source, target)):
+        return
+    key = (source, triple.relation, target, place.uuid)
     fact = f"{triple.subject} {triple.relation} {triple.object}"
     context.staging.add_edge(key, payload, fact)
 

@@ -1,0 +1,93 @@
+"""Which names a text says are of one thing: abbreviations, "also called", "formerly"."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from docstokg.domain.graph.linking import abbreviations
+from docstokg.domain.identity import is_curie
+from docstokg.domain.text.everyday import is_everyday
+from docstokg.domain.text.names import (
+    capitalised_names,
+    is_definition,
+    is_proper,
+    prose,
+    tidy,
+)
+from docstokg.domain.text.words import fold
+
+SAME_AS = "SAME_AS"
+"""Type of the relation between two names of one thing; weight 0 says that they are not."""
+
+_PHRASE = re.compile(
+    r"\s*[,(]?\s*(?:\b(?:is|was|are|were)\s+)?"
+    r"(?:\b(also|formerly|previously|otherwise|originally|better|commonly|sometimes)\s+"
+    r"(?:known|called|named)(?:\s+as)?(?=[\s\"“])|(?<=\()(formerly)\s)"
+)
+_OTHER = re.compile(
+    r"\s*(?:[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<plain>[^,.;()\[\]\n\"“”]{2,80}))"
+)
+_LIST = re.compile(
+    r"\s+(?:or|(and|in)|is|was|are|were|on|by|for|from|to|at|which|who|that|until|because|since)\s"
+)
+_FORMER = ("formerly", "previously", "originally")
+_BEFORE = 120
+_BEGINS = re.compile(r"(?:\A|[.!?;(\n]|\b[Tt]he)\s*\Z")
+"""What stands before a whole name: what follows other words may be a part of one."""
+
+
+def are_distinct(one: str, two: str) -> bool:
+    """Tell whether two entities are never one thing: both are listed under ids of their own."""
+    return is_curie(one) and is_curie(two)
+
+
+class SameName(NamedTuple):
+    """`text[start:end]` says that `name` is also `other`."""
+
+    name: str
+    other: str
+    reason: str
+    start: int
+    end: int
+
+
+def same_names(text: str, title: str = "") -> Iterator[SameName]:
+    """Yield what a text says of two names; `title`: of its document."""
+    clear = prose(text)
+    if "(" in text or "[" in text:
+        for found in abbreviations(clear):
+            long = " ".join(found.long.split())
+            if is_definition(long, found.short):
+                yield SameName(long, found.short, "abbreviation", found.start, found.end)
+    for phrase in _PHRASE.finditer(clear):
+        end = len(clear[: phrase.start()].rstrip())
+        name = _last_name(clear[max(0, end - _BEFORE) : end], title)
+        other = _OTHER.match(clear, phrase.end())
+        if name is None or other is None:
+            continue
+        group = "quoted" if other["quoted"] else "plain"
+        cut = _LIST.search(other[group])
+        surface = other[group][: cut.start() if cut else None].rstrip()
+        second = tidy(surface)
+        part = cut and cut[1] and set(fold(second).split()) <= set(fold(name).split())
+        if _is_whole(second) and not part and fold(second) != fold(name):
+            former = phrase[2] or phrase[1] in _FORMER
+            reason = "formerly" if former else "also called"
+            last = other.start(group) + len(surface)
+            yield SameName(name, second, reason, end - len(name), last)
+
+
+def _last_name(before: str, title: str) -> str | None:
+    """Give the name that ends here: the document's title, or a run of capitalised words."""
+    last = before[-len(title) :] if title else ""
+    if not last or fold(last) != fold(title):
+        *_, last = "", *capitalised_names(before)
+    whole = last and before.endswith(last) and _BEGINS.search(before[: -len(last)])
+    return last if whole else None
+
+
+def _is_whole(name: str) -> bool:
+    """Tell whether a name is one to its end, and begins with no word of the sentence."""
+    words = name.split()
+    small = words and words[0].islower() and is_everyday(fold(words[0]))
+    return is_proper(name) and not small and len(words[-1]) > 1

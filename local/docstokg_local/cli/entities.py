@@ -1,0 +1,62 @@
+"""`docstokg entities`: which names are of one thing, as texts say or as you decide."""
+
+import typer
+
+from docstokg.contracts.records import RelationRecord
+from docstokg.domain.graph.same_names import SAME_AS, are_distinct
+from docstokg.domain.text.words import fold
+from docstokg.loading.context import NullProgress, Stores
+from docstokg.loading.write.removal import exclusive_load
+from docstokg_local.cli.printing import say
+
+BY_HAND = {"reason": "by hand"}
+
+
+def decide(stores: Stores, namespace: str, names: tuple[str, str], same: bool) -> None:
+    """Note that two names are, or are not, of one thing; wrong usage is `typer.BadParameter`.
+
+    The decision outlives loads, and comes before what texts say; another one takes its place.
+    """
+    ids = [_identity(stores, namespace, name) for name in names]
+    source, target = sorted(ids)
+    if source == target:
+        raise typer.BadParameter(f"{names[0]!r} and {names[1]!r} are one entity, {source}")
+    if same and are_distinct(source, target):
+        raise typer.BadParameter(f"{source} and {target} are listed as two: they are never merged")
+    relation = RelationRecord(
+        namespace=namespace,
+        source=source,
+        type=SAME_AS,
+        target=target,
+        weight=1.0 if same else 0.0,
+        properties=BY_HAND,
+    )
+    with exclusive_load(stores.index_writer, NullProgress()):
+        stores.graph_writer.put_relations([relation])
+        stores.graph_writer.close_load()
+    say(f"{names[0]} and {names[1]} are {'one thing' if same else 'two things'} in {namespace}")
+
+
+def show(stores: Stores, namespace: str) -> None:
+    """Print every pair of names with who says so: a passage and its span, or a decision."""
+    names = {entity.id: entity.name for entity in stores.graph_writer.stored_entities(namespace)}
+    for row in stores.graph_writer.stored_relations(namespace):
+        if row.type == SAME_AS:
+            one, two = names.get(row.source, row.source), names.get(row.target, row.target)
+            place = f", {row.evidence_uuid} {row.evidence_start}..{row.evidence_end}"
+            sign, where = "=" if row.weight else "!=", place if row.evidence_uuid else ""
+            say(f"{one} {sign} {two}  ({row.properties.get('reason', 'a file')}{where})")
+
+
+def _identity(stores: Stores, namespace: str, name: str) -> str:
+    """Find the one entity of a name or id."""
+    found = [
+        (not preferred, identity)
+        for key, identity, preferred in stores.graph_writer.aliases(namespace)
+        if identity == name or key == fold(name)
+    ]
+    best = {identity for other, identity in found if other == min(found)[0]}
+    if len(best) != 1:
+        why = f"names {', '.join(sorted(best))}" if best else "is no entity here"
+        raise typer.BadParameter(f"{name!r} {why}")
+    return best.pop()

@@ -1,0 +1,89 @@
+"""One thing under two names: what texts say, what hands decide, what questions misspell."""
+
+import pytest
+
+from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRelation
+from docstokg.domain.graph.linking import Match
+from docstokg.domain.graph.same_names import SAME_AS, are_distinct, same_names
+from docstokg.domain.graph.slice_graph import SliceGraph, with_other_names
+from docstokg.domain.text.folding import alias_keys
+from docstokg.domain.text.misspelt import near_keys
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "found"),
+    [
+        ("Hof Bridge, also known as the Iron Gate, spans it.", "",
+         [("Hof Bridge", "Iron Gate", "also called")]),
+        ("It was built in 1900. Zell Hall (formerly Zell Mill) burnt.", "",
+         [("Zell Hall", "Zell Mill", "formerly")]),
+        ('Brown fever, also called "Marsh Fever", is rare.', "Brown fever",
+         [("Brown fever", "Marsh Fever", "also called")]),
+        ("The Zell Water Board (ZWB) meets.", "",
+         [("Zell Water Board", "ZWB", "abbreviation")]),
+        # A part of a longer name, another sentence's words and small letters are none.
+        ("He is count of Zell, also known as Adolf of Zell.", "", []),
+        ("Ada Zell, also known internationally, sings.", "", []),
+        ("They met in Zell. It is also called a great success.", "", []),
+    ],
+)  # fmt: skip
+def test_a_text_says_which_names_are_of_one_thing(text: str, title: str, found: list) -> None:
+    said = list(same_names(text, title))
+    assert [(one.name, one.other, one.reason) for one in said] == found
+    for one in said:
+        span = text[one.start : one.end]
+        assert span.startswith(one.name)
+        assert span.endswith(one.other)
+
+
+def test_entities_of_two_lists_are_never_one() -> None:
+    assert are_distinct("HP:1", "MONDO:1")
+    assert not are_distinct("HP:1", "ent:0123456789abcdef")
+
+
+def part(*relations: tuple[str, str, float]) -> SliceGraph:
+    ids = sorted({end for one, two, _ in relations for end in (one, two)})
+    rows = tuple(
+        SliceRelation(source=one, type=SAME_AS, target=two, weight=weight)
+        for one, two, weight in relations
+    )
+    entities = tuple(SliceEntity(id=i, name=i) for i in ids)
+    return SliceGraph(GraphSlice(entities=entities, relations=rows), ())
+
+
+def test_a_name_stands_for_the_others_but_not_for_those_of_several_meanings() -> None:
+    graph = part(("long", "SF", 1.0), ("long", "old", 1.0), ("other", "SF", 1.0))
+    assert sorted(graph.same_as("SF")) == ["long", "other"]
+    assert graph.same_as("long") == ["old"]
+    assert graph.same_as("old") == ["long"]
+    (match,) = with_other_names([Match(0, 3, "old", ("old",), True)], graph)
+    assert match.entity_ids == ("old", "long")
+
+
+def test_a_split_comes_before_whatever_texts_say() -> None:
+    graph = part(("long", "SF", 1.0), ("SF", "long", 0.0))
+    assert graph.same_as("SF") == graph.same_as("long") == []
+    assert not graph.relations
+
+
+@pytest.mark.parametrize(
+    ("question", "key"),
+    [("Who runs Foxcon?", "foxconn"), ("Is angleman syndrome rare?", "angelman syndrome"),
+     ("What did Mendelsohn write?", "mendelssohn"), ("Who is Humphery Bogart?", "humphrey bogart")],
+)  # fmt: skip
+def test_one_letter_may_be_wrong_in_a_long_word(question: str, key: str) -> None:
+    start, end = near_keys(question, ())[key]
+    assert len(question[start:end].split()) == len(key.split())
+    assert key not in near_keys(question, [(0, len(question))])
+
+
+def test_short_words_and_everyday_ones_are_taken_as_written() -> None:
+    assert near_keys("Is Rome the problem of history?", ()) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("Dvořák", "dvorak"), ("Apple Inc.", "apple"), ("IL-6", "il6"), ("Zell & Co.", "zell")],
+)
+def test_a_name_is_found_as_one_writes_it_in_a_hurry(name: str, key: str) -> None:
+    assert (key, False) in alias_keys("ent:1", name)

@@ -1,0 +1,198 @@
+"""Every field of a request does what it names: changed alone, it changes what comes back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from docstokg.contracts.request import ExplainRequest, RAGRequest
+from tests.conftest import load_folder, write_corpus
+from tests.model_server import serving
+
+TOWNS = ("Zell", "Brix", "Kalm", "Orvo", "Plin", "Quist", "Runn", "Stav")
+LONG = "The mill on the river was rebuilt after the flood and grinds rye for the whole valley. "
+PAGES = [
+    {"id": f"c{i}", "doc_id": f"d{i}", "title": f"{town} Mill", "metadata": {"year": 1900 + i},
+     "text": f"{town} Mill stands in {town}. {TOWNS[i - 1]} Mill sends its rye here. {LONG * 12}"}
+    for i, town in enumerate(TOWNS)
+]  # fmt: skip
+MILLS = [{"id": f"M:{i}", "name": f"{town} Mill", "type": "Mill"} for i, town in enumerate(TOWNS)]
+SENDS = [
+    {"source": f"M:{i}", "type": "sends", "target": f"M:{(i + 1) % 8}",
+     "evidence": {"chunk_id": f"c{(i + 1) % 8}"}}
+    for i in range(8)
+]  # fmt: skip
+BASE: dict[str, Any] = {"query": "Which mill sends rye to Zell Mill?", "top_k": 3}
+WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 90, "timeout_s": 25}}
+VIEW = {"verbosity": "graph"}
+CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
+    "query": ({}, "Who grinds rye in Plin?"),
+    "history": (
+        {"query": "And what does it grind?"},
+        [
+            {"role": "user", "content": "Where is Plin Mill?"},
+            {"role": "assistant", "content": "Plin Mill stands in Plin."},
+        ],
+    ),
+    "top_k": ({}, 1),
+    "namespace": ({}, "elsewhere"),
+    "filter": ({}, {"year": 1904}),
+    "budget.max_chunks": ({}, 1),
+    "budget.max_tokens_context": (WRITTEN, 300),
+    "budget.max_tokens_gen": (WRITTEN, 40),
+    "kg_expansion.enabled": ({}, False),
+    "kg_expansion.hops": ({"query": "What is sent to Zell Mill?"}, 3),
+    "kg_expansion.limit": ({}, 0),
+    "kg_expansion.concept_types": ({}, ["town"]),
+    "kg_expansion.relations": ({}, ["buys"]),
+    "kg_expansion.seeds": ({}, ["M:5"]),
+    "kg_expansion.route": ({"kg_expansion": {"seeds": ["M:5"]}}, True),
+    "synthesis.enabled": ({"budget": {"max_tokens_gen": 90}}, True),
+    "synthesis.model": (WRITTEN, "extractive"),
+    "synthesis.temperature": (WRITTEN, 0.7),
+    "synthesis.system_prompt": (WRITTEN, "Write like a miller."),
+    "verbosity": ({}, "full"),
+    "providers.embedding": ({}, "openai"),
+    "providers.reranker": ({}, "cohere"),
+    "limits.graph.max_depth_soft": (VIEW, 1),
+    "limits.graph.max_depth_hard": (VIEW, 1),
+    "limits.graph.max_nodes_hard": (VIEW, 4),
+    "limits.graph.rel_whitelist": (VIEW, ["MENTIONS"]),
+    "diagnostics": ({}, False),
+}
+ELSEWHERE = {
+    "budget.timeout_s": "tests/faults/test_deadlines.py",
+    "cache_key": "tests/e2e/test_stored_answers.py",
+}
+
+
+def fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        inner = [t for t in (field.annotation, *get_args(field.annotation))
+                 if isinstance(t, type) and issubclass(t, BaseModel)]  # fmt: skip
+        if inner:
+            yield from fields(inner[0], f"{path}{name}.")
+        else:
+            yield path + name
+
+
+def with_value(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    name, _, rest = path.partition(".")
+    return {**body, name: with_value(body.get(name, {}), rest, value) if rest else value}
+
+
+def comparable(answer: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what differs each time, and what only repeats the request."""
+    answer = {k: v for k, v in answer.items() if k not in ("metadata", "query", "request_id")}
+    for citation in answer["citations"]:
+        del citation["provenance"]
+    diagnostics = dict(answer["diagnostics"] or {})
+    for name in ("timings_ms", "budget_used", "budget_limits"):
+        diagnostics.pop(name, None)
+    for use in diagnostics.get("channels", {}).values():
+        del use["took_ms"]
+    return {**answer, "diagnostics": diagnostics}
+
+
+@pytest.fixture(scope="module")
+def mills(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
+    folder = tmp_path_factory.mktemp("mills")
+    rows = {"chunks.jsonl": PAGES, "entities.jsonl": MILLS, "relations.jsonl": SENDS}
+    write_corpus(folder / "corpus", rows)
+    load_folder(folder / "corpus", folder / "store.sqlite", cache_dir)
+    return folder / "store.sqlite"
+
+
+def test_every_field_is_tried_here_or_where_it_says() -> None:
+    named = set(fields(RAGRequest))
+    assert named == CHANGES.keys() | ELSEWHERE.keys()
+    assert all(Path(file).is_file() for file in ELSEWHERE.values())
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_field_that_is_changed_changes_the_answer(
+    mills: Path, client_for: Any, path: str
+) -> None:
+    more, value = CHANGES[path]
+    with serving() as server:
+        client = client_for(mills, llm_base_url=server.url)
+        usual = {**BASE, **more}
+        before = client.post("/v1/answer", json=usual).json()
+        sent = list(server.requests)
+        after = client.post("/v1/answer", json=with_value(usual, path, value)).json()
+        others = server.requests[len(sent) :]
+    told = comparable(before) != comparable(after)
+    assert told or [body for _, body in sent] != [body for _, body in others]
+
+
+@pytest.mark.parametrize(
+    ("more", "warned"),
+    [
+        ({"filter": {"yaer": 1904}}, "filter: nothing here has yaer; there is: doc_id, "
+         "document_name, section, topic, year"),
+        ({"kg_expansion": {"relations": ["buys"]}},
+         "kg_expansion.relations: nothing around this question has buys; there is: "),
+        ({"kg_expansion": {"concept_types": ["town"]}},
+         "kg_expansion.concept_types: nothing around this question has town; there is: "),
+        ({"limits": {"graph": {"rel_whitelist": ["buys", "MENTIONS"]}}},
+         "limits.graph.rel_whitelist: nothing around this question has buys; there is: "),
+        ({"query": "What does Quisst Mill send?"},
+         "Nothing is called 'Quisst Mill' here; it was read as 'Quist Mill'."),
+    ],
+)  # fmt: skip
+def test_what_nothing_here_has_is_told_with_what_there_is(
+    mills: Path, client_for: Any, more: dict[str, Any], warned: str
+) -> None:
+    answer = client_for(mills).post("/v1/search", json={**BASE, **more}).json()
+    assert any(warning.startswith(warned) for warning in answer["warnings"]), answer["warnings"]
+
+
+def test_verbosity_full_gives_title_and_metadata(mills: Path, client_for: Any) -> None:
+    body = {**BASE, "verbosity": "full"}
+    citations = client_for(mills).post("/v1/answer", json=body).json()["citations"]
+    assert {(c["title"], c["metadata"]["year"]) for c in citations} <= {
+        (page["title"], page["metadata"]["year"]) for page in PAGES
+    }
+
+
+def explained(client: Any, status: int = 200, **more: Any) -> dict[str, Any]:
+    reply = client.post("/v1/explain", json={**BASE, **more})
+    assert reply.status_code == status, reply.text
+    return dict(reply.json())
+
+
+def test_a_passage_is_followed_through_every_stage(mills: Path, client_for: Any) -> None:
+    client = client_for(mills)
+    cited = explained(client, expect={"doc_id": "d0"})
+    assert (cited["doc_id"], cited["chunk_id"], cited["lost_at"]) == ("d0", "c0", None)
+    answer = client.post("/v1/answer", json=BASE).json()["citations"]
+    assert [c["doc_id"] for c in answer][cited["rank"] - 1] == "d0"
+    assert [s["stage"] for s in cited["stages"]] == [
+        "search",
+        "selection",
+        "graph",
+        "walk",
+        "budget",
+    ]
+    missing = [p["doc_id"] for p in PAGES if p["doc_id"] not in {c["doc_id"] for c in answer}]
+    for doc_id in missing:
+        lost = explained(client, expect={"doc_id": doc_id})
+        assert lost["rank"] is None
+        assert lost["lost_at"] in ("search", "selection", "walk")
+        assert lost["would_have_helped"]
+    cut = explained(client, expect={"doc_id": answer[1]["doc_id"]}, budget={"max_chunks": 1})
+    assert (cut["lost_at"], cut["would_have_helped"]) == ("budget", ["budget.max_chunks 2 or more"])
+    out = explained(client, expect={"chunk_id": "c0"}, filter={"year": 1904})
+    assert out["lost_at"] == "filter"
+    off = explained(client, expect={"chunk_id": "c0"}, kg_expansion={"enabled": False})
+    assert [s["stage"] for s in off["stages"]] == ["search", "selection", "budget"]
+
+
+def test_what_is_not_there_is_a_404_and_one_of_two_is_asked(mills: Path, client_for: Any) -> None:
+    client = client_for(mills)
+    assert explained(client, 404, expect={"doc_id": "nope"})["code"] == "not_found"
+    assert explained(client, 404, expect={"chunk_id": "nope"})["code"] == "not_found"
+    assert explained(client, 400, expect={})["errors"][0]["path"] == "$.expect"
+    assert set(ExplainRequest.model_fields) - set(RAGRequest.model_fields) == {"expect"}
