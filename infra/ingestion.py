@@ -120,7 +120,7 @@ class Ingestion(Construct):
         function.function.add_environment("DOCSTOKG_INGEST_MACHINE_ARN", self.arn)
         for actions, resource in (
             (["states:ListExecutions", "states:StartExecution"], self.arn),
-            (["states:DescribeExecution"], f"{self._executions.arn}:*"),
+            (["states:DescribeExecution", "states:StopExecution"], f"{self._executions.arn}:*"),
         ):
             function.role.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
         acknowledge(

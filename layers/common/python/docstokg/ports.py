@@ -180,6 +180,10 @@ class JobQueue(Protocol):
         """Say how a job goes; None when there is none of this name."""
         ...
 
+    def cancel(self, job_id: str) -> None:
+        """End a job that has not ended; what it has loaded stays."""
+        ...
+
 
 class StoredObject(NamedTuple):
     """An object of a bucket as a list names it. `size`: bytes; `modified`: seconds since 1970."""
@@ -223,6 +227,10 @@ class LoadRuns(Protocol):
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Begin a run; the same name with the same arguments begins it once."""
+        ...
+
+    def stop(self, name: str) -> None:
+        """End a run that has not ended."""
         ...
 
     def find(self, name: str) -> LoadRun | None:
