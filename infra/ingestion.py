@@ -110,7 +110,8 @@ class Ingestion(Construct):
         """Let the documents function begin runs and ask how they go."""
         function.function.add_environment("DOCSTOKG_INGEST_MACHINE_ARN", self.arn)
         allow(function.role, ["states:ListExecutions", "states:StartExecution"], self.arn)
-        allow(function.role, ["states:DescribeExecution"], f"{self._executions.arn}:*")
+        follow = ["states:DescribeExecution", "states:StopExecution"]
+        allow(function.role, follow, f"{self._executions.arn}:*")
         acknowledge_stars(function.role, RUNS_OF, f"{self._executions.reported}:*")
 
     def watch(self, observability: Observability, documents: Function) -> None:

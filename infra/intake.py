@@ -75,6 +75,11 @@ class Intake(Construct):
         below = [f"{self._shared.arn}/{prefix}*" for prefix in (INBOX, POSTED, RUNS)]
         return iam.PolicyStatement(actions=["s3:DeleteObject"], resources=below)
 
+    def ending_a_turn(self) -> iam.PolicyStatement:
+        """Say what a role needs to let the next run begin."""
+        lease = f"{self._shared.arn}/{RUNS}lease.json"
+        return iam.PolicyStatement(actions=["s3:DeleteObject"], resources=[lease])
+
     def acknowledge(self, construct: Construct, prefixes: set[str]) -> None:
         """Record why rights of the other stack below a prefix end with a star."""
         _acknowledge(construct, self._shared.reported, prefixes)
@@ -157,7 +162,8 @@ def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
 
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:
-    """Let the documents function put what was sent where a run reads it, and read reports."""
+    """Let the documents function post for a run, read its report, and end its turn."""
+    role.add_to_policy(intake.ending_a_turn())
     for statement in intake.rights(reads=(RUNS,), writes=(INBOX, POSTED), lists=(RUNS,)):
         role.add_to_policy(statement)
     intake.acknowledge(role, {INBOX, POSTED, RUNS})

@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from docstokg.contracts.documents import (
@@ -18,6 +19,9 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun, LoadRuns, ObjectStore
 
 WRITERS = 8
+LEASE = "runs/lease.json"
+"""Which run may write; see docstokg.loading.run.lease, which an answering function cannot load."""
+
 STATED = ("title", "acl", "metadata", "media_type")
 
 
@@ -56,6 +60,13 @@ class BucketJobs:
             return None
         state: JobState = "running" if not run.ended else "failed" if run.failed else "done"
         return _job(job_id, run, state, self._report(job_id) if run.ended else {})
+
+    def cancel(self, job_id: str) -> None:
+        """Stop the run, and let the next one begin at once."""
+        self._runs.stop(job_id)
+        with suppress(KeyError, ValueError):
+            if json.loads(self._store.get(LEASE))["run_id"] == job_id:
+                self._store.delete(LEASE)
 
     def _full(self, namespace: str) -> bool:
         """Tell whether as many runs of a namespace are under way as may be."""

@@ -3,13 +3,16 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from docstokg.contracts.documents import (
+    CANCELLED,
     MAX_DOCUMENTS,
     MAX_DOCUMENTS_BYTES,
     MAX_QUEUED,
     DocumentName,
     DocumentsRequest,
+    Job,
     JobAccepted,
     JobName,
     JobOrder,
@@ -84,6 +87,19 @@ def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
         return problem_reply(404, "not_found", detail, envelope.request_id)
     headers = {"Content-Type": "application/json"}
     return Reply(statusCode=200, body=job.model_dump_json(), headers=headers)
+
+
+def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
+    """End a job that has not ended and give the Job as a reply, or 404 as `job_of` does."""
+    found = job_of(envelope, queue=queue)
+    if found.statusCode != HTTPStatus.OK:
+        return found
+    job = Job.model_validate_json(found.body)
+    if job.state in ("done", "failed"):
+        return found
+    queue.cancel(job.job_id)
+    ended = job.model_copy(update={"state": "failed", "reason": CANCELLED})
+    return found.model_copy(update={"body": ended.model_dump_json()})
 
 
 def _documents(envelope: Envelope) -> DocumentsRequest | Reply:

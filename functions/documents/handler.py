@@ -15,7 +15,12 @@ from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.documents.bucket_jobs import BucketJobs
-from docstokg_functions.documents.changing import job_of, load_documents, remove_document
+from docstokg_functions.documents.changing import (
+    cancel_job,
+    job_of,
+    load_documents,
+    remove_document,
+)
 from docstokg_functions.documents.listing import list_documents, list_namespaces
 from docstokg_functions.documents.reading import read_passage
 
@@ -42,6 +47,7 @@ def build(wiring: Wiring) -> Handler:
         "load": partial(load_documents, register=register, queue=queue),
         "delete": partial(remove_document, register=register, queue=queue),
         "job": partial(job_of, queue=queue),
+        "cancel": partial(cancel_job, queue=queue),
     }
     telemetry = wiring.telemetry
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from docstokg.contracts.documents import MAX_QUEUED
+from docstokg.contracts.documents import CANCELLED, MAX_QUEUED
 from docstokg_local.server.jobs import lock_of
 from docstokg_local.server.lease import Lease
 from tests.e2e.test_serving import Serving
@@ -281,6 +281,31 @@ def test_ten_jobs_of_a_namespace_wait_and_no_more(folder, cache_dir, tmp_path) -
     finally:
         serving.stop()
         lease.close()
+
+
+def test_nobody_waits_for_all_that_another_namespace_sent(cache_dir, tmp_path) -> None:
+    """Each of these pages takes all the processor time that a conversion may have."""
+    deep = base64.b64encode(b"<div>" * 200_000).decode()
+    pages = [{"doc_id": str(n), "content": deep, "media_type": "text/html"} for n in range(3)]
+    serving = open_server(tmp_path, cache_dir)
+    try:
+        anyone = Asked(serving, "")
+        long = anyone.load(*pages)
+        job = f"/v1/jobs/{long.json()['job_id']}"
+        short = anyone.load({"doc_id": "line", "text": "The lamp is lit."}, namespace="mill")
+        assert anyone.done(short, within_s=150)["loaded"] == 1
+        meanwhile = anyone.client.get(job).json()
+        assert (meanwhile["state"], len(meanwhile["rejected"])) == ("running", 1), meanwhile
+        assert "longer than 8 s" in meanwhile["rejected"][0]["reason"]
+        ended = anyone.client.delete(job).json()
+        assert (ended["state"], ended["reason"]) == ("failed", CANCELLED)
+        again = anyone.load({"doc_id": "more", "text": "The lamp is out."}, namespace="mill")
+        assert anyone.done(again, within_s=150)["loaded"] == 1
+        assert anyone.client.get(job).json() == ended
+        assert anyone.client.delete(job).json() == ended
+        assert anyone.client.delete("/v1/jobs/none").status_code == 404
+    finally:
+        serving.stop()
 
 
 def test_without_keys_only_this_machine_may_load(cache_dir, tmp_path) -> None:

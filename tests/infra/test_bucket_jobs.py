@@ -14,10 +14,11 @@ from moto import mock_aws
 from docstokg.adapters.aws.s3_objects import S3Objects
 from docstokg.adapters.aws.stepfunctions_runs import StepFunctionsRuns
 from docstokg.adapters.sqlite.documents import SqliteRegister
-from docstokg.contracts.documents import MAX_QUEUED
+from docstokg.contracts.documents import CANCELLED, MAX_QUEUED
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import Misconfigured
+from docstokg.loading.run.lease import LEASE
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.documents.handler import build
@@ -208,6 +209,20 @@ def test_another_callers_job_is_not_there(deployment: Deployment) -> None:
     for stranger in ({"load": ["other"]}, {"namespaces": ["other"], "load": ["*"]}):
         assert deployment.ask("job", {"id": "job-1"}, **stranger).statusCode == 404
     assert deployment.ask("job", {"id": "job-1"}, load=["*"]).statusCode == 200
+
+
+@pytest.mark.parametrize(("holder", "left"), [("job-1", False), ("job-2", True)])
+def test_a_cancelled_run_stops_and_lets_the_next_one_begin(
+    deployment: Deployment, holder: str, left: bool
+) -> None:
+    deployment.ask("load", posted("x.md"))
+    deployment.s3.put_object(Bucket=BUCKET, Key=LEASE, Body=json.dumps({"run_id": holder}))
+    assert deployment.ask("cancel", {"id": "job-1"}, load=["other"]).statusCode == 404
+    assert json.loads(deployment.ask("job", {"id": "job-1"}).body)["state"] == "running"
+    reply = deployment.ask("cancel", {"id": "job-1"})
+    assert (reply.statusCode, json.loads(reply.body)["reason"]) == (200, CANCELLED)
+    assert deployment.ended("job-1")["state"] == "failed"
+    assert (LEASE in deployment) == left
 
 
 def test_ten_runs_of_a_namespace_are_enough(deployment: Deployment) -> None:

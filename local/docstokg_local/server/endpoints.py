@@ -63,7 +63,7 @@ LOOPBACK_ONLY = (
 )
 OVERLOADED = "Too many requests wait already to meet this deadline; see Retry-After."
 TOO_LATE = "The deadline passed before the answer was complete."
-QUEUE_ROUTES = ("load", "delete", "job")
+QUEUE_ROUTES = ("load", "delete", "job", "cancel")
 LARGE_DOCUMENTS = "The body is over 4 MiB: more goes by `docstokg load`."
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -88,6 +88,10 @@ def document_operations(
             "parameters": [_path("id", "the `job_id`")],
             "responses": answers("200", "Job", "The job", 400, 404, 503, 504),
         },
+        "cancel": lambda: {
+            "parameters": [_path("id", "the `job_id`")],
+            "responses": answers("200", "Job", "The job, ended", 400, 403, 404, 503, 504),
+        },
         "namespaces": lambda: {
             "responses": answers("200", "NamespaceList", "By name", 503, 504),
         },

@@ -141,6 +141,10 @@ class Client:
         """`GET /v1/jobs/{id}`: how a load or a removal goes."""
         return self._call("job", Job, None, timeout_s, {"id": job_id})
 
+    def cancel(self, job_id: str, *, timeout_s: float | None = None) -> Job:
+        """`DELETE /v1/jobs/{id}`: end it; what it has loaded stays."""
+        return self._call("cancel", Job, None, timeout_s, {"id": job_id})
+
     def _call[Reply: BaseModel](
         self,
         route: RouteName,

@@ -156,6 +156,10 @@ class JobQueue(Protocol):
     def get(self, job_id: str) -> Job | None:
         """Say how a job goes; None when there is none of this name."""
 
+    def cancel(self, job_id: str) -> None:
+        """End a job that has not ended; what it has loaded stays."""
+        ...
+
 
 class StoredObject(NamedTuple):
     """An object of a bucket as a list names it. `size`: bytes; `modified`: seconds since 1970."""
@@ -195,6 +199,10 @@ class LoadRuns(Protocol):
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Begin a run; the same name with the same arguments begins it once."""
+
+    def stop(self, name: str) -> None:
+        """End a run that has not ended."""
+        ...
 
     def find(self, name: str) -> LoadRun | None:
         """Say how a run goes; None when there is none of this name, or not any more."""

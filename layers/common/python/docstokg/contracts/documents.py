@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -195,6 +195,9 @@ class Job(Contract):
     removed: int = 0
     rejected: tuple[DocumentRejected, ...] = ()
     reason: str = ""
+
+
+CANCELLED: Final = "it was cancelled; what it had loaded stays"
 
 
 class JobOrder(Contract):

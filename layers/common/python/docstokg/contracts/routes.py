@@ -4,7 +4,8 @@ from typing import Final, Literal, NamedTuple
 
 RouteName = Literal[
     "answer", "search", "explain", "chat", "models", "check", "traverse", "mcp",
-    "load", "documents", "delete", "job", "namespaces", "passage", "health",
+    "load", "documents", "delete", "job", "cancel", "namespaces", "passage",
+    "health",
 ]  # fmt: skip
 """The second line but for `health` is one function; `passage` is a tool of `mcp` only."""
 
@@ -168,6 +169,19 @@ ROUTES: Final = (
         summary="Tell how a job goes",
         description="Those who may load into its namespace see it, for a week after its end.",
         parameters=("id",),
+        loads=True,
+    ),
+    Route(
+        name="cancel",
+        method="DELETE",
+        path="/v1/jobs/{id}",
+        function="documents",
+        operation="cancel_job",
+        summary="Cancel a job",
+        description="What waits is not done, and what is under way ends after the document at "
+        "work; what it has loaded stays.",
+        parameters=("id",),
+        changes=True,
         loads=True,
     ),
     Route(

@@ -51,6 +51,11 @@ class StepFunctionsRuns:
             raise WrongAnswer(f"stepfunctions: {broken!r}") from broken
         return LoadRun(arguments, status not in OPEN, status not in (*OPEN, "SUCCEEDED"))
 
+    def stop(self, name: str) -> None:
+        """Stop the execution of this name; one that has ended stays as it is."""
+        arn = f"{self._executions}:{name}"
+        self._service.call(lambda client: client.stop_execution(executionArn=arn), TIME_S)
+
     def unfinished(self) -> Mapping[str, float]:
         """List the executions that run, and when each began; one to be redriven does nothing."""
         page = self._service.call(

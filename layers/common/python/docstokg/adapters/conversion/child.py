@@ -13,6 +13,7 @@ import logging
 import os
 import pkgutil
 import resource
+import select
 import signal
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
 
 CPU_S = 60
+"""What a conversion may take of the processor where the first argument says nothing else."""
+
 MEMORY_BYTES = 512 * 1024 * 1024
 """Beyond what the process has when a conversion begins."""
 
@@ -52,8 +55,8 @@ _SAMPLES = {
 }
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the input ends."""
+def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
+    """Answer until the input ends; a conversion takes `cpu_s` of the processor at most."""
     logging.disable()  # what a reader complains of is the file's reject, or nothing
     prepared: set[str] = set()
     while line := requests.readline():
@@ -62,7 +65,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         if suffix not in prepared:
             _prepare(suffix)
             prepared.add(suffix)
-        answer = _forked(suffix, raw)
+        answer = _forked(suffix, raw, cpu_s, requests)
         answers.write(json.dumps({"size": len(answer)}).encode() + b"\n" + answer)
         answers.flush()
 
@@ -85,7 +88,7 @@ def _prepare(suffix: str) -> None:
             codecs.lookup(module.name)
 
 
-def _forked(suffix: str, raw: bytes) -> bytes:
+def _forked(suffix: str, raw: bytes, cpu_s: int, requests: BinaryIO) -> bytes:
     """Convert in a fork; what it could not say before it ended is said by how it ended."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -94,28 +97,43 @@ def _forked(suffix: str, raw: bytes) -> bytes:
         code = 1
         try:
             with os.fdopen(writer, "wb") as out:
-                _limit()
+                _limit(cpu_s)
                 out.write(_converted(suffix, raw))
             code = 0
         finally:
             os._exit(code)
     os.close(writer)
-    with os.fdopen(reader, "rb") as result:
-        answer = result.read()
+    answer = _read(reader, child, requests)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         ended = os.WTERMSIG(status)
         if ended in (signal.SIGXCPU, signal.SIGKILL):
-            return _refusal(f"it took longer than {CPU_S} s to convert")
+            return _refusal(f"it took longer than {cpu_s} s to convert")
         return _refusal(f"its converter crashed (signal {ended})")
     if os.WEXITSTATUS(status) or not answer:
         return _refusal(f"its converter failed, or needed more than {MEMORY_BYTES >> 20} MB")
     return answer
 
 
-def _limit() -> None:
+def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
+    """Read what a fork says; end it when whoever asked has gone, for nobody waits for it then."""
+    watch = select.poll()
+    watch.register(reader, select.POLLIN)
+    watch.register(requests, 0)  # that its other end is closed is always told
+    parts = []
+    with os.fdopen(reader, "rb", 0) as result:
+        while True:
+            if any(file != reader for file, _ in watch.poll()):
+                os.kill(child, signal.SIGKILL)
+                return b""
+            if not (part := result.read(1 << 16)):
+                return b"".join(parts)
+            parts.append(part)
+
+
+def _limit(cpu_s: int) -> None:
     size = _address_space() + MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":  # macOS refuses to limit an address space
@@ -158,4 +176,4 @@ def _plain(value: Outline | Block) -> dict[str, Any]:
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError):  # who asked was killed
-        serve(sys.stdin.buffer, sys.stdout.buffer)
+        serve(sys.stdin.buffer, sys.stdout.buffer, *map(int, sys.argv[1:]))

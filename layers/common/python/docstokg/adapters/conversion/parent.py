@@ -21,9 +21,13 @@ KINDS = frozenset(get_args(BlockKind))
 
 
 class ChildConverter:
-    """A `Converter`; the process is started at the first use and serves until `close()`."""
+    """A `Converter`; the process is started at the first use and serves until `close()`.
 
-    def __init__(self) -> None:
+    `cpu_s`: what one conversion may take of the processor.
+    """
+
+    def __init__(self, cpu_s: int = 60) -> None:
+        self._cpu_s = cpu_s
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._versions = installed_versions()
@@ -72,8 +76,8 @@ class ChildConverter:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             paths = os.pathsep.join(path for path in sys.path if path)
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "docstokg.adapters.conversion.child"],
+            self._process = subprocess.Popen(  # noqa: S603 - our own module and a number
+                [sys.executable, "-m", "docstokg.adapters.conversion.child", str(self._cpu_s)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={"PYTHONPATH": paths, "PATH": os.defpath, "LANG": "C.UTF-8"},

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from docstokg.adapters.sqlite.session import translated
-from docstokg.contracts.documents import MAX_QUEUED, Job, JobOrder, JobState
+from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder, JobState
 
 BUSY_S = 5.0
 KEPT_S = 7 * 24 * 3600.0
@@ -67,16 +67,18 @@ class SqliteJobs:
         return bool(self._read("SELECT 1 FROM job WHERE state IN ('queued', 'running') LIMIT 1"))
 
     def take(self) -> tuple[JobOrder, int] | None:
-        """Begin the oldest job that is not done, also one whose worker is gone.
+        """Begin or go on with a job: the oldest of the namespace whose last turn is longest ago.
 
-        Gives it and how often it was begun before. For the one process that works on jobs.
+        Gives it and how often it was begun before without getting anywhere. For the one process
+        that works on jobs.
         """
         if not self.path.exists():
             return None
         with self._writing() as db:
             row = db.execute(
-                "SELECT seq, todo, attempts FROM job WHERE state IN ('queued', 'running') "
-                "ORDER BY seq LIMIT 1"
+                "SELECT seq, todo, attempts FROM job AS own WHERE state IN ('queued', 'running') "
+                "ORDER BY (SELECT max(changed) FROM job WHERE namespace = own.namespace "
+                "AND state != 'queued'), seq LIMIT 1"
             ).fetchone()
             if row is None:
                 return None
@@ -91,12 +93,30 @@ class SqliteJobs:
         """Let a job wait that could not be done now."""
         self._note(job_id, "queued")
 
+    def go_on(self, job: Job, rest: JobOrder) -> None:
+        """Keep what a turn of a job did, and what is left; nothing of a job that was cancelled."""
+        self._keep(job, rest.model_dump_json())
+
     def finish(self, job: Job) -> None:
-        """Keep how a job ended, and forget what it was given."""
+        """Keep how a job ended, and forget what it was given; one that was cancelled stays so."""
+        self._keep(job, None)
+
+    def cancel(self, job_id: str) -> None:
+        """End a job that has not ended; what it has loaded stays."""
         with self._writing() as db:
             db.execute(
-                "UPDATE job SET state = ?, changed = ?, outcome = ?, todo = NULL WHERE id = ?",
-                (job.state, time.time(), job.model_dump_json(), job.job_id),
+                "UPDATE job SET state = 'failed', changed = ?, todo = NULL, outcome = json_set("
+                "outcome, '$.state', 'failed', '$.reason', ?) "
+                "WHERE id = ? AND state IN ('queued', 'running')",
+                (time.time(), CANCELLED, job_id),
+            )
+
+    def _keep(self, job: Job, todo: str | None) -> None:
+        with self._writing() as db:
+            db.execute(
+                "UPDATE job SET state = ?, changed = ?, outcome = ?, todo = ?, attempts = 0 "
+                "WHERE id = ? AND state = 'running'",
+                (job.state, time.time(), job.model_dump_json(), todo, job.job_id),
             )
 
     def _note(self, job_id: str, state: JobState) -> None:

@@ -1,0 +1,126 @@
+"""Jobs of several namespaces take turns, end when they are cancelled, and leave nothing behind."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from docstokg.adapters.sqlite.jobs import SqliteJobs
+from docstokg.contracts.documents import CANCELLED, Job, JobOrder, PostedDocument
+from docstokg.contracts.envelope import Caller
+from docstokg.loading.run.lease import LEASE
+from docstokg_functions.documents import bucket_jobs
+
+
+def order(job_id: str, namespace: str) -> JobOrder:
+    documents = (PostedDocument(doc_id="d", text="x"),)
+    return JobOrder(
+        job_id=job_id,
+        kind="load",
+        caller=Caller(sub="s"),
+        namespace=namespace,
+        documents=documents,
+    )
+
+
+def running(one: JobOrder) -> Job:
+    return Job(job_id=one.job_id, namespace=one.namespace, kind=one.kind, state="running")
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> SqliteJobs:
+    return SqliteJobs(tmp_path / "jobs")
+
+
+def test_namespaces_take_turns_and_jobs_of_one_keep_their_order(queue: SqliteJobs) -> None:
+    for job_id, namespace in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("c1", "c")):
+        assert queue.add(order(job_id, namespace))
+    begun = []
+    for _ in range(6):
+        taken = queue.take()
+        assert taken is not None
+        begun.append(taken[0].job_id)
+        queue.go_on(running(taken[0]), taken[0])
+    assert begun == ["a1", "b1", "c1", "a1", "b1", "c1"]
+    queue.finish(running(order("a1", "a")).model_copy(update={"state": "done"}))
+    left = []
+    for _ in range(3):
+        taken = queue.take()
+        assert taken is not None
+        left.append(taken[0].job_id)
+        queue.go_on(running(taken[0]), taken[0])
+    assert left == ["b1", "c1", "a2"]
+
+
+def test_a_turn_that_ends_is_no_failed_attempt(queue: SqliteJobs) -> None:
+    queue.add(order("a1", "a"))
+    for attempts in (0, 1, 2):
+        taken = queue.take()
+        assert taken is not None and taken[1] == attempts
+    queue.go_on(running(taken[0]), taken[0])
+    taken = queue.take()
+    assert taken is not None and taken[1] == 0
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_cancelled_job_is_not_taken_and_not_brought_back(queue: SqliteJobs, begun: bool) -> None:
+    own = order("a1", "a")
+    queue.add(own)
+    if begun:
+        queue.take()
+    queue.cancel("a1")
+    queue.go_on(running(own), own)
+    queue.finish(running(own).model_copy(update={"state": "done", "loaded": 1}))
+    queue.cancel("a1")
+    job = queue.get("a1")
+    assert job is not None
+    assert (job.state, job.reason, job.loaded) == ("failed", CANCELLED, 0)
+    assert queue.take() is None
+    assert not queue.unfinished()
+
+
+def test_both_name_the_same_lease() -> None:
+    assert bucket_jobs.LEASE == LEASE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is read")
+def test_what_converts_ends_with_whoever_asked() -> None:
+    """The one that asked is killed in the middle of a page that takes a minute of processor."""
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "docstokg.adapters.conversion.child", "60"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert asking.stdin is not None and asking.stdout is not None
+    raw = b"<div>" * 400_000
+    asking.stdin.write(json.dumps({"suffix": ".html", "size": len(raw)}).encode() + b"\n" + raw)
+    asking.stdin.flush()
+    children = Path(f"/proc/{asking.pid}/task/{asking.pid}/children")
+    until = time.monotonic() + 60
+    while not (found := children.read_text().split()) and time.monotonic() < until:
+        time.sleep(0.05)
+    (fork,) = map(int, found)
+    asking.stdin.close()
+    asking.wait(30)
+    asking.stdout.close()
+    until = time.monotonic() + 10
+    while is_alive(fork) and time.monotonic() < until:
+        time.sleep(0.05)
+    alive = is_alive(fork)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(fork, signal.SIGKILL)
+    assert not alive
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
