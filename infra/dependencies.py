@@ -28,7 +28,7 @@ MIB_PER_GIB = 1024
 class Dependencies(Construct):
     """One alarm for each way a store is known to fail."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - constructs are given resources by name
         self,
         scope: Construct,
         construct_id: str,

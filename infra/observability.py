@@ -76,7 +76,7 @@ class Alerts(Construct):
 class Observability(Construct):
     """Metrics of the service itself (EMF) beside those of the platform."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - widgets are described by name
         self,
         scope: Construct,
         construct_id: str,
@@ -152,7 +152,7 @@ class Observability(Construct):
         )
         return counted.metric(period=ONE_MINUTE, statistic="Sum")
 
-    def alarm(
+    def alarm(  # noqa: PLR0913 - widgets are described by name
         self,
         construct_id: str,
         metric: cloudwatch.IMetric,

@@ -242,7 +242,7 @@ def _uuids(response: RAGResponse) -> set[str]:
     return uuids
 
 
-def _check_citation(
+def _check_citation(  # noqa: C901 - one branch a claim
     citation: Citation, place: int, chunks: dict[str, SourceChunk], namespace: str
 ) -> Iterable[tuple[str, str]]:
     if citation.rank != place + 1:
