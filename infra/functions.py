@@ -54,7 +54,7 @@ class Layer(Construct):
 class Function(Construct):
     """One function with its own role, log group, published version and alias `live`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - constructs are given resources by name
         self,
         scope: Construct,
         construct_id: str,
@@ -197,7 +197,7 @@ def retention(days: int) -> logs.RetentionDays:
 class Functions(Construct):
     """All built functions; `by_name` for the constructs that route to them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - constructs are given resources by name
         self,
         scope: Construct,
         construct_id: str,

@@ -75,7 +75,7 @@ class Alerts(Construct):
 class Observability(Construct):
     """Metrics of the service itself (EMF) beside those of the platform."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - constructs are given resources by name
         self,
         scope: Construct,
         construct_id: str,
@@ -133,7 +133,7 @@ class Observability(Construct):
         )
         return counted.metric(period=period, statistic="Sum")
 
-    def alarm(
+    def alarm(  # noqa: PLR0913 - an alarm is described by name
         self,
         construct_id: str,
         metric: cloudwatch.IMetric,

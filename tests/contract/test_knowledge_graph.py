@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,6 @@ from docstokg.domain.vectors import pack
 from docstokg.domain.visibility import facets
 from docstokg.loading.transfer.contents import graph_rows
 from docstokg.ports import GraphWriter, KnowledgeGraph
-from tests.contract.graph_fake import MemoryGraph
 from tests.contract.real import neo4j_store
 from tests.services import SERVICES
 
@@ -46,43 +45,8 @@ class Store:
 
 
 @contextmanager
-def in_memory(tmp_path: Path) -> Iterator[Store]:
-    fake = MemoryGraph()
-    yield Store(fake, fake)
-
-
-@contextmanager
 def in_sqlite(tmp_path: Path) -> Iterator[Store]:
     graph = SqliteGraph(tmp_path / "store.sqlite")
-    writer = SqliteGraphWriter(tmp_path / "store.sqlite")
-    try:
-        yield Store(graph, writer)
-    finally:
-        graph.close()
-        writer.close()
-
-
-class Remembered(SqliteGraph):
-    """Asked three times: what is read, what is kept, and what is known must be alike."""
-
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
-        one, two, three = (SqliteGraph.slice(self, request, scope, timeout_s) for _ in range(3))
-        assert one == two == three
-        return three
-
-    def widen(
-        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
-    ) -> GraphSlice:
-        one, two, three = (
-            SqliteGraph.widen(self, frontier, request, scope, timeout_s) for _ in range(3)
-        )
-        assert one == two == three
-        return three
-
-
-@contextmanager
-def in_sqlite_remembered(tmp_path: Path) -> Iterator[Store]:
-    graph = Remembered(tmp_path / "store.sqlite")
     writer = SqliteGraphWriter(tmp_path / "store.sqlite")
     try:
         yield Store(graph, writer)
@@ -98,9 +62,7 @@ def in_neo4j(tmp_path: Path) -> Iterator[Store]:
 
 
 KINDS: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {
-    "memory": in_memory,
     "sqlite": in_sqlite,
-    "sqlite-remembered": in_sqlite_remembered,
     "neo4j": in_neo4j,
 }
 
@@ -528,7 +490,8 @@ def test_mentions_are_replaced_and_counts_follow(store: Store) -> None:
 def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
     empty: Store, tmp_path: Path
 ) -> None:
-    with in_memory(tmp_path) as model:
+    (tmp_path / "model").mkdir()
+    with in_sqlite(tmp_path / "model") as model:
         for side in (empty, model):
             crowd(side.writer)
         pool = tuple(number(f"c{i}") for i in (7, 30, 2, 55, 41))

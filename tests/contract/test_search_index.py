@@ -18,7 +18,6 @@ from docstokg.domain.vectors import pack, packed, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.loading.transfer.contents import index_rows
 from docstokg.ports import IndexWriter, SearchIndex
-from tests.contract.fakes import MemoryIndex
 from tests.contract.real import opensearch_store
 from tests.services import SERVICES
 
@@ -33,12 +32,6 @@ class Store:
 
     index: SearchIndex
     writer: IndexWriter
-
-
-@contextmanager
-def in_memory(tmp_path: Path) -> Iterator[Store]:
-    fake = MemoryIndex()
-    yield Store(fake, fake)
 
 
 @contextmanager
@@ -60,7 +53,6 @@ def in_opensearch(tmp_path: Path) -> Iterator[Store]:
 
 # Another store joins by its own line here; it is made empty and removed by its context manager.
 STORES: dict[str, Callable[[Path], Any]] = {
-    "memory": in_memory,
     "opensearch": in_opensearch,
     "sqlite": in_sqlite,
 }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docstokg.settings import NAMES, SECRETS, variable
+from docstokg.settings import NAMES, SECRETS, Settings, variable
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "container"

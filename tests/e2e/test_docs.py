@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from docstokg_local.cli import stores
-from docstokg_local.cli.commands import app
-
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = ("tutorial.md", "how-to.md")
@@ -81,19 +78,3 @@ def test_every_command_of_tutorial_and_how_tos_runs(folder: Path, environment) -
 def test_every_program_of_the_how_tos_runs(server_for, capsys, page: str, program: str) -> None:
     exec(compile(program, page, "exec"), {"URL": server_for()})
     assert capsys.readouterr().out.strip()
-
-
-def test_every_link_between_pages_leads_somewhere() -> None:
-    pages = [*DOCS.glob("*.md"), ROOT / "README.md", *(ROOT.glob("C*.md")), ROOT / "SECURITY.md"]
-    for page in pages:
-        for target in LINK.findall(page.read_text("utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
-
-
-def test_the_reference_names_every_command() -> None:
-    listed = set(
-        re.findall(r"^\| `(\w+)", (DOCS / "reference.md").read_text("utf-8"), re.MULTILINE)
-    )
-    commands = {one.name or one.callback.__name__ for one in app.registered_commands}  # type: ignore[union-attr]
-    assert commands <= listed
-    assert f"`{stores.FOLDER}/`" in (DOCS / "reference.md").read_text("utf-8")

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -26,62 +24,6 @@ def ask(client, body=ASK, status=200):
 def reasons(body) -> set[str]:
     assert body["diagnostics"]["degraded"] is bool(body["diagnostics"]["degraded_reasons"])
     return set(body["diagnostics"]["degraded_reasons"])
-
-
-def sidecars(store):
-    return store.with_name(store.name + ".d")
-
-
-def test_without_the_vector_files_words_still_answer(copied_store, client_for) -> None:
-    shutil.rmtree(sidecars(copied_store))
-    log: list[str] = []
-    body = ask(client_for(copied_store, log))
-    assert "dense_unavailable" in reasons(body)
-    (dense,) = [row for row in map(json.loads, log) if row.get("channel") == "dense"]
-    assert dense["event"] == "channel_failed" and dense["reason"] == "dense_unavailable"
-    assert "cannot be read" in dense["error"] and dense["request_id"]
-    assert body["citations"][0]["chunk_id"] == "seizure"
-    assert "bm25" in body["citations"][0]["channels"]
-
-
-def test_without_an_embedder(small_store, client_for) -> None:
-    body = ask(client_for(small_store, embed_provider="none"))
-    assert reasons(body) == {"embedding_unavailable"}
-    assert body["citations"][0]["chunk_id"] == "seizure"
-    assert 0 < body["citations"][0]["score"] <= 1
-
-
-def test_another_embedder_than_the_index_was_built_with(small_store, client_for) -> None:
-    client = client_for(small_store)
-    body = ask(client, {**ASK, "providers": {"embedding": "jina"}})
-    assert reasons(body) == {"embedding_unavailable"}
-
-
-def test_without_a_sparse_encoder(small_store, client_for) -> None:
-    body = ask(client_for(small_store, sparse="none"))
-    assert reasons(body) == {"splade_unavailable"}
-
-
-def test_a_reranker_asked_for_and_not_there(small_store, client_for) -> None:
-    body = ask(client_for(small_store), {**ASK, "providers": {"reranker": "local"}})
-    assert reasons(body) == {"reranker_unavailable"}
-
-
-def test_a_broken_fact_table_costs_only_the_facts(copied_store, client_for) -> None:
-    with closing(sqlite3.connect(copied_store)) as connection:
-        tables = [
-            name
-            for (name,) in connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'index_fact%' "
-                "AND sql LIKE '%fts5%'"
-            )
-        ]
-        assert tables
-        for table in tables:
-            connection.execute(f"DROP TABLE {table}")
-    body = ask(client_for(copied_store))
-    assert reasons(body) == {"facts_unavailable"}
-    assert body["citations"]
 
 
 @pytest.mark.parametrize("how", ["deleted", "truncated", "garbage"])
@@ -113,19 +55,6 @@ def test_a_lost_index_is_503_and_comes_back(copied_store, client_for, how, tmp_p
     assert ask(client)["citations"]
 
 
-def test_a_locked_index_ends_and_is_back(copied_store, client_for) -> None:
-    lock = sqlite3.connect(copied_store, isolation_level=None)
-    try:
-        lock.execute("PRAGMA locking_mode = EXCLUSIVE")
-        lock.execute("BEGIN EXCLUSIVE")
-        client = client_for(copied_store)
-        response = client.post("/v1/answer", json=ASK)
-        assert response.status_code in (503, 504)
-    finally:
-        lock.close()
-    assert ask(client)["citations"]
-
-
 @pytest.mark.parametrize("how", ["deleted", "garbage"])
 def test_without_the_graph_hybrid_results_stay(copied_store, client_for, tmp_path, how) -> None:
     graph = tmp_path / "graph.sqlite"
@@ -144,20 +73,6 @@ def test_without_the_graph_hybrid_results_stay(copied_store, client_for, tmp_pat
     assert all(citation["kg_evidence"] is None for citation in body["citations"])
     shutil.copy(copied_store, graph)
     assert reasons(ask(client)) == set()
-
-
-def test_a_broken_response_cache_costs_nothing(small_store, client_for, tmp_path) -> None:
-    (tmp_path / "responses.sqlite").write_bytes(b"garbage" * 1000)
-    client = client_for(small_store, cache_dir=str(tmp_path))
-    body = ask(client, {**ASK, "cache_key": "k"})
-    assert body["citations"]
-    assert reasons(body) == set()
-
-
-def test_a_cache_folder_that_cannot_be_made(small_store, client_for, tmp_path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    client = client_for(small_store, cache_dir=str(tmp_path / "file" / "cache"))
-    assert ask(client, {**ASK, "cache_key": "k"})["citations"]
 
 
 def test_the_shortest_deadline_is_kept(small_store, client_for) -> None:

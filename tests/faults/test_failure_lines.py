@@ -95,6 +95,7 @@ def test_the_log_names_the_cause(
 ) -> None:  # fmt: skip
     # A call that is given up goes on in its thread: not to the network, also where keys are found.
     monkeypatch.setenv("AWS_ENDPOINT_URL", CLOSED)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
     if isinstance(case.body, dict) and len(case.body.get("query", "")) > 3:

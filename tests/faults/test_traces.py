@@ -188,30 +188,6 @@ def test_what_could_not_be_written_is_delivered_again() -> None:
     assert seen[3:] == [["good"]]
 
 
-def test_writing_again_changes_nothing_and_needs_both_ends(copied_store) -> None:
-    ((uuid,),) = rows(copied_store, "SELECT uuid FROM graph_chunks WHERE chunk_id = 'asthma'")
-    given = message(
-        "q",
-        retrieved=(
-            {"uuid": uuid, "rank": 1, "score": 0.5},
-            {"uuid": "00000000-0000-0000-0000-000000000000", "rank": 2, "score": 0.4},
-        ),
-        focused_on=({"entity": "hp:0002099", "score": 1.0}, {"entity": "HP:9", "score": 1.0}),
-        supported_by=(1, 2, 7),
-    )
-    store = SqliteTraces(copied_store)
-    store.write([given], 1.0)
-    once = [rows(copied_store, f"SELECT * FROM {name}") for name in sorted(EDGES)]
-    store.write([given, given], 1.0)
-    assert [rows(copied_store, f"SELECT * FROM {name}") for name in sorted(EDGES)] == once
-    assert once == [
-        [("q", "HP:0002099", 1.0)],
-        [("q", "s", "h", "default", 1000, 1)],
-        [("q", uuid, 1, 0.5)],
-        [("q", uuid, 1)],
-    ]
-
-
 EDGES = ("trace_focused_on", "trace_queries", "trace_retrieved", "trace_supported_by")
 
 

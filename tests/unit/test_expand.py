@@ -36,20 +36,20 @@ from docstokg.usecases.domains import ONTOLOGY, OntologyDomain, SubjectDomain
 from docstokg.usecases.run import Run
 from docstokg_functions.expand.expand import expand
 from docstokg_functions.expand.restrict import restrict
-from tests.contract.graph_fake import MemoryGraph
+from tests.contract.embedded import EmbeddedGraph
 from tests.contract.test_knowledge_graph import BRIDGE, SECRET, chunk, fill, number
 
 NOW_S = 1_700_000_000.0
 
 
 @pytest.fixture(scope="module")
-def clinic() -> MemoryGraph:
-    graph = MemoryGraph()
+def clinic() -> EmbeddedGraph:
+    graph = EmbeddedGraph()
     fill(graph)
     return graph
 
 
-class Breaking(MemoryGraph):
+class Breaking(EmbeddedGraph):
     """A graph whose slices fail from the given one on, and whose walks fail; all else works."""
 
     def __init__(self, error: DocsToKGError, *, works: int = 0) -> None:
@@ -69,7 +69,7 @@ class Breaking(MemoryGraph):
         raise self._error
 
 
-class Counting(MemoryGraph):
+class Counting(EmbeddedGraph):
     """A graph that counts its round trips."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ def names(expansion: Expansion) -> list[str]:
     return [known[item.uuid] for item in expansion.ranking]
 
 
-def test_what_the_question_names_is_added_with_evidence(clinic: MemoryGraph) -> None:
+def test_what_the_question_names_is_added_with_evidence(clinic: EmbeddedGraph) -> None:
     found = run(clinic, "What causes seizures?", retrieved("d", "x"))
     by_name = dict(zip(names(found), found.ranking, strict=True))
     assert set(by_name) == {"a", "d", "x"}
@@ -161,7 +161,7 @@ def test_what_the_question_names_is_added_with_evidence(clinic: MemoryGraph) -> 
 
 
 def test_a_name_the_question_uses_instead_of_the_preferred_one_is_told(
-    clinic: MemoryGraph,
+    clinic: EmbeddedGraph,
 ) -> None:
     found = run(clinic, "How is an epileptic fit treated?", retrieved("d", "x"))
     (renaming,) = found.renamings
@@ -174,7 +174,7 @@ def test_a_name_the_question_uses_instead_of_the_preferred_one_is_told(
 
 
 def test_everything_added_has_evidence_with_a_path_that_hangs_together(
-    clinic: MemoryGraph,
+    clinic: EmbeddedGraph,
 ) -> None:
     found = run(clinic, "Crohn's disease and seizures", retrieved("d"), max_hops=2)
     assert found.kg_stats.hops_executed == 2
@@ -192,7 +192,7 @@ def test_everything_added_has_evidence_with_a_path_that_hangs_together(
         ]
 
 
-def test_an_edge_says_who_states_it(clinic: MemoryGraph) -> None:
+def test_an_edge_says_who_states_it(clinic: EmbeddedGraph) -> None:
     found = run(clinic, "Crohn's disease", retrieved("x"), max_hops=2)
     item = next(item for item in found.ranking if item.uuid == number("a"))
     assert item.evidence is not None
@@ -205,10 +205,10 @@ def test_an_edge_says_who_states_it(clinic: MemoryGraph) -> None:
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 3, 9)
 
 
-def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: MemoryGraph) -> None:
+def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: EmbeddedGraph) -> None:
     pool = retrieved("x", "y", "a", "d", selected=4)
     assert names(run(clinic, "seizures", pool))[0] == "a"
-    blank = MemoryGraph()
+    blank = EmbeddedGraph()
     fill(blank)
     blank.put_mentions("default", {number("a"): [], number("d"): [], number("b"): []})
     assert names(run(blank, "nothing known", pool)) == ["x", "y", "a", "d"]
@@ -239,7 +239,7 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
     from docstokg.contracts.records import MentionRecord
     from tests.contract.test_knowledge_graph import chunk, entity
 
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
     graph.put_entities([entity("X:1", "zorbium"), entity("X:2", "quinine"), entity("X:3", "frogs")])
     heads = {name: [("X:1", name in about)] for name in "ab"}
@@ -277,7 +277,7 @@ def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> 
     from tests.contract.test_knowledge_graph import chunk, entity
 
     uuids = [number(f"c{i}") for i in range(20)]
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(20)])
     graph.put_entities([entity("X:1", "a title", listed=False)])
     title = {uuids[19]: [MentionRecord(uuid=uuids[19], entity="X:1", about=True)]}
@@ -288,12 +288,12 @@ def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> 
     assert ([item.uuid for item in order] != uuids) == moves
 
 
-def crowded() -> MemoryGraph:
+def crowded() -> EmbeddedGraph:
     """Make a clinic where the best chunk of the pool is about something else than is asked."""
     from docstokg.contracts.records import MentionRecord
     from tests.contract.test_knowledge_graph import chunk, entity
 
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("x", "d5")])
     graph.put_entities([entity("X:1", "other matter", listed=False)])
@@ -304,7 +304,7 @@ def crowded() -> MemoryGraph:
     return graph
 
 
-def test_limit_bounds_what_is_added_even_to_nothing(clinic: MemoryGraph) -> None:
+def test_limit_bounds_what_is_added_even_to_nothing(clinic: EmbeddedGraph) -> None:
     assert len(run(clinic, "seizures bridge", retrieved("d"), limit=1).ranking) == 2
     none = run(clinic, "seizures", retrieved("a"), limit=0)
     assert names(none) == ["a"]
@@ -324,7 +324,7 @@ def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
     assert len(sources) - 1 - last <= 5
 
 
-def test_types_and_relations_bound_everything_that_is_added(clinic: MemoryGraph) -> None:
+def test_types_and_relations_bound_everything_that_is_added(clinic: EmbeddedGraph) -> None:
     def added(query: str, **bounds: Any) -> set[str]:
         found = run(clinic, query, retrieved("x"), max_hops=2, **bounds)
         return {n for n, i in zip(names(found), found.ranking, strict=True) if i.source != "hybrid"}
@@ -356,7 +356,7 @@ def test_each_hop_leads_one_relation_further(hops: int, reached: int) -> None:
     from docstokg.contracts.records import MentionRecord
     from tests.contract.test_knowledge_graph import chunk, entity, relation
 
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, name) for name in "abcdxyz"])
     graph.put_entities([entity(f"X:{i}", f"link {i}") for i in range(7)])
     graph.put_mentions(
@@ -375,7 +375,7 @@ def test_each_hop_leads_one_relation_further(hops: int, reached: int) -> None:
     assert longest == hops
 
 
-def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
+def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
     fact = FactRef(
         source="MONDO:1",
         type="has_symptom",
@@ -394,7 +394,7 @@ def test_facts_and_given_seeds_are_starts(clinic: MemoryGraph) -> None:
 
 
 @pytest.mark.parametrize("seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure"], ids=repr)
-def test_chunks_documents_and_topics_are_seeds(clinic: MemoryGraph, seed: str) -> None:
+def test_chunks_documents_and_topics_are_seeds(clinic: EmbeddedGraph, seed: str) -> None:
     found = run(clinic, "nothing known", retrieved("x"), seeds=(seed,))
     assert found.warnings == ()
     assert "d" in names(found)
@@ -408,7 +408,7 @@ def test_chunks_documents_and_topics_are_seeds(clinic: MemoryGraph, seed: str) -
 
 
 def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> None:
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("z", "d9")])
     graph.close_load()
@@ -421,13 +421,13 @@ def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> 
 
 
 @pytest.mark.parametrize(("seed", "doc_id"), [("doc:d2", "d2"), (number("b"), "d2"), ("b", "d2")])
-def test_a_document_or_a_chunk_routes(clinic: MemoryGraph, seed: str, doc_id: str) -> None:
+def test_a_document_or_a_chunk_routes(clinic: EmbeddedGraph, seed: str, doc_id: str) -> None:
     found = routed(clinic, seeds=(seed,))
     assert doc_id in (found.doc_ids or ())
     assert found.warnings == ()
 
 
-def test_a_seed_s_share_is_its_part_of_the_restart(clinic: MemoryGraph) -> None:
+def test_a_seed_s_share_is_its_part_of_the_restart(clinic: EmbeddedGraph) -> None:
     found = run(clinic, "seizures in Crohn's disease", retrieved("x"))
     shares = {seed.id: seed.share for seed in found.seeds}
     # One chunk mentions seizures, two Crohn's disease; together they are a third of the restart.
@@ -435,7 +435,7 @@ def test_a_seed_s_share_is_its_part_of_the_restart(clinic: MemoryGraph) -> None:
 
 
 def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
-    clinic: MemoryGraph,
+    clinic: EmbeddedGraph,
 ) -> None:
     found = run(clinic, "nothing known", retrieved("d", "x"), max_hops=2)
     by_name = dict(zip(names(found), found.ranking, strict=True))
@@ -447,13 +447,13 @@ def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
     assert found.seeds == ()
 
 
-def test_the_chunks_of_the_graph_stand_in_for_dead_channels(clinic: MemoryGraph) -> None:
+def test_the_chunks_of_the_graph_stand_in_for_dead_channels(clinic: EmbeddedGraph) -> None:
     found = run(clinic, "seizures", retrieved())
     assert names(found) == ["a"] or "a" in names(found)
     assert all(item.source == "kg_expansion" for item in found.ranking)
 
 
-def test_nothing_hidden_is_brought(clinic: MemoryGraph) -> None:
+def test_nothing_hidden_is_brought(clinic: EmbeddedGraph) -> None:
     kg: dict[str, Any] = {"seeds": ("MONDO:1", SECRET), "max_hops": 2}
     assert "c" in names(run(clinic, "Crohn's disease", retrieved("x"), **kg))
     stranger = run(clinic, "Crohn's disease", retrieved("x"), groups=(), **kg)
@@ -466,7 +466,7 @@ def test_nothing_hidden_is_brought(clinic: MemoryGraph) -> None:
     [("seizures", {"enabled": False}, "disabled"), ("nothing", {}, "nothing_linked")],
 )
 def test_skipping_leaves_selected_and_says_why(
-    clinic: MemoryGraph, query: str, expansion: dict[str, Any], skipped: str
+    clinic: EmbeddedGraph, query: str, expansion: dict[str, Any], skipped: str
 ) -> None:
     found = run(clinic, query, retrieved("x", "y"), **expansion)
     assert names(found) == ["x", "y"]
@@ -498,7 +498,7 @@ def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
     assert {"a", "b"} <= set(names(later))
 
 
-def test_without_time_the_graph_is_not_asked(clinic: MemoryGraph) -> None:
+def test_without_time_the_graph_is_not_asked(clinic: EmbeddedGraph) -> None:
     late = plan("seizures").model_copy(update={"deadline_ms": int(NOW_S * 1000) + 100})
     found = expand(
         step(late),
@@ -526,11 +526,11 @@ def test_the_message_stays_small_and_points_inside_itself() -> None:
             assert all(0 <= index < len(expansion.edges) for index in item.evidence.path)
 
 
-def big_graph() -> MemoryGraph:
+def big_graph() -> EmbeddedGraph:
     from docstokg.contracts.records import MentionRecord
     from tests.contract.test_knowledge_graph import chunk, entity, relation
 
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(240)])
     long = "\U0001f600" * 60
     graph.put_entities([entity(f"X:{i}", f"entity {i} {long}") for i in range(60)])
@@ -557,12 +557,12 @@ def routed(
     return restrict(step(plan("anything", restrict=True, **expansion)), graph=graph, domain=domain)
 
 
-def test_routing_names_the_documents_around_the_seeds(clinic: MemoryGraph) -> None:
+def test_routing_names_the_documents_around_the_seeds(clinic: EmbeddedGraph) -> None:
     assert routed(clinic, seeds=("MONDO:1",)).doc_ids == ("d2", "d3")
     assert routed(clinic, seeds=("MONDO:1",), max_hops=2).doc_ids == ("d1", "d2", "d3")
 
 
-def test_a_term_stands_for_its_subtypes(clinic: MemoryGraph) -> None:
+def test_a_term_stands_for_its_subtypes(clinic: EmbeddedGraph) -> None:
     parent = routed(clinic, seeds=("HP:0000118",))
     assert parent.doc_ids == ("d1",)
 
@@ -582,7 +582,7 @@ class Plain(OntologyDomain):
         return seeds
 
 
-def test_routing_that_cannot_tell_restricts_nothing(clinic: MemoryGraph) -> None:
+def test_routing_that_cannot_tell_restricts_nothing(clinic: EmbeddedGraph) -> None:
     unknown = routed(clinic, seeds=("no:1",))
     assert (unknown.doc_ids, unknown.degraded) == (None, ())
     assert unknown.warnings
@@ -595,7 +595,7 @@ def test_routing_that_cannot_tell_restricts_nothing(clinic: MemoryGraph) -> None
     assert rejected.degraded == ("kg_plan_rejected",)
 
 
-def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: MemoryGraph) -> None:
+def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: EmbeddedGraph) -> None:
     now = time.time()
     fresh = plan("seizures").model_copy(update={"deadline_ms": int(now * 1000) + 60_000})
     found = expand(step(fresh, clock=time.time), retrieved("x"), graph=clinic)
@@ -604,7 +604,7 @@ def test_a_real_clock_is_only_read_where_it_is_passed_in(clinic: MemoryGraph) ->
 
 
 def test_a_failing_graph_is_logged_once_with_the_request_and_the_cause(
-    clinic: MemoryGraph,
+    clinic: EmbeddedGraph,
 ) -> None:
     log: list[str] = []
     refused = Misconfigured("the graph refuses the credential")

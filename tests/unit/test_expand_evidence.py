@@ -3,20 +3,20 @@
 import pytest
 
 from docstokg.contracts.records import MentionRecord
-from tests.contract.graph_fake import MemoryGraph
+from tests.contract.embedded import EmbeddedGraph
 from tests.contract.test_knowledge_graph import BRIDGE, chunk, entity, fill, number
 from tests.unit.test_expand import retrieved, run
 
 
 @pytest.fixture
-def clinic() -> MemoryGraph:
-    graph = MemoryGraph()
+def clinic() -> EmbeddedGraph:
+    graph = EmbeddedGraph()
     fill(graph)
     return graph
 
 
 def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     fill(graph)
     graph.put_entities([entity("X:1", "Far thing"), entity("X:2", "Farther thing")])
     graph.put_chunks([chunk("far", "d7"), chunk("farther", "d8")])
@@ -40,7 +40,7 @@ def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
     assert (named.match_type, named.path) == ("direct_mention", ())
 
 
-def test_an_edge_between_two_names_of_a_chunk_spans_both(clinic: MemoryGraph) -> None:
+def test_an_edge_between_two_names_of_a_chunk_spans_both(clinic: EmbeddedGraph) -> None:
     found = run(clinic, "Crohn's disease", retrieved("d"))
     tied = next(item for item in found.ranking if item.uuid == number("d")).evidence
     assert tied is not None
@@ -52,7 +52,7 @@ def test_an_edge_between_two_names_of_a_chunk_spans_both(clinic: MemoryGraph) ->
 
 
 def test_a_name_and_a_chunk_id_that_looks_like_an_entity_s_are_seeds() -> None:
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("HP:0001250/with", "d9")])
     graph.close_load()

@@ -16,7 +16,7 @@ from docstokg.contracts.state import Candidate, Retrieval
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.graph.slice_graph import SliceGraph
 from docstokg_functions.expand import expand as step
-from tests.contract.graph_fake import MemoryGraph
+from tests.contract.embedded import EmbeddedGraph
 from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, fill, number
 from tests.unit.test_expand import retrieved, run
 
@@ -94,7 +94,7 @@ def test_names_are_looked_for_once_however_many_hops(monkeypatch: pytest.MonkeyP
             super().__init__(aliases)
 
     monkeypatch.setattr("docstokg.domain.graph.slice_graph.Linker", Counted)
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     fill(graph)
     found = run(graph, "Does seizure follow epilepsy?", retrieved("x", "y"), max_hops=3)
     assert found.kg_stats.hops_executed >= 2
@@ -112,7 +112,7 @@ def test_the_pool_makes_no_model_for_a_chunk_that_is_not_cited() -> None:
 
 def test_edges_are_numbers_from_the_start() -> None:
     """The walk and the paths take the array as it is: converting tuples took half of a walk."""
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     crowd(graph)
     first = REQUEST.model_copy(update={"known_ids": ()})
     made = SliceGraph(graph.slice(first, EVERYBODY, PATIENT_S), ())

@@ -33,11 +33,11 @@ from docstokg.usecases.run import Run
 from docstokg_functions.ground.ground import ground
 from docstokg_functions.ground.knowledge import credited, match_line, other_names
 from docstokg_functions.ground.sentences import names_credited
-from tests.contract.fakes import MemoryIndex
+from tests.contract.embedded import EmbeddedIndex
 
 
-def index(*names: str) -> MemoryIndex:
-    made = MemoryIndex()
+def index(*names: str) -> EmbeddedIndex:
+    made = EmbeddedIndex()
     made.open_load("run", None, None, None)
     records = [
         ChunkRecord(
@@ -123,7 +123,7 @@ def test_a_lost_retrieval_is_reported_with_the_rule_that_was_planned(
         ground(step(), lost, None, index=index(), reranker=None)
 
 
-class Broken(MemoryIndex):
+class Broken(EmbeddedIndex):
     """An index that reads no passage."""
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
@@ -149,9 +149,9 @@ def test_healthy_channels_that_find_nothing_are_a_warning() -> None:
     assert math.isfinite(grounded.report.grounding_ms)
 
 
-def glossary(last: str) -> MemoryIndex:
+def glossary(last: str) -> EmbeddedIndex:
     """Six passages about other things, and a table's row that explains a term."""
-    made = MemoryIndex()
+    made = EmbeddedIndex()
     made.open_load("run", None, None, None)
     texts = [f"Passage {n} says that a pool is nice." for n in range(6)] + [last]
     made.put(
@@ -175,7 +175,7 @@ def glossary(last: str) -> MemoryIndex:
     return made
 
 
-class Counting(MemoryIndex):
+class Counting(EmbeddedIndex):
     """Counts who asks for the vectors of sentences."""
 
     asked = 0
@@ -203,8 +203,8 @@ def test_sentences_are_compared_for_the_built_in_model_only(
         model=model, fallback=fallback, temperature=0.0, max_tokens=100
     )
     plan = run.plan.model_copy(update={"synthesis": writing or None})
-    counting = Counting()
-    counting.__dict__.update(index("alpha", "beta").__dict__)
+    counting, filled = Counting(), index("alpha", "beta")
+    counting.__dict__.update(filled.__dict__)
     vector = base64.b64encode(struct.pack("<2f", 1.0, 0.0)).decode()
     retrieval = found("alpha", "beta").model_copy(update={"query_vector": vector})
     step_run = Run(plan=plan, scope=run.scope, telemetry=run.telemetry)
@@ -218,7 +218,7 @@ def test_sentences_are_compared_for_the_built_in_model_only(
 def test_the_built_in_model_reads_more_passages_than_another_is_given(
     model: str, ranks: list[int]
 ) -> None:
-    made = MemoryIndex()
+    made = EmbeddedIndex()
     made.open_load("run", None, None, None)
     vectors = [struct.pack("<4f", *row) for row in ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))]
     last = "Lamps are lit by the keeper with a match."

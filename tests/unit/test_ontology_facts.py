@@ -16,7 +16,7 @@ from docstokg.domain.graph.ontology_facts import (
 )
 from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
 from docstokg.usecases.ontology_facts import facts_of
-from tests.contract.graph_fake import MemoryGraph
+from tests.contract.embedded import EmbeddedGraph
 
 FACTS = Facts(
     (Fact(frozenset({"spaniel"}), "is_a", frozenset({"dog", "domestic dog"})),),
@@ -121,7 +121,7 @@ def test_an_answer_is_held_against_the_edges_that_expand_brought() -> None:
 
 
 def test_facts_are_read_from_the_graph_by_names_over_several_steps() -> None:
-    graph = MemoryGraph()
+    graph = EmbeddedGraph()
     graph.put_entities(
         [
             EntityRecord(id="X:1", namespace="default", name="Spaniel", listed=True),

@@ -10,7 +10,7 @@ from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg_functions.retrieve.recall import recall
-from tests.contract.fakes import MemoryIndex
+from tests.contract.embedded import EmbeddedIndex
 
 STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")
 PLAN = Plan(
@@ -47,8 +47,8 @@ class Kept:
 
 
 @pytest.fixture
-def index() -> MemoryIndex:
-    made = MemoryIndex()
+def index() -> EmbeddedIndex:
+    made = EmbeddedIndex()
     made.open_load("run", None, None, None)
     made.close_load()
     return made

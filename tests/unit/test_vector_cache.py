@@ -6,7 +6,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -95,14 +94,6 @@ def test_passages_and_questions_are_kept_apart(tmp_path: Path) -> None:
         assert cached.encode_query("x", 1.0) == {"x": 0.5}
     assert inner.computed == ["x", "y", "x"]
     assert CachedEmbedder(inner, tmp_path).embed(["x"], None) == (pack([1.0, 1.0]),)
-
-
-def test_models_do_not_share_vectors(tmp_path: Path) -> None:
-    other = CountingEncoder()
-    other.model = "another"
-    CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None)
-    CachedEmbedder(other, tmp_path).embed(["x"], None)
-    assert other.computed == ["x"]
 
 
 class Versioned:
@@ -197,14 +188,6 @@ def test_a_locked_cache_is_passed_by(tmp_path: Path) -> None:
     assert cached.embed(["x", "yy"], None) == CountingEncoder().embed(["x", "yy"], None)
     holder.execute("ROLLBACK")
     holder.close()
-
-
-def test_threads_may_share_a_cache(tmp_path: Path) -> None:
-    cached = CachedEmbedder(CountingEncoder(), tmp_path)
-    texts = [f"t{i}" for i in range(40)]
-    with ThreadPoolExecutor(4) as pool:
-        answers = set(pool.map(lambda _: cached.embed(texts, None), range(8)))
-    assert answers == {CountingEncoder().embed(texts, None)}
 
 
 def test_a_thread_that_ends_closes_the_file(tmp_path: Path) -> None:

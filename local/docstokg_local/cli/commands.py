@@ -77,7 +77,7 @@ def _root(
 
 
 @app.command()
-def load(
+def load(  # noqa: PLR0913 - one parameter an option
     context: typer.Context,
     sources: Annotated[
         list[Path], typer.Argument(metavar="SOURCE...", help="Files or folders, folders whole.")
@@ -271,7 +271,7 @@ def delete(
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
-def ask(
+def ask(  # noqa: PLR0913 - one parameter an option
     words: Annotated[list[str] | None, typer.Argument(metavar="QUESTION")] = None,
     namespace: Annotated[
         str | None,
@@ -399,7 +399,7 @@ def mcp(index: Index = None, graph: Graph = None) -> None:
 
 
 @app.command(name="eval")
-def evaluate(
+def evaluate(  # noqa: PLR0913 - one parameter an option
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Holds questions*.jsonl or answers*.jsonl.")
     ],

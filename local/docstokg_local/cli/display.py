@@ -197,7 +197,7 @@ class _Lines:
         return f"{line}, {rate:,.1f}/s, {left:,.0f} s left"
 
 
-def show_load(report: LoadReport, rejects: RejectLog) -> None:
+def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - one line a figure that is there
     """Say what a load did, and what it did not take."""
     out = screen()
     rate = report.chunks / report.seconds if report.seconds > 0 else 0.0

@@ -50,15 +50,13 @@ class SourceChunk:
     """A chunk as its source has it; `document` is the whole decoded document, when at hand."""
 
     chunk_id: str
-    doc_id: str
-    text: str
-    document_name: str | None
-    page: int | str | None
-    section: str | None
-    uri: str | None
-    anchor: str | None
-    char_start: int | None
+    of: StoredChunk | RawChunk
     document: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        """Give the name of its document, as a citation has it."""
+        return self.of.document_name or self.of.title or None
 
 
 class Sources(Protocol):
@@ -66,23 +64,6 @@ class Sources(Protocol):
 
     def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
         """Give the chunks that are there, by uuid."""
-
-
-def _source_chunk(
-    chunk: StoredChunk | RawChunk, chunk_id: str, document: str | None
-) -> SourceChunk:
-    return SourceChunk(
-        chunk_id=chunk_id,
-        doc_id=chunk.doc_id,
-        text=chunk.text,
-        document_name=chunk.document_name or chunk.title or None,
-        page=chunk.page,
-        section=chunk.section,
-        uri=chunk.uri,
-        anchor=chunk.anchor,
-        char_start=chunk.char_start,
-        document=document,
-    )
 
 
 class StoreSources:
@@ -99,7 +80,7 @@ class StoreSources:
         doc_ids = {chunk.doc_id for chunk in batch.chunks.values()}
         texts = {i: self._register.text(self._scope.namespace, i) for i in sorted(doc_ids)}
         return {
-            uuid: _source_chunk(chunk, chunk.chunk_id, texts[chunk.doc_id])
+            uuid: SourceChunk(chunk.chunk_id, chunk, texts[chunk.doc_id])
             for uuid, chunk in batch.chunks.items()
         }
 
@@ -144,7 +125,7 @@ class FileSources:
             for chunk in staging.chunks():
                 document = documents.get(chunk.doc_id)
                 uuid = chunk_uuid(namespace, chunk.id)
-                self._chunks[uuid] = _source_chunk(chunk, chunk.id, document)
+                self._chunks[uuid] = SourceChunk(chunk.id, chunk, document)
         finally:
             staging.close()
 
@@ -168,11 +149,13 @@ class FileSources:
         chunks = {
             uuid: self._chunks[uuid]
             for uuid in uuids
-            if uuid in self._chunks and self._chunks[uuid].doc_id not in self._differing
+            if uuid in self._chunks and self._chunks[uuid].of.doc_id not in self._differing
         }
         if self._stored is not None and self._differing:
             stored = self._stored.read([uuid for uuid in uuids if uuid not in chunks])
-            chunks |= {u: chunk for u, chunk in stored.items() if chunk.doc_id in self._differing}
+            chunks |= {
+                u: chunk for u, chunk in stored.items() if chunk.of.doc_id in self._differing
+            }
         return chunks
 
 
@@ -242,7 +225,7 @@ def _uuids(response: RAGResponse) -> set[str]:
     return uuids
 
 
-def _check_citation(
+def _check_citation(  # noqa: C901 - one branch a claim
     citation: Citation, place: int, chunks: dict[str, SourceChunk], namespace: str
 ) -> Iterable[tuple[str, str]]:
     if citation.rank != place + 1:
@@ -253,18 +236,19 @@ def _check_citation(
     if chunk is None:
         yield ".uuid", f"names no chunk of the source ({citation.chunk_id})"
         return
+    source, text, begin = chunk.of, chunk.of.text, chunk.of.char_start or 0
+    own = {"chunk_id": chunk.chunk_id, "document_name": chunk.name}
     for key in ("chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor"):
-        claimed, stored = getattr(citation, key), getattr(chunk, key)
+        claimed, stored = getattr(citation, key), own.get(key, getattr(source, key, None))
         if claimed != stored:
             yield f".{key}", f"says {claimed!r}, the source {stored!r}"
-    if citation.text_sha256 != text_sha256(chunk.text):
+    if citation.text_sha256 != text_sha256(text):
         yield ".text_sha256", "is not the hash of the source's text"
-    base = "document" if chunk.char_start is not None else "chunk"
+    base = "document" if source.char_start is not None else "chunk"
     if citation.offset_base != base:
         yield ".offset_base", f"says {citation.offset_base}, the source counts in the {base}"
-    start = citation.char_start - (chunk.char_start or 0)
-    end = citation.char_end - (chunk.char_start or 0)
-    if not 0 <= start <= end <= len(chunk.text) or chunk.text[start:end] != citation.snippet:
+    start, end = citation.char_start - begin, citation.char_end - begin
+    if not 0 <= start <= end <= len(text) or text[start:end] != citation.snippet:
         yield ".snippet", f"is not the text at {citation.char_start}..{citation.char_end}"
     elif (
         chunk.document is not None
@@ -272,7 +256,7 @@ def _check_citation(
     ):
         # Exactly what a reader misses who opens the file and counts.
         yield ".snippet", "is not in the file at its offsets"
-    if citation.full_text is not None and not chunk.text.startswith(citation.full_text):
+    if citation.full_text is not None and not text.startswith(citation.full_text):
         yield ".full_text", "is not the beginning of the source's text"
     if citation.kg_evidence is not None:
         yield from _check_path(citation.kg_evidence, citation.kg_path, chunks)
@@ -295,7 +279,7 @@ def _check_path(
         stated = chunks.get(edge.evidence.uuid)
         if stated is None or stated.chunk_id != edge.evidence.chunk_id:
             yield f"{where}.evidence", "names no chunk of the source"
-        elif not 0 <= (edge.evidence.start or 0) <= (edge.evidence.end or 0) <= len(stated.text):
+        elif not 0 <= (edge.evidence.start or 0) <= (edge.evidence.end or 0) <= len(stated.of.text):
             yield f"{where}.evidence", "is no stretch of its chunk's text"
     if at != evidence.entity_id:
         yield ".kg_evidence.path", f"ends at {at}, not at {evidence.entity_id}"
@@ -361,9 +345,9 @@ def _judged_again(response: RAGResponse, chunks: dict[str, SourceChunk]) -> Grou
         Block(
             rank=citation.rank,
             uuid=citation.uuid,
-            text=chunk.text,
-            char_start=chunk.char_start or 0,
-            document_name=chunk.document_name or chunk.doc_id,
+            text=chunk.of.text,
+            char_start=chunk.of.char_start or 0,
+            document_name=chunk.name or chunk.of.doc_id,
             relevance=0,
         )
         for citation in response.citations
@@ -376,8 +360,8 @@ def _inside(span: Span, chunks: dict[str, SourceChunk]) -> bool:
     chunk = chunks.get(span.uuid)
     if chunk is None:
         return False
-    begin = chunk.char_start or 0
-    return begin <= span.char_start < span.char_end <= begin + len(chunk.text)
+    begin = chunk.of.char_start or 0
+    return begin <= span.char_start < span.char_end <= begin + len(chunk.of.text)
 
 
 def show_findings(findings: Sequence[Finding], proven: int) -> None:

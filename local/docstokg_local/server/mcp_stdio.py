@@ -53,7 +53,7 @@ def _to_nobody(request_id: str, tell: Tell) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def serve_stdio(
+def serve_stdio(  # noqa: C901 - what a line needs stands in it
     handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening = _to_nobody
 ) -> None:
     """Answer one JSON-RPC message a line until `source` ends; calls run side by side.

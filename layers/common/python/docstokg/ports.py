@@ -374,7 +374,7 @@ class LanguageModel(Protocol):
     def context_tokens(self, model: str) -> int | None:
         """Say how many tokens a model reads at most; None where nobody knows."""
 
-    def complete(
+    def complete(  # noqa: PLR0913 - one call, told by name
         self,
         messages: Sequence[Mapping[str, str]],
         *,

@@ -41,7 +41,7 @@ class Breaker:
     it again by returning; without one a request is the trial.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each has a default, given by name
         self,
         dependency: str,
         *,

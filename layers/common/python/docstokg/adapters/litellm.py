@@ -57,7 +57,7 @@ class LiteLlm:
         # The call will say what is missing; importing litellm would only delay its saying so.
         return None if route.missing else self._facts(route, model).context_tokens
 
-    def complete(
+    def complete(  # noqa: PLR0913 - one call, told by name
         self,
         messages: Sequence[Mapping[str, str]],
         *,

@@ -87,7 +87,7 @@ def load(
     return report
 
 
-def _load(
+def _load(  # noqa: PLR0913 - the parts of one load
     paths: Sequence[Path],
     files: Sequence[SourceFile],
     options: LoadOptions,

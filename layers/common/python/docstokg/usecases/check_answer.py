@@ -50,7 +50,7 @@ class CheckedAnswer(Contract):
     warnings: tuple[str, ...] = ()
 
 
-def check_answer(
+def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     answer: str,
     blocks: Sequence[Block],
     *,

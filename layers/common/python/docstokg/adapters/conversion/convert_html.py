@@ -115,7 +115,7 @@ def _steers(node: LexborNode) -> bool:
     return sum(rel.lower() in STEERING_LINKS for rel in links) >= LEAST_STEERING
 
 
-def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:
+def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
     if tag in HEADINGS:
         words = one_line(_inline(node, depth + 1)).rstrip("¶#").rstrip()
         inner = node.css_first("[id]")

@@ -155,7 +155,7 @@ def convert_rtf(raw: bytes) -> tuple[Outline, ...]:
     return (maker.outline(),)
 
 
-def _rtf(raw: bytes) -> Iterator[str]:
+def _rtf(raw: bytes) -> Iterator[str]:  # noqa: C901, PLR0912 - one branch a kind of token
     page = re.search(rb"\\ansicpg(\d{3,5})", raw[:2000])
     encoding = f"cp{page[1].decode()}" if page else WESTERN
     stack: list[tuple[bool, int]] = []

@@ -77,7 +77,7 @@ def operators(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from operators(child)
 
 
-def _objections(operator: Mapping[str, Any]) -> Iterator[str]:
+def _objections(operator: Mapping[str, Any]) -> Iterator[str]:  # noqa: C901, PLR0912 - one branch a rule
     name = str(operator["operatorType"]).partition("@")[0]
     args = operator.get("args", {})
     details = str(args.get("Details", ""))

@@ -470,25 +470,8 @@ def _visible_to(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> 
 
 
 def _stored(uuid: str, shown: Json) -> StoredChunk:
-    return StoredChunk(
-        uuid=uuid,
-        chunk_id=shown["chunk_id"],
-        doc_id=shown["doc_id"],
-        text=shown["text"],
-        text_sha256=shown["text_sha256"],
-        title=shown["title"],
-        headings=tuple(shown["headings"]),
-        document_name=shown["document_name"],
-        page=shown["page"],
-        section=shown["section"],
-        uri=shown["uri"],
-        anchor=shown["anchor"],
-        char_start=shown["char_start"],
-        topics=tuple(shown["topics"]),
-        metadata=shown.get("metadata", {}),
-        sentences=tuple((start, end) for start, end in shown["sentences"]),
-        vector=_compact(shown["compact"]),
-        run_id=shown["run_id"],
-        acl=tuple(shown["acl"]),
-        generation=shown.get("generation", ""),
-    )
+    fields = {name: shown[name] for name in _SHOWN if name in shown}
+    return StoredChunk(uuid=uuid, vector=_compact(shown["compact"]), **fields)
+
+
+_SHOWN = StoredChunk.model_fields.keys() - {"uuid", "vector"}

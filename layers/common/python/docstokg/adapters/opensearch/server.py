@@ -68,7 +68,7 @@ class Server:
         )
         self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="opensearch")
 
-    def call(
+    def call(  # noqa: PLR0913 - one call, told by name
         self,
         method: str,
         path: str,

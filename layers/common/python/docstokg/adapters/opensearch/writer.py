@@ -418,7 +418,7 @@ class OpenSearchWriter:
                     self._send(alias, [(name, None) for name in created], [])
             raise
 
-    def _send(self, alias: str, batch: Sequence[tuple[str, str | None]], created: list[str]) -> int:
+    def _send(self, alias: str, batch: Sequence[tuple[str, str | None]], created: list[str]) -> int:  # noqa: C901 - an outcome each: put off, refused, done
         done = 0
         left = dict(batch)
         busy: Json = {}

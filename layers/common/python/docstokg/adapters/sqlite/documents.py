@@ -1,12 +1,10 @@
 """The register of documents beside the embedded index, in the same SQLite file."""
 
 import json
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from docstokg.adapters.sqlite.session import translated
+from docstokg.adapters.sqlite.session import transaction
 from docstokg.contracts.records import DocumentRecord
 
 PAGE = 1000
@@ -25,8 +23,7 @@ class SqliteRegister:
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id, all or none."""
-        with self._open() as db, db:
-            db.execute(_TABLE)
+        with transaction(self._path, _TABLE, BUSY_S) as db:
             db.executemany(
                 "INSERT OR REPLACE INTO index_documents VALUES (?, ?, ?, ?)",
                 [
@@ -65,8 +62,7 @@ class SqliteRegister:
         """Remove records with their texts."""
         if not self._path.exists():
             return
-        with self._open() as db, db:
-            db.execute(_TABLE)
+        with transaction(self._path, _TABLE, BUSY_S) as db:
             if doc_ids is None:
                 db.execute("DELETE FROM index_documents WHERE namespace = ?", (namespace,))
             else:
@@ -85,19 +81,5 @@ class SqliteRegister:
     def _read(self, query: str, values: tuple[object, ...]) -> list[tuple[str, ...]]:
         if not self._path.exists():
             return []
-        with self._open() as db:
-            columns = db.execute(
-                "SELECT 1 FROM sqlite_master WHERE name = 'index_documents'"
-            ).fetchone()
-            return db.execute(query, values).fetchall() if columns else []
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            connection = sqlite3.connect(self._path, timeout=BUSY_S)
-            try:
-                yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as exc:
-            raise translated(exc, self._path) from exc
+        with transaction(self._path, _TABLE, BUSY_S, write=False) as db:
+            return db.execute(query, values).fetchall()

@@ -584,19 +584,7 @@ class _Reader:
             f" WHERE {chosen} LIMIT ?",
             (_array(keys), *values, MAX_RELATIONS),
         )
-        return _sorted_relations(
-            SliceRelation(
-                source=row[0],
-                type=row[1],
-                target=row[2],
-                weight=row[3],
-                evidence_uuid=row[4],
-                evidence_chunk_id=row[5],
-                evidence_start=row[6],
-                evidence_end=row[7],
-            )
-            for row in cursor
-        )
+        return _sorted_relations(SliceRelation(*row) for row in cursor)
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Read names and synonyms of visible entities."""

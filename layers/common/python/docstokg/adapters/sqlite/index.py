@@ -3,6 +3,7 @@
 # ruff: noqa: S608 - names of tables and conditions are written here, values are bound
 
 import json
+import logging
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,7 @@ SCORE_DECIMALS = 6
 GRACE_S = 0.02
 READING = Reading("index", check_layout, steps=20_000, cache_kib=2_000, columns=True)
 
+_log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 Mask = NDArray[np.bool_]
 
@@ -348,7 +350,8 @@ class SqliteIndex:
             return {}
         try:
             section = self._section("dense", context)
-        except Unavailable:
+        except Unavailable as damaged:
+            _log.warning("vectors of hits are read from the rows: %s", damaged)
             return {}
         places = section.places(np.array(rows, dtype=np.int64))
         here = np.flatnonzero(places >= 0)

@@ -2,24 +2,23 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from docstokg.adapters.sqlite.session import translated
+from docstokg.adapters.sqlite.session import transaction
 from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder, JobState
 
 BUSY_S = 5.0
 KEPT_S = 7 * 24 * 3600.0
 """How long a finished job can be asked about; what it was given to do goes at its end."""
 
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS job (seq INTEGER PRIMARY KEY AUTOINCREMENT, "
-    "id TEXT NOT NULL UNIQUE, namespace TEXT NOT NULL, state TEXT NOT NULL, "
-    "attempts INTEGER NOT NULL DEFAULT 0, changed REAL NOT NULL, outcome TEXT NOT NULL, "
-    "todo TEXT)",
-    "CREATE INDEX IF NOT EXISTS job_state ON job (state, namespace)",
-)
+_TABLES = """
+CREATE TABLE IF NOT EXISTS job (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, namespace TEXT NOT NULL,
+  state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, changed REAL NOT NULL,
+  outcome TEXT NOT NULL, todo TEXT);
+CREATE INDEX IF NOT EXISTS job_state ON job (state, namespace);
+"""
 
 
 class SqliteJobs:
@@ -123,39 +122,15 @@ class SqliteJobs:
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = ?, changed = ?, "
-                "outcome = json_set(outcome, '$.state', ?) WHERE id = ?",
+                "outcome = json_set(outcome, '$.state', ?) WHERE id = ? AND state = 'running'",
                 (state, time.time(), state, job_id),
             )
 
     def _read(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[str, ...]]:
         if not self.path.exists():
             return []
-        with self._open() as db:
-            made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'job'").fetchone()
-            return db.execute(query, values).fetchall() if made else []
+        with transaction(self.path, _TABLES, BUSY_S, write=False) as db:
+            return db.execute(query, values).fetchall()
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._open() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                for statement in _TABLES:
-                    db.execute(statement)
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-            try:
-                # A job that was accepted must be there after a power cut, too.
-                connection.execute("PRAGMA synchronous = FULL")
-                yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as exc:
-            raise translated(exc, self.path) from exc
+    def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        return transaction(self.path, _TABLES, BUSY_S)

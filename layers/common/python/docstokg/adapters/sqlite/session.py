@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -136,6 +136,28 @@ class _Session:
         self.connection.row_factory = sqlite3.Row if reading.columns else None
         self.connection.execute(f"PRAGMA cache_size = -{reading.cache_kib}")
         self.connection.set_progress_handler(self.clock.late, reading.steps)
+
+
+@contextmanager
+def transaction(
+    path: Path, tables: str, wait_s: float, *, write: bool = True, make: bool = True
+) -> Iterator[sqlite3.Connection]:
+    """Lend a connection of its own in one transaction, the tables made: all of it or nothing.
+
+    Without `make` the file must be there.
+    """
+    address = f"file:{quote(str(path))}?mode={'rwc' if make else 'rw'}"
+    try:
+        with closing(
+            sqlite3.connect(address, uri=True, timeout=wait_s, isolation_level=None)
+        ) as db:
+            db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            for statement in filter(str.strip, tables.split(";")):
+                db.execute(statement)
+            yield db
+            db.execute("COMMIT")  # closing rolls back what was not
+    except sqlite3.Error as exc:
+        raise translated(exc, path) from exc
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:

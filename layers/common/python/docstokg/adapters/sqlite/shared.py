@@ -3,17 +3,15 @@
 One small SQLite file that lives as long as the server; its loss costs agreement, never an answer.
 """
 
-import sqlite3
+import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
-from docstokg.errors import Unavailable
+from docstokg.adapters.sqlite.session import transaction
+from docstokg.errors import Retryable
 
-Answer = TypeVar("Answer")
+_log = logging.getLogger(__name__)
 OPEN_S = 10
 """How long one process's word keeps the others from trying; each that fails says it again."""
 
@@ -25,53 +23,31 @@ CREATE TABLE IF NOT EXISTS circuits (name TEXT PRIMARY KEY, until REAL) WITHOUT 
 """
 
 
-class SqliteShared:
-    """One file; every call opens it, so that threads and processes need no care."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def call(self, ask: Callable[[sqlite3.Connection], Answer], timeout_s: float) -> Answer:
-        """Run `ask` in one writing transaction; `Unavailable` when the file does not allow it."""
-        try:
-            with closing(sqlite3.connect(self._path, timeout=timeout_s, autocommit=True)) as db:
-                if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'circuits'").fetchone():
-                    db.executescript(_TABLES)
-                db.execute("BEGIN IMMEDIATE")
-                answer = ask(db)
-                db.execute("COMMIT")
-                return answer
-        except sqlite3.Error as exc:
-            raise Unavailable(f"{self._path}: {exc}") from exc
-
-
 class SqliteCounter:
     """The CallCounter port between the processes of one machine."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteShared(path)
+        self._path = path
 
     def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
         """Add one to a count that is kept for `ttl_s` seconds; the new count."""
         now = time.time()
 
-        def ask(db: sqlite3.Connection) -> int:
+        with transaction(self._path, _TABLES, timeout_s) as db:
             db.execute("DELETE FROM counts WHERE until <= ?", (now,))
             row = db.execute(
                 "INSERT INTO counts VALUES (?, 1, ?) "
                 "ON CONFLICT (name) DO UPDATE SET taken = taken + 1 RETURNING taken",
                 (key, now + ttl_s),
             ).fetchone()
-            return int(row[0])
-
-        return self._file.call(ask, timeout_s)
+        return int(row[0])
 
 
 class SqliteCircuit:
     """Until when (epoch seconds) a dependency is known to be down; see `shared_circuit`."""
 
     def __init__(self, path: Path, name: str) -> None:
-        self._file, self._name = SqliteShared(path), name
+        self._path, self._name = path, name
         self._lock = threading.Lock()
         self._asked_at = float("-inf")
         self._open_until = 0.0
@@ -92,21 +68,18 @@ class SqliteCircuit:
                 return
             self._open_until = until
 
-        def ask(db: sqlite3.Connection) -> None:
-            db.execute("INSERT OR REPLACE INTO circuits VALUES (?, ?)", (self._name, until))
-
         try:
-            self._file.call(ask, TABLE_TIME_S)
-        except Unavailable:
-            return
+            with transaction(self._path, _TABLES, TABLE_TIME_S) as db:
+                db.execute("INSERT OR REPLACE INTO circuits VALUES (?, ?)", (self._name, until))
+        except Retryable as exc:
+            _log.warning("circuit_not_written: %s", exc)
 
     def _read(self) -> float:
-        def ask(db: sqlite3.Connection) -> float:
-            query = "SELECT until FROM circuits WHERE name = ?"
-            row = db.execute(query, (self._name,)).fetchone()
-            return 0.0 if row is None else float(row[0])
-
+        query = "SELECT until FROM circuits WHERE name = ?"
         try:
-            return self._file.call(ask, TABLE_TIME_S)
-        except Unavailable:
+            with transaction(self._path, _TABLES, TABLE_TIME_S, write=False) as db:
+                row = db.execute(query, (self._name,)).fetchone()
+        except Retryable as exc:
+            _log.warning("circuit_not_read: %s", exc)
             return self._open_until
+        return 0.0 if row is None else float(row[0])

@@ -1,12 +1,11 @@
 """Retrieval traces in the embedded graph's file: a laptop keeps them where the chunks are."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from urllib.parse import quote
 
-from docstokg.adapters.sqlite.session import translated
+from docstokg.adapters.sqlite.session import transaction
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain.identity import chunk_key
 
@@ -63,26 +62,8 @@ class SqliteTraces:
                 )
             return db.execute("DELETE FROM trace_queries WHERE at < ?", (epoch_ms,)).rowcount
 
-    @contextmanager
-    def _writing(self, timeout_s: float) -> Iterator[sqlite3.Connection]:
-        """Lend a connection inside one transaction; the file is never made here."""
-        try:
-            connection = sqlite3.connect(
-                f"file:{quote(str(self._path))}?mode=rw",
-                uri=True,
-                timeout=timeout_s,
-                isolation_level=None,
-            )
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                for statement in filter(str.strip, TABLES.split(";")):
-                    connection.execute(statement)
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                connection.close()  # rolls back what was not committed
-        except sqlite3.Error as exc:
-            raise translated(exc, self._path) from exc
+    def _writing(self, timeout_s: float) -> AbstractContextManager[sqlite3.Connection]:
+        return transaction(self._path, TABLES, timeout_s, make=False)
 
 
 def _write(db: sqlite3.Connection, message: TraceMessage) -> None:

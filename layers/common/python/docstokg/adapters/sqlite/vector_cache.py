@@ -9,7 +9,8 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import batched
 from pathlib import Path
 
 from docstokg.adapters.sqlite.session import Closing, Owner
@@ -110,24 +111,47 @@ class _Cached[Inner: Embedder | SparseEncoder | NameFinder]:
     """What computes, behind the cache of its results."""
 
     def __init__(self, inner: Inner, folder: Path, ttl_s: float = TTL_S) -> None:
-        self._inner = inner
+        self.inner = inner
         self._cache = VectorCache(folder, ttl_s)
-
-    @property
-    def inner(self) -> Inner:
-        """Give what computes."""
-        return self._inner
 
     @property
     def model(self) -> str:
         """Name the wrapped vector space, vocabulary or recogniser."""
-        return self._inner.model
+        return self.inner.model
 
     def warm(self) -> None:
         """Load the wrapped model where it has something to load."""
-        warm = getattr(self._inner, "warm", None)
+        warm = getattr(self.inner, "warm", None)
         if warm is not None:
             warm()
+
+    def _through[Value](
+        self,
+        kind: str,
+        texts: Sequence[str],
+        compute: Callable[[list[str], float | None], Sequence[Value]],
+        read: Callable[[bytes], Value | None],
+        timeout_s: float | None,
+    ) -> tuple[Value, ...]:
+        """Compute each text that the cache does not hold once; what is done by a `Timeout` stays.
+
+        `read` gives None for an entry that is made anew.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        # Asked once: a recogniser looks its version up in what is installed.
+        before = f"{kind}:{self.model}:"
+        keys = [before + _digest(text) for text in texts]
+        entries = {key: read(value) for key, value in self._cache.get(keys).items()}
+        known = {key: value for key, value in entries.items() if value is not None}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        # Shortest first, so that batches are of even length.
+        todo = sorted(missing.items(), key=lambda item: (len(item[1]), item[0]))
+        for part in batched(todo, WRITE_THROUGH, strict=False):
+            made = compute([text for _, text in part], _left(deadline))
+            fresh = {key: value for (key, _), value in zip(part, made, strict=True)}
+            self._cache.put({key: _written(value) for key, value in fresh.items()})
+            known |= fresh
+        return tuple(known[key] for key in keys)
 
 
 class CachedEmbedder(_Cached[Embedder]):
@@ -136,22 +160,16 @@ class CachedEmbedder(_Cached[Embedder]):
     @property
     def dimension(self) -> int:
         """Give the wrapped number of components."""
-        return self._inner.dimension
+        return self.inner.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one vector per text; what was computed before a `Timeout` is kept."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        keys = [f"embed:{self.model}:{_digest(text)}" for text in texts]
         size = 4 * self.dimension
-        cached = {key: v for key, v in self._cache.get(keys).items() if len(v) == size}
-        todo = _missing(keys, texts, cached)
-        for start in range(0, len(todo), WRITE_THROUGH):
-            part = todo[start : start + WRITE_THROUGH]
-            vectors = self._inner.embed([text for _, text in part], _left(deadline))
-            fresh = {key: vector for (key, _), vector in zip(part, vectors, strict=True)}
-            self._cache.put(fresh)
-            cached.update(fresh)
-        return tuple(cached[key] for key in keys)
+
+        def read(value: bytes) -> bytes | None:
+            return value if len(value) == size else None
+
+        return self._through("embed", texts, self.inner.embed, read, timeout_s)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Compute the texts whose stretches are not cached; both stay, stretches beside texts."""
@@ -168,9 +186,8 @@ class CachedEmbedder(_Cached[Embedder]):
             or len(vectors.get(mark, b"")) != len(spans) * ((size + 1) // 2)
         }
         rows = sorted(todo.items(), key=lambda item: (len(item[1][1]), item[0]))
-        for start in range(0, len(rows), WRITE_THROUGH):
-            part = rows[start : start + WRITE_THROUGH]
-            made = self._inner.embed_parts([row[1][1] for row in part], [row[1][2] for row in part])
+        for part in batched(rows, WRITE_THROUGH, strict=False):
+            made = self.inner.embed_parts([row[1][1] for row in part], [row[1][2] for row in part])
             fresh: dict[str, bytes] = {}
             for (mark, (key, _, _)), (whole, own) in zip(part, made, strict=True):
                 fresh |= {key: whole, mark: own}
@@ -186,41 +203,15 @@ class CachedSparseEncoder(_Cached[SparseEncoder]):
 
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
         """Return one map per passage; what was computed before a `Timeout` is kept."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        keys = [f"sparse:{self.model}:{_digest(text)}" for text in texts]
-        cached = self._read(keys)
-        todo = _missing(keys, texts, cached)
-        for start in range(0, len(todo), WRITE_THROUGH):
-            part = todo[start : start + WRITE_THROUGH]
-            weights = self._inner.encode([text for _, text in part], _left(deadline))
-            fresh = {key: value for (key, _), value in zip(part, weights, strict=True)}
-            self._write(fresh)
-            cached.update(fresh)
-        return tuple(cached[key] for key in keys)
+        return self._through("sparse", texts, self.inner.encode, _weights, timeout_s)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
         """Return the weights of a question."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        key = f"sparse-query:{self.model}:{_digest(text)}"
-        weights = self._read([key])
-        if key not in weights:
-            weights = {key: self._inner.encode_query(text, _left(deadline))}
-            self._write(weights)
-        return weights[key]
 
-    def _read(self, keys: Sequence[str]) -> dict[str, dict[str, float]]:
-        weights = {}
-        for key, value in self._cache.get(keys).items():
-            try:
-                weights[key] = {str(k): float(v) for k, v in json.loads(value).items()}
-            except (ValueError, AttributeError) as broken:
-                _log.warning("vector cache entry %s is not readable: %s", key, broken)
-        return weights
+        def compute(texts: list[str], left_s: float | None) -> list[dict[str, float]]:
+            return [self.inner.encode_query(texts[0], left_s)]
 
-    def _write(self, fresh: Mapping[str, Mapping[str, float]]) -> None:
-        self._cache.put(
-            {k: json.dumps(v, separators=(",", ":")).encode() for k, v in fresh.items()}
-        )
+        return self._through("sparse-query", [text], compute, _weights, timeout_s)[0]
 
 
 class CachedNames(_Cached[NameFinder]):
@@ -228,28 +219,11 @@ class CachedNames(_Cached[NameFinder]):
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         """Return the names of each text; an entry that is not readable is made anew."""
-        # Asked once: a recogniser looks its version up in what is installed.
-        before = f"names:{NAMES_VERSION}:{self.model}:"
-        keys = [before + _digest(text) for text in texts]
-        by_key = {}
-        for key, value in self._cache.get(keys).items():
-            names = _names(value)
-            if names is not None:
-                by_key[key] = names
-        todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in by_key}
-        if todo:
-            made = dict(zip(todo, self._inner.find(list(todo.values())), strict=True))
-            self._cache.put({key: json.dumps(names).encode() for key, names in made.items()})
-            by_key.update(made)
-        return tuple(by_key[key] for key in keys)
 
+        def compute(some: list[str], _: float | None) -> tuple[tuple[FoundName, ...], ...]:
+            return self.inner.find(some)
 
-def _missing(
-    keys: Sequence[str], texts: Sequence[str], cached: Mapping[str, object]
-) -> list[tuple[str, str]]:
-    """List each text to compute once, shortest first, so that batches are of even length."""
-    todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in cached}
-    return sorted(todo.items(), key=lambda item: (len(item[1]), item[0]))
+        return self._through(f"names:{NAMES_VERSION}", texts, compute, _names, None)
 
 
 def _digest(text: str) -> str:
@@ -265,8 +239,23 @@ def _left(deadline: float | None) -> float | None:
     return left
 
 
+def _written(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _weights(value: bytes) -> dict[str, float] | None:
+    try:
+        return {str(k): float(v) for k, v in json.loads(value).items()}
+    except (ValueError, AttributeError) as broken:
+        _log.warning("a cached map of weights is not readable: %s", broken)
+        return None
+
+
 def _names(value: bytes) -> tuple[FoundName, ...] | None:
     try:
         return tuple(FoundName(str(text), kind) for text, kind in json.loads(value))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as broken:
+        _log.warning("a cached list of names is not readable: %s", broken)
         return None

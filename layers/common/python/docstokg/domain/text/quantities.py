@@ -174,7 +174,7 @@ def _number_of(part: str) -> int:
     return _MONTHS[part.casefold()] if part[0].isalpha() else int(part)
 
 
-def _value(tokens: list[tuple[str, str]], at: int) -> tuple[float, int, int]:
+def _value(tokens: list[tuple[str, str]], at: int) -> tuple[float, int, int]:  # noqa: C901, PLR0912 - one branch a kind of numeral
     """Read the number at a token: its value, its decimals, and where it ends (`at` for none)."""
     kind, text = tokens[at]
     digits = 0

@@ -103,7 +103,7 @@ def no_reader(path: PurePath) -> str:
     return skipped(PurePath(path.name)) or f"no reader for {path.suffix.lower()}"
 
 
-def find_files(
+def find_files(  # noqa: C901 - one branch a reason to leave a file out
     sources: Iterable[Path], rejects: RejectLog, may_be_empty: bool = False
 ) -> tuple[SourceFile, ...]:
     """List the loadable files of files and folders, folders whole, each once, in path order.

@@ -32,7 +32,7 @@ class _Term:
     edges: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:
+def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:  # noqa: C901 - one branch a tag of the format
     """Yield (line, entity, relation or why there is none), terms in file order.
 
     An `alt_id` becomes an obsolete entity replaced by its term. The type of a term is its
@@ -81,7 +81,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str | Rejected]]:
         raise Unreadable(path, broken) from broken
 
 
-def _take(term: _Term, number: int, tag: str, value: str) -> None:
+def _take(term: _Term, number: int, tag: str, value: str) -> None:  # noqa: C901, PLR0912 - one branch a tag of the format
     if tag in ("def", "synonym"):
         quoted = _QUOTED.match(value)
         if quoted is None:

@@ -1,0 +1,48 @@
+"""Embedded stores for unit tests: both sides at once, in a file that goes with its owner."""
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
+from docstokg.adapters.sqlite.index import SqliteIndex, SqliteIndexWriter
+
+
+class EmbeddedGraph(SqliteGraph):
+    """What is put can be read at once."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="docstokg-test-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(Path(folder, "store.sqlite"))
+        self.writer = SqliteGraphWriter(Path(folder, "store.sqlite"))
+        self.writer.close_load()
+
+    def __getattr__(self, name: str) -> Any:
+        side = getattr(self.__dict__["writer"], name)
+        if not name.startswith("put_") and name != "delete":
+            return side
+
+        def changed(*given: Any, **more: Any) -> Any:
+            done = side(*given, **more)
+            self.writer.close_load()
+            return done
+
+        return changed
+
+
+class EmbeddedIndex(SqliteIndex):
+    """What was put is searchable when the load is closed."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="docstokg-test-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(Path(folder, "store.sqlite"))
+        self.writer = SqliteIndexWriter(Path(folder, "store.sqlite"))
+        self.writer.open_load("first", None, None, None)
+        self.writer.close_load()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["writer"], name)
