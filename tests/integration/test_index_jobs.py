@@ -1,8 +1,13 @@
 """A snapshot brought back on a real server: what was lost is found again, and loading goes on."""
 
 import hashlib
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from docstokg.adapters.opensearch.documents import OpenSearchRegister
@@ -12,7 +17,7 @@ from docstokg.adapters.opensearch.snapshots import Snapshots
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
 from docstokg.errors import Misconfigured
-from tests.jvm.servers import Engine
+from tests.jvm.servers import Endpoint, Engine
 from tests.services import SERVICES, own_home, start_own
 
 pytestmark = [*SERVICES, pytest.mark.timeout(600)]
@@ -78,6 +83,18 @@ def chunk_of(doc_id: str, number: int) -> ChunkRecord:
     return chunk(number).model_copy(update={"doc_id": doc_id})
 
 
+def kill_restore(endpoint: Endpoint, snapshot: str) -> None:
+    """Begin a restore by its command, and end it when the first new index is there."""
+    before = httpx.get(f"{endpoint.url}/_alias").json().keys()
+    settings = {"DOCSTOKG_INDEX_URL": endpoint.url, "DOCSTOKG_INDEX_NAME": "kept"}
+    command = [sys.executable, "-m", "docstokg_local.cli.index_jobs", "restore", snapshot]
+    with subprocess.Popen(command, env=os.environ | settings) as begun:
+        while begun.poll() is None:
+            if httpx.get(f"{endpoint.url}/_alias").json().keys() - before:
+                begun.kill()
+    assert begun.returncode == -signal.SIGKILL
+
+
 def test_a_restore_deletes_again_what_was_deleted_since(tmp_path: Path) -> None:
     """And a drill, killed half way and run again, is equal to what is in use."""
     with own_home(Engine.OPENSEARCH) as home:
@@ -109,10 +126,11 @@ def test_a_restore_deletes_again_what_was_deleted_since(tmp_path: Path) -> None:
             jobs.bring_back(first["begun"], "killed")
             in_use, brought_back = jobs.drill(first["begun"])
             assert in_use == brought_back
+            aliases = {one: one for one in ("kept", "kept-facts", "kept-documents")}
+            kill_restore(endpoint, first["begun"])
+            assert jobs.digest(aliases) == in_use
             jobs.restore(first["begun"])
-            assert jobs.digest({one: one for one in ("kept", "kept-facts", "kept-documents")}) == (
-                in_use
-            )
+            assert jobs.digest(aliases) == in_use
             assert reader.get(["u1", "u2"], SPACE, 30).missing == ("u2",)
             assert [one.doc_id for one in register.documents("kept")] == ["stays"]
             # Another day, and the first is forgotten; without one for days, its age is told.

@@ -26,10 +26,11 @@ ANSWERED = line("request", 50, status=200, doubts=["low_coverage"], degraded_rea
 
 
 def test_the_first_thing_that_failed_is_named_last() -> None:
-    texts = [("Respond", ANSWERED), ("Retrieve", SEARCH_FAILED), ("Respond", "no JSON")]
-    *lines, first = told(lines_of(texts, "r-1"))
-    assert [text.split()[3] for text in lines] == ["search_failed", "request"]
-    assert lines[1].startswith("    30 ms  Respond")
+    later = line("rerank_failed", 30, "WARNING", kind="Unavailable")
+    texts = [("Respond", ANSWERED), ("Ground", later), ("Retrieve", SEARCH_FAILED)]
+    *lines, first = told(lines_of([*texts, ("Respond", "no JSON")], "r-1"))
+    assert [text.split()[3] for text in lines] == ["search_failed", "rerank_failed", "request"]
+    assert lines[2].startswith("    30 ms  Respond")
     assert first == "first: Retrieve: search_failed: OpenSearch did not answer in 3.000 s"
 
 

@@ -1,0 +1,56 @@
+"""The deploy guide in an emulated account, to its end: `make deploy-local` as a test."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.infra.conftest import ROOT
+from tests.jvm import servers
+from tests.services import CACHE, REQUIRED
+
+# One worker has the servers and the functions; bundles may have to be built first.
+pytestmark = [pytest.mark.xdist_group("services"), pytest.mark.timeout(3600)]
+CREATION = (
+    *("bootstrap", "synthesise dev", "deploy both stacks", "destroy", "deploy again"),
+    *("destroy again", "staging, up to creation", "prod, up to creation"),
+)
+OPERATION = (
+    *("50 documents, killed once and run again", "10 questions through the deployed machine"),
+    *(
+        "one request, traced",
+        "the other routes",
+        "metrics as written, against alarms and dashboard",
+    ),
+    *("deploy again, unchanged", "deploy a changed function", "roll back: the former assembly"),
+)
+
+
+def test_the_guide_runs_to_its_end_in_an_emulated_account(tmp_path: Path) -> None:
+    """Without Node nothing of it can run; without Java it ends after creation and says so."""
+    if shutil.which("npx") is None:
+        pytest.skip("the CDK command line needs Node: npx is not there")
+    from infra.package import build
+
+    build("host")
+    report = tmp_path / "report.md"
+    command = [sys.executable, "-m", "tests.infra.emulator.deploy_local", "--out", str(report)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "DOCSTOKG_CACHE_DIR": str(CACHE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+    steps = [line.split(" | ")[0].removeprefix("| ") for line in report.read_text().splitlines()]
+    away = [why for which in servers.Engine if (why := servers.missing(which, CACHE))]
+    assert set(CREATION) <= set(steps)
+    assert (set(OPERATION) <= set(steps)) is not bool(away)
+    if away:
+        assert "this ends after creation" in done.stderr
+        assert not REQUIRED, away[0]
