@@ -12,7 +12,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
 from docstokg.domain.answer import notices
 from docstokg.domain.answer.confidence import bounded, level
-from docstokg.domain.answer.consistency import mentions
+from docstokg.domain.answer.consistency import Mention, mentions
 from docstokg.domain.answer.grounding import statements
 from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
 from docstokg.ports import KnowledgeGraph
@@ -86,14 +86,14 @@ def _of_citations(
     answer: str, issues: Sequence[ConsistencyIssue], blocks: Sequence[Block]
 ) -> list[ConsistencyIssue]:
     """Leave out what a source says word for word."""
-    texts = [block.text for block in blocks]
-    return [issue for issue in issues if not any(_words(answer, issue) in text for text in texts)]
+    texts, named = "\n".join(block.text for block in blocks), mentions(answer)
+    return [issue for issue in issues if _words(answer, issue, named) not in texts]
 
 
-def _words(answer: str, issue: ConsistencyIssue) -> str:
+def _words(answer: str, issue: ConsistencyIssue, named: Sequence[Mention]) -> str:
     """Give the words a finding is about: a label's with the id that stands beside it."""
     start, end = issue.start, issue.end
-    for mention in mentions(answer):
+    for mention in named:
         if mention.start - issue.end <= _BESIDE and issue.start - mention.end <= _BESIDE:
             start, end = min(start, mention.start), max(end, mention.end)
     return answer[start:end]

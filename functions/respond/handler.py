@@ -12,13 +12,16 @@ from docstokg.wiring import Handler, Wiring
 from docstokg_functions.respond.consistency import facts_told, held_to_domain
 from docstokg_functions.respond.respond import Checks, respond
 
+WORDS_S = 1.0
+"""For the check of an answer beyond the vectors' time: what is not reached is `too_long`."""
+
 
 def checks_of(wiring: Wiring) -> Checks:
     """Give what an answer is checked with here."""
     embedder = wiring.embedder()
     graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
     return Checks(
-        lambda run, time_s: Comparison(run, embedder, time_s),
+        lambda run, time_s: Comparison(run, embedder, time_s, time_s + WORDS_S),
         lambda run, checked, blocks: held_to_domain(
             run, checked, blocks, graph=graph, domain=domain
         ),

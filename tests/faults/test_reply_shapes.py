@@ -69,7 +69,7 @@ def fate(body: dict[str, Any]) -> str:
 def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> None:
     server.answer = filled(shape)
     reply = client.post("/v1/answer", json=ASKED)
-    assert reply.status_code == 200
+    assert reply.status_code == 200, reply.text
     body = reply.json()
     assert body["citations"]
     report, warnings = body["grounding"], body["warnings"]

@@ -177,7 +177,7 @@ class LiteLlm:
         text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
         if not isinstance(text, str):
             raise WrongAnswer(f"model {model} answered without text")
-        is_cut = getattr(choices[0], "finish_reason", None) == "length"
+        is_cut = getattr((choices or [None])[0], "finish_reason", None) == "length"
         return self._counted(
             text, getattr(answer, "usage", None), route, model, "length" if is_cut else None
         )

@@ -64,7 +64,7 @@ class ChatRequest(LenientContract):
         description="the conversation; what its last question leaves out is taken from before"
     )
     stream: bool | None = Field(
-        None, description="send the finished, checked answer as one event, then [DONE]"
+        None, description="send each sentence as a chunk once it is checked, then [DONE]"
     )
     stream_options: StreamOptions | None = Field(None, description="with `stream` only")
     temperature: float | None = Field(None, ge=0, le=2, description="handed to the model")

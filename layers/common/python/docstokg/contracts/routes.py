@@ -44,7 +44,8 @@ ROUTES: Final = (
         operation="answer",
         summary="Answer a question with verifiable evidence",
         description="The whole pipeline: hybrid retrieval, graph expansion, citations and, when "
-        "asked, an answer in which every claim is one of them.",
+        "asked, an answer in which every claim is one of them. With `Accept: text/event-stream` a "
+        "server of your own tells it as it comes: events citations, sentence, repair, response.",
         request="request.RAGRequest",
         reply="response.RAGResponse",
     ),

@@ -267,10 +267,13 @@ def _judged_statements(
     Words choose the passages, at most three; vectors are asked about the chosen ones only, and not
     where a rule has settled the verdict.
     """
-    chosen = [
-        _closest(one.claim, _cited(one, by_rank, together=together)) if one.factual else []
-        for one in given
-    ]
+    chosen, bounded_in_time = [], []
+    for statement in given:
+        is_left = statement.factual and compare is not None and compare.is_late
+        one = dataclasses.replace(statement, unchecked="too_long") if is_left else statement
+        cited = _cited(one, by_rank, together=together) if one.factual else []
+        chosen.append(_closest(one.claim, cited) if cited else [])
+        bounded_in_time.append(one)
     compared = [
         one
         for one in _unsettled(chosen)[:_MOST_COMPARED]
@@ -280,7 +283,7 @@ def _judged_statements(
         )
     ]
     judged: list[SentenceVerdict] = []
-    for statement, own_blocks in zip(given, chosen, strict=True):
+    for statement, own_blocks in zip(bounded_in_time, chosen, strict=True):
         ranks = tuple(rank for rank in statement.ranks if rank in by_rank)
         judgements = [
             verdicts.decide(

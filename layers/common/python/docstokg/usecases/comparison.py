@@ -1,6 +1,7 @@
 """How alike texts are: what verdicts and confidence ask beyond words, while there is time."""
 
 import base64
+import math
 import time
 from collections.abc import Sequence
 
@@ -17,11 +18,19 @@ _AT_ONCE = 4
 class Comparison:
     """Vectors while time and embedder last; texts are embedded once, what fails is logged once."""
 
-    def __init__(self, call: Call, embedder: Embedder | None, time_s: float) -> None:
-        """`time_s`: seconds that all comparisons together may take."""
+    def __init__(
+        self, call: Call, embedder: Embedder | None, time_s: float, words_s: float = math.inf
+    ) -> None:
+        """`time_s`: seconds that all comparisons together may take; `words_s`: the whole check."""
         self._call, self._embedder = call, embedder
-        self._until = time.monotonic() + time_s
+        now = time.monotonic()
+        self._until, self._words_until = now + time_s, now + words_s
         self._vectors: dict[str, bytes] = {}
+
+    @property
+    def is_late(self) -> bool:
+        """Tell whether what is not checked yet has to stay so."""
+        return time.monotonic() > self._words_until
 
     def fetch(self, texts: Sequence[str]) -> bool:
         """Embed texts; False when there is no embedder or no time."""
