@@ -368,13 +368,20 @@ def routes(run: Run) -> str:
     claim = {"text": "The Marrow weir was rebuilt in 1800."}
     status, body = run.ask("check", claim)
     assert status == 200, body
-    verdict = json.dumps(body)[:120]
+    verdict = body["grounding"]["sentences"][0]["verdict"]
     walk = {"seed_ids": [f"doc:{next(iter(corpus()))}"], "namespace": "default"}
     status, body = run.ask("traverse", walk)
     assert status == 200, body
+    status, body = run.ask("answer", {"query": ""})
+    assert (status, body["code"]) == (400, "invalid_request"), body
+    kept = question_of("Who kept Marrow weir and Tallow weir?") | {"cache_key": "twice"}
+    hits = [run.ask("answer", kept)[1]["diagnostics"]["cache_hit"] for _ in range(2)]
     status, body = run.ask("documents", {"namespace": "default"})
     assert status == 200 and body["documents"], body
-    return f"health ok; check {verdict}; traverse 200; documents listed"
+    return (
+        f"health ok; check {verdict}; traverse 200; documents listed; a bad request 400; from the "
+        f"cache {hits}"
+    )
 
 
 def operate(run: Run, assembly: Path) -> None:
