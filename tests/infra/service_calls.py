@@ -17,6 +17,8 @@ from tests.infra.iam import ROOT, Call
 
 API = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:restapi1"
 OURS = {"aws:SourceAccount": ACCOUNT}
+SCHEDULED = OURS | {"aws:SourceArn": f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule-group/default"}
+"""Who takes on a role that CDK makes for a schedule: one of our own default group."""
 NOTHING: Mapping[str, str] = {}
 
 
@@ -272,7 +274,7 @@ def _background(deployed: Deployed) -> Iterator[Right]:
     (schedule,) = (target for target in invoked if "DeadLetterConfig" in target)
     page = "EventBridge Scheduler guide: setting-up, execution role"
     for other in (target for target in invoked if target is not schedule):
-        yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", other["RoleArn"], OURS)
+        yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", other["RoleArn"], SCHEDULED)
         yield _one(page, other["RoleArn"], "lambda:InvokeFunction", other["Arn"])
     for asking in schedules:
         if asking["Arn"].endswith(":sfn:startExecution"):
@@ -294,7 +296,7 @@ def _background(deployed: Deployed) -> Iterator[Right]:
 
 def _canary(deployed: Deployed, role: str) -> Iterator[Right]:
     page = "EventBridge Scheduler guide: managing-targets-universal"
-    yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", role, OURS)
+    yield _one(page, "scheduler.amazonaws.com", "sts:AssumeRole", role, SCHEDULED)
     machine = deployed.arn(deployed.machine)
     qualified = {"states:StateMachineQualifier": "live"}
     page = "Step Functions guide: auth-version-alias"

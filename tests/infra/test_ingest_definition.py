@@ -43,6 +43,8 @@ def test_a_function_ends_before_its_state_so_that_no_try_runs_beside_another() -
     limits = {spec.substitution: spec.timeout_s for spec in STAGES}
     called = set()
     for name, task in every_task(ASL["States"]).items():
+        if name == "Lost":  # no function: the machine writes an object itself
+            continue
         function = task["Arguments"]["FunctionName"].removeprefix("${").removesuffix("}")
         assert limits[function] < task["TimeoutSeconds"], name
         called.add(function)

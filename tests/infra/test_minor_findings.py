@@ -95,6 +95,9 @@ def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template)
     """m15: addresses known for attacks, and input that is never meant well."""
     acls = template.all("AWS::WAFv2::WebACL")
     assert bool(acls) == bool(environment(template.name).waf_requests_per_5_minutes)
+    placed = template.all("AWS::WAFv2::WebACLAssociation").values()
+    assert [one["WebACLArn"]["Fn::GetAtt"][0] for one in placed] == list(acls)
+    assert all("/stages/" in json.dumps(one["ResourceArn"]) for one in placed)
     for acl in acls.values():
         rate, *lists = sorted(acl["Rules"], key=lambda rule: int(rule["Priority"]))
         assert "RateBasedStatement" in rate["Statement"]
