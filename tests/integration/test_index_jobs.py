@@ -85,12 +85,12 @@ def chunk_of(doc_id: str, number: int) -> ChunkRecord:
 
 def kill_restore(endpoint: Endpoint, snapshot: str) -> None:
     """Begin a restore by its command, and end it when the first new index is there."""
-    before = httpx.get(f"{endpoint.url}/_alias").json().keys()
+    before = httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys()
     settings = {"DOCSTOKG_INDEX_URL": endpoint.url, "DOCSTOKG_INDEX_NAME": "kept"}
     command = [sys.executable, "-m", "docstokg_local.cli.index_jobs", "restore", snapshot]
     with subprocess.Popen(command, env=os.environ | settings) as begun:
         while begun.poll() is None:
-            if httpx.get(f"{endpoint.url}/_alias").json().keys() - before:
+            if httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys() - before:
                 begun.kill()
     assert begun.returncode == -signal.SIGKILL
 
