@@ -102,7 +102,10 @@ class Flags(Construct):
         acknowledge_stars(role, ANY_ALARM, "*")
         resource = self.environment.node.default_child
         assert isinstance(resource, appconfig.CfnEnvironment)
-        resource.monitors = [{"alarmArn": alarm.alarm_arn, "alarmRoleArn": role.role_arn}]
+        watched = appconfig.CfnEnvironment.MonitorsProperty(
+            alarm_arn=alarm.alarm_arn, alarm_role_arn=role.role_arn
+        )
+        resource.monitors = [watched]
 
     def grant_read(self, role: iam.Role) -> None:
         """Let `role` poll this one profile in this one environment."""

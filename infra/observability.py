@@ -242,18 +242,19 @@ class Observability(Construct):
 
     def _dashboard(self) -> None:
         machine, api, of = self._workflow.machine, self._api.api, self.service
-        five = {"period": FIVE_MINUTES}
-        latencies = [api.metric_latency(**five, statistic=s) for s in ("p50", "p95")]
+        five = FIVE_MINUTES
+        latencies = [api.metric_latency(period=five, statistic=s) for s in ("p50", "p95")]
         durations = [
-            f.function.metric_duration(**five, statistic="p95") for f in self._answering.values()
+            f.function.metric_duration(period=five, statistic="p95")
+            for f in self._answering.values()
         ]
         by_reason = [of("rag_degraded_requests_total", reason=reason) for reason in REASONS]
         graphs = {
             "Requests and outcomes": [
                 of("rag_requests_total"), of("rag_refused_requests_total"),
-                of("rag_cache_hits_total", hit="true"), api.metric_client_error(**five),
-                api.metric_server_error(**five), machine.metric_failed(**five),
-                machine.metric_timed_out(**five),
+                of("rag_cache_hits_total", hit="true"), api.metric_client_error(period=five),
+                api.metric_server_error(period=five), machine.metric_failed(period=five),
+                machine.metric_timed_out(period=five),
             ],
             "Latency": latencies + [of("rag_request_latency_seconds", s) for s in ("p50", "p95")],
             "Degraded by reason": by_reason,

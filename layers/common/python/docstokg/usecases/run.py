@@ -141,7 +141,7 @@ class Run(Call):
     ) -> None:
         """Count the request, and write its one line: who asked stands there as a hash."""
         labels = self.labels(provider)
-        self.telemetry.count("rag_requests_total", status=str(status), **labels)
+        self.telemetry.count("rag_requests_total", 1.0, status=str(status), **labels)
         self.telemetry.log(
             level, "request", request_id=self.request_id, caller=caller_hash(self.plan.caller_sub),
             status=status, **labels, **fields,
