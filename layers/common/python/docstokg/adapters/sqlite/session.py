@@ -14,6 +14,7 @@ from docstokg.errors import DocsToKGError, NotLoaded, Timeout, Unavailable
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 
+Execute = Callable[..., sqlite3.Cursor]
 Check = Callable[[sqlite3.Connection, Path], int]
 """Refuses a file of another layout; gives the size in bytes the file had after its last load."""
 
@@ -158,6 +159,16 @@ def transaction(
             db.execute("COMMIT")  # closing rolls back what was not
     except sqlite3.Error as exc:
         raise translated(exc, path) from exc
+
+
+def insert(run: Execute, table: str, how: str = "INSERT", **row: object) -> int:
+    """Write a row by its columns' names; give its id."""
+    names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+    text = f"{how} INTO {table} ({names}) VALUES ({values})"
+    return int(run(text, row).lastrowid or 0)
+
+
+UPSERT = "INSERT OR REPLACE"
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
