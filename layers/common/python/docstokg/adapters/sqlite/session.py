@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -163,9 +164,13 @@ def transaction(
 
 def insert(run: Execute, table: str, how: str = "INSERT", **row: object) -> int:
     """Write a row by its columns' names; give its id."""
-    names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
-    text = f"{how} INTO {table} ({names}) VALUES ({values})"
-    return int(run(text, row).lastrowid or 0)
+    return int(run(_insertion(table, how, *row), row).lastrowid or 0)
+
+
+@cache
+def _insertion(table: str, how: str, *names: str) -> str:
+    values = ", ".join(f":{name}" for name in names)
+    return f"{how} INTO {table} ({', '.join(names)}) VALUES ({values})"
 
 
 UPSERT = "INSERT OR REPLACE"
