@@ -150,7 +150,6 @@ class Environment:
     embed_provider: EmbedderName = "local"
     models: tuple[str, ...] = MODELS
     settings: Mapping[str, str | int | float | bool | tuple[str, ...]] = field(default_factory=dict)
-    trace_days: int = 30
 
     @property
     def index_name(self) -> str:

@@ -22,7 +22,6 @@ EVERY = frozenset({"log_level", "rag_log_snippets"})
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
     "loader": frozenset({"index_name"}),
-    "graph_writer": frozenset({"trace_days"}),
     "embedder": frozenset(
         {
             "embed_provider", "embed_base_urls", "embed_model", "embed_dimension",
@@ -105,7 +104,6 @@ def chosen(environment: Environment) -> dict[str, Value]:
         "models": environment.models,
         "embed_provider": environment.embed_provider,
         "max_timeout_s": environment.max_timeout_s,
-        "trace_days": environment.trace_days,
         "index_name": environment.index_name,
     }
     explicit = dict(environment.settings)

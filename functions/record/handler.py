@@ -7,16 +7,16 @@ from docstokg.wiring import Handler, Wiring
 from docstokg_functions.record.record import record, remove_expired
 
 CLEAN_UP = "remove_expired_traces"
+TRACE_DAYS = 30
 
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler; the graph is connected with the trace writer's own credential."""
     store, telemetry = wiring.trace_store(), wiring.telemetry
-    days = wiring.settings.trace_days
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         if event.get("job") == CLEAN_UP:
-            return remove_expired(days, store, telemetry)
+            return remove_expired(TRACE_DAYS, store, telemetry)
         return record(event["Records"], store, telemetry)
 
     return handler

@@ -202,9 +202,9 @@ def test_expired_traces_go_with_all_that_hangs_on_them(copied_store, client_for)
         "focused_on": ({"entity": "HP:0002099", "score": 1},),
     }
     SqliteTraces(copied_store).write(
-        [message("old", now - 3 * day_ms, **more), message("new", now - day_ms, **more)], 1.0
+        [message("old", now - 31 * day_ms, **more), message("new", now - 29 * day_ms, **more)], 1.0
     )
-    client = client_for(copied_store, traces="local", trace_days=2)
+    client = client_for(copied_store, traces="local")
     client.post("/v1/search", json={"query": "asthma"})
     wait_for(lambda: len(traced(copied_store)) == 2 and "old" not in str(traced(copied_store)))
     for name in EDGES[:1] + EDGES[2:]:

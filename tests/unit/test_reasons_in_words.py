@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from docstokg.contracts.response import DegradedReason
-from docstokg_local.cli.causes import REASONS, VERDICTS
+from docstokg.contracts.response import REASONS, DegradedReason
+from docstokg_local.cli.causes import VERDICTS
 
 PAGE = Path(__file__).resolve().parents[2] / "functions" / "page" / "static" / "page.js"
 

@@ -3,26 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-REASONS: Final = {
-    "bm25_unavailable": "word search did not answer",
-    "splade_unavailable": "learned sparse search did not answer",
-    "dense_unavailable": "vector search did not answer",
-    "embedding_unavailable": "the question could not be turned into a vector",
-    "facts_unavailable": "the search for stated facts did not answer",
-    "retrieval_timeout": "searching took too long",
-    "retrieval_unavailable": "no search channel answered",
-    "hydration_incomplete": "some passages could not be read",
-    "kg_unavailable": "the knowledge graph could not be used",
-    "kg_timeout": "the knowledge graph took too long",
-    "kg_plan_rejected": "the graph refused the query plan",
-    "reranker_unavailable": "the reranker could not be used",
-    "deadline_exceeded": "the time for this question ran out",
-    "llm_timeout": "the language model took too long",
-    "llm_quota_exceeded": "the language model's quota is used up",
-    "llm_unavailable": "the language model did not answer",
-    "payload_trimmed": "the response was cut to the allowed size",
-}
-"""Every degraded reason as a person says it."""
+from docstokg.contracts.response import REASONS
 
 VERDICTS: Final = {
     "no_claim": "it states nothing",

@@ -1,22 +1,29 @@
 """`docstokg`: everything the product does, from a shell."""
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from docstokg.errors import LoadError
 from docstokg_local.cli.ending import DONE, NOT_GOOD, leave, run
+from docstokg_local.cli.options import (
+    Graph,
+    Index,
+    Namespace,
+    check_namespace,
+    json_file,
+    wiring_of,
+)
 from docstokg_local.cli.printing import counted, say
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.cli.tracing import trace
 
 if TYPE_CHECKING:
-    from docstokg.wiring import Wiring
+    pass
 
 CITATIONS_SHOWN = 5
 
@@ -31,29 +38,6 @@ app = typer.Typer(
     "Exit codes: 0 done and good; 1 what was asked about is not good (a rejected line, an "
     "unproven citation, a problem); 2 wrong usage or an unreadable file.",
 )
-
-Index = Annotated[
-    str | None,
-    typer.Option(
-        "--index",
-        metavar="URL",
-        help="Index: sqlite:///PATH, http(s):// OpenSearch. [env: DOCSTOKG_INDEX_URL]",
-        show_default=".docstokg/ of this folder, else the user's data folder",
-    ),
-]
-Graph = Annotated[
-    str | None,
-    typer.Option(
-        "--graph",
-        metavar="URL",
-        help="Graph: sqlite:///PATH, neo4j://, neo4j+s:// or bolt://. [env: DOCSTOKG_GRAPH_URL]",
-        show_default="the index, when that is sqlite",
-    ),
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NS", help="Tenant: small letters, digits, - _.")
-]
-
 
 EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name, or an entity's id.")]
 
@@ -157,8 +141,8 @@ def load(  # noqa: PLR0913 - one parameter an option
     from docstokg_local.cli.moving import is_export, read_export
     from docstokg_local.loading.stores import stores_with_workers, workers_for
 
-    _check_namespace(namespace)
-    wiring = _wiring(index, graph)
+    check_namespace(namespace)
+    wiring = wiring_of(index, graph)
     if is_export(sources):
         chosen = context.get_parameter_source("namespace")
         name = None if chosen is None or chosen.name == "DEFAULT" else namespace
@@ -198,8 +182,8 @@ def export(
     """
     from docstokg_local.cli.moving import write_export
 
-    _check_namespace(namespace)
-    write_export(_wiring(index, graph), namespace, target)
+    check_namespace(namespace)
+    write_export(wiring_of(index, graph), namespace, target)
 
 
 @app.command(name="list")
@@ -222,8 +206,8 @@ def list_(
     from docstokg_local.cli.documents import list_loaded
 
     if namespace is not None:
-        _check_namespace(namespace)
-    wiring = _wiring(index, graph, aloud=not as_json)
+        check_namespace(namespace)
+    wiring = wiring_of(index, graph, aloud=not as_json)
     graph_writer = wiring.graph_writer() if entities else None
     is_listed = list_loaded(wiring.register(), namespace, documents, as_json, graph_writer)
     raise typer.Exit(DONE if is_listed else NOT_GOOD)
@@ -254,8 +238,8 @@ def delete(
 
     if doc_id is None and namespace is None:
         raise typer.BadParameter("say what to remove: --doc-id ID, or --namespace NS")
-    _check_namespace(namespace or "default")
-    stores = stores_of(_wiring(index, graph))
+    check_namespace(namespace or "default")
+    stores = stores_of(wiring_of(index, graph))
     if doc_id is not None:
         count = delete_document(stores, namespace or "default", doc_id)
         what = f"document {doc_id}"
@@ -345,8 +329,8 @@ def ask(  # noqa: PLR0913 - one parameter an option
     )
 
     if namespace is not None and not as_json:
-        _check_namespace(namespace)
-    fields = _json_file(request) if request is not None else {}
+        check_namespace(namespace)
+    fields = json_file(request) if request is not None else {}
     # Without quotes a shell makes words of a question; who reads it means the same.
     for option in (word for word in words or () if re.fullmatch(r"--?\S+", word)):
         cure = "where it is part of the question, put all of it in quotation marks"
@@ -354,7 +338,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     question = " ".join(words) if words else None
     options = AskOptions(question, namespace, synthesize, top_k, tuple(filters or ()), not no_graph)
     body = request_of(options, fields)
-    wiring = _wiring(index, graph, aloud=not as_json and not answer_only, log=False)
+    wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
     if synthesize == AUTO:
         wiring, model = with_a_model(wiring)
         body = with_answer(body, model)
@@ -395,7 +379,7 @@ def mcp(index: Index = None, graph: Graph = None) -> None:
     """
     from docstokg_local.server.mcp_stdio import run as run_pipe
 
-    run_pipe(_wiring(index, graph))
+    run_pipe(wiring_of(index, graph))
 
 
 @app.command(name="eval")
@@ -435,7 +419,7 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
     from docstokg_local.evaluation import answers as answer_evaluation
     from docstokg_local.evaluation import retrieval as evaluation
 
-    _check_namespace(namespace)
+    check_namespace(namespace)
     settings = settings_of(index, graph)
     names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
     if answers and names:
@@ -475,8 +459,8 @@ def verify(
     """
     from docstokg_local.cli.verify import show_findings, verify_response
 
-    body = _json_file(response)
-    findings, proven = verify_response(body, source, lambda: _wiring(index, graph))
+    body = json_file(response)
+    findings, proven = verify_response(body, source, lambda: wiring_of(index, graph))
     show_findings(findings, proven)
     raise typer.Exit(NOT_GOOD if findings else DONE)
 
@@ -493,8 +477,8 @@ def why_not(
     """Say at which stage an expected document fell out of a question, and by how much."""
     from docstokg_local.cli.why_not import why_not as explain
 
-    _check_namespace(namespace)
-    wiring = _wiring(index, graph, aloud=not json_output)
+    check_namespace(namespace)
+    wiring = wiring_of(index, graph, aloud=not json_output)
     good = explain(wiring, doc, question, namespace, json_output)
     raise typer.Exit(DONE if good else NOT_GOOD)
 
@@ -511,7 +495,7 @@ def entities_list(
     from docstokg_local.cli.entities import show
     from docstokg_local.loading.stores import stores_of
 
-    show(stores_of(_wiring(index, graph)), namespace)
+    show(stores_of(wiring_of(index, graph)), namespace)
 
 
 @entities.command("merge")
@@ -544,8 +528,8 @@ def _decide_names(
     from docstokg_local.cli.entities import decide
     from docstokg_local.loading.stores import stores_of
 
-    _check_namespace(namespace)
-    decide(stores_of(_wiring(index, graph)), namespace, names, same)
+    check_namespace(namespace)
+    decide(stores_of(wiring_of(index, graph)), namespace, names, same)
 
 
 @app.command()
@@ -569,10 +553,10 @@ def check(
     from docstokg_local.cli.checking import check_file, show_check
     from docstokg_local.cli.display import print_json
 
-    _check_namespace(namespace)
-    cited = _json_file(citations) if citations is not None else None
+    check_namespace(namespace)
+    cited = json_file(citations) if citations is not None else None
     text, status, body = check_file(
-        draft, namespace, cited, _wiring(index, graph, aloud=not json_output)
+        draft, namespace, cited, wiring_of(index, graph, aloud=not json_output)
     )
     if json_output:
         print_json(body)
@@ -607,7 +591,7 @@ def doctor(
     if settings:
         examination.show_settings(settings_of(index, graph))
         return
-    wiring = _wiring(index, graph, aloud=not digest)
+    wiring = wiring_of(index, graph, aloud=not digest)
     if digest:
         examination.show_digest(wiring, namespace or [])
         return
@@ -649,58 +633,12 @@ def demo(
     fetch_at_first_run(settings_of(index, graph).embed_provider)
     urls = (("--index", index), ("--graph", graph))
     options = [word for name, url in urls if url is not None for word in (name, url)]
-    raise typer.Exit(DONE if run_demo(_wiring(index, graph), full, options) else NOT_GOOD)
+    raise typer.Exit(DONE if run_demo(wiring_of(index, graph), full, options) else NOT_GOOD)
 
 
 def main() -> None:
     """Run the command line; every error of the product becomes one sentence and an exit code."""
     leave(run(app))
-
-
-def _wiring(
-    index: str | None, graph: str | None, *, aloud: bool = True, log: bool = True
-) -> "Wiring":
-    """Connect to the stores; `aloud` names them where nobody did.
-
-    Without `log` no line is written unless DOCSTOKG_LOG_LEVEL asks for it: the command itself
-    says what went wrong.
-    """
-    from docstokg.observability import Telemetry
-    from docstokg.wiring import Wiring
-
-    settings = settings_of(index, graph, name_store=aloud)
-    if aloud:
-        from docstokg_local.cli.model_files import tell_when_missing
-
-        tell_when_missing(settings.embed_provider)
-    # A request's log line belongs to a server; a command shows its own result instead.
-    is_explicit = "DOCSTOKG_LOG_LEVEL" in os.environ
-    level = settings.log_level if is_explicit else "ERROR"
-    telemetry = Telemetry(level=level, reveal=settings.rag_log_snippets)
-    if not log and not is_explicit:
-        telemetry = Telemetry(write=lambda line: None)
-    return Wiring(settings, telemetry)
-
-
-def _check_namespace(namespace: str) -> None:
-    from docstokg.contracts.request import NAMESPACE_PATTERN
-
-    if not re.match(NAMESPACE_PATTERN, namespace):
-        rule = "small letters, digits, - and _, at most 63, the first no sign"
-        raise typer.BadParameter(f"namespace {namespace!r}: {rule}", param_hint="--namespace")
-
-
-def _json_file(path: Path) -> dict[str, Any]:
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        value = json.loads(text)
-    except OSError as broken:
-        raise LoadError(f"{path}: {broken.strerror}") from broken
-    except ValueError as broken:
-        raise LoadError(f"{path} is not JSON: {broken}") from broken
-    if not isinstance(value, dict):
-        raise LoadError(f"{path} is not a JSON object")
-    return value
 
 
 if __name__ == "__main__":

@@ -200,7 +200,6 @@ class OperationSettings(Contract):
     """Logs, metrics, traces and what a deployment is connected to."""
 
     traces: str = Field("off", description="where traces go: off, local, or the URL of a queue")
-    trace_days: int = Field(30, ge=1, description="age at which recorded traces are removed")
     circuit_table: str | None = Field(None, description="DynamoDB table of circuit states")
     appconfig: str | None = Field(None, description="APPLICATION/ENVIRONMENT/PROFILE of the flags")
     secrets: str | None = Field(None, description="Secrets Manager ids, each a JSON of settings")

@@ -1,5 +1,6 @@
 """What a caller gets back, field by field."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -25,6 +26,27 @@ DegradedReason = Literal[
     "llm_unavailable",
     "payload_trimmed",
 ]
+REASONS: Mapping[str, str] = {
+    "bm25_unavailable": "word search did not answer",
+    "splade_unavailable": "learned sparse search did not answer",
+    "dense_unavailable": "vector search did not answer",
+    "embedding_unavailable": "the question could not be turned into a vector",
+    "facts_unavailable": "the search for stated facts did not answer",
+    "retrieval_timeout": "searching took too long",
+    "retrieval_unavailable": "no search channel answered",
+    "hydration_incomplete": "some passages could not be read",
+    "kg_unavailable": "the knowledge graph could not be used",
+    "kg_timeout": "the knowledge graph took too long",
+    "kg_plan_rejected": "the graph refused the query plan",
+    "reranker_unavailable": "the reranker could not be used",
+    "deadline_exceeded": "the time for this question ran out",
+    "llm_timeout": "the language model took too long",
+    "llm_quota_exceeded": "the language model's quota is used up",
+    "llm_unavailable": "the language model did not answer",
+    "payload_trimmed": "the response was cut to the allowed size",
+}
+"""Every degraded reason as a person says it; the page has the same words."""
+
 Channel = Literal["bm25", "splade", "dense", "facts"]
 Source = Literal["hybrid", "kg_expansion"]
 OffsetBase = Literal["document", "chunk"]

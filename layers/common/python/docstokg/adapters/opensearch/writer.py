@@ -470,6 +470,9 @@ class OpenSearchWriter:
         )
 
 
+_SHOWN = ("text_sha256", "page", "uri", "anchor", "char_start", "sentences", "metadata")
+
+
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
     """Give a chunk as it is searched and, in one stored field, as it is read.
 
@@ -477,23 +480,11 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
     tokens are ten times what a reader wants.
     """
     sparse = {feature_name(token): weight for token, weight in chunk.sparse.items() if weight > 0}
-    names = {
-        "doc_id": chunk.doc_id,
-        "document_name": chunk.document_name,
-        "section": chunk.section,
-    }
-    both: Json = {
-        "namespace": chunk.namespace,
-        "acl": list(chunk.acl),
-        "facets": list(facets(names, chunk.topics, chunk.metadata)),
-        "topics": list(chunk.topics),
-        "chunk_id": chunk.chunk_id,
-        "title": chunk.title,
-        "headings": list(chunk.headings),
-        "text": chunk.text,
-        "run_id": chunk.run_id,
-        **names,
-    }
+    names = {key: getattr(chunk, key) for key in ("doc_id", "document_name", "section")}
+    both: Json = {key: getattr(chunk, key) for key in ("namespace", "chunk_id", "title", "text")}
+    both |= {key: list(getattr(chunk, key)) for key in ("acl", "topics", "headings")}
+    both |= {"run_id": chunk.run_id, **names}
+    both["facets"] = list(facets(names, chunk.topics, chunk.metadata))
     vectors: Json = {}
     if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zeros have no direction
         compact = base64.b64encode(quantise(chunk.vector)).decode("ascii")
@@ -501,13 +492,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
     shown = {
         **both,
         "compact": vectors.get("compact"),
-        "text_sha256": chunk.text_sha256,
-        "page": chunk.page,
-        "uri": chunk.uri,
-        "anchor": chunk.anchor,
-        "char_start": chunk.char_start,
-        "sentences": chunk.sentences,
-        "metadata": chunk.metadata,
+        **{key: getattr(chunk, key) for key in _SHOWN},
         "generation": generation,
     }
     searched = {

@@ -14,7 +14,7 @@ from docstokg.adapters.sqlite.graph_schema import (
     TABLES,
     UPGRADES,
 )
-from docstokg.adapters.sqlite.session import Closing, translated
+from docstokg.adapters.sqlite.session import UPSERT, Closing, insert, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import (
     ChunkNode,
@@ -61,58 +61,33 @@ class SqliteGraphWriter:
                 (keys,),
             )
             for key, node in rows:
-                run(
-                    "INSERT OR REPLACE INTO graph_chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        key,
-                        node.namespace,
-                        node.uuid,
-                        node.chunk_id,
-                        node.doc_id,
-                        node.title,
-                        _array(sorted(set(node.acl))),
-                        _array(sorted(set(node.topics))),
-                        _array(node.facets),
-                        node.section,
-                    ),
-                )
+                lists = {
+                    "acl": _array(sorted(set(node.acl))),
+                    "topics": _array(sorted(set(node.topics))),
+                    "facets": _array(node.facets),
+                }
+                kept = {name: getattr(node, name) for name in _NODE}
+                insert(run, "graph_chunks", UPSERT, chunk=key, **kept, **lists)
                 for topic in set(node.topics):
-                    run(
-                        "INSERT OR REPLACE INTO graph_topics VALUES (?, ?, ?)",
-                        (node.namespace, topic, key),
-                    )
+                    space = node.namespace
+                    insert(run, "graph_topics", UPSERT, namespace=space, topic=topic, chunk=key)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
         """Write entities with their aliases, replacing by id; counts of mentions stay."""
         with self._writing() as run:
             for entity in entities:
                 key = entity_key(entity.namespace, entity.id)
-                run(
-                    "INSERT INTO graph_entities (entity, namespace, id, folded, prefix, name, type,"
-                    " type_key, synonyms, definition, obsolete, replaced_by, listed, bare, vector)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (entity) DO"
-                    " UPDATE SET name = excluded.name, type = excluded.type,"
-                    " type_key = excluded.type_key, synonyms = excluded.synonyms,"
-                    " definition = excluded.definition, obsolete = excluded.obsolete,"
-                    " replaced_by = excluded.replaced_by, listed = excluded.listed, bare = 0,"
-                    " vector = excluded.vector",
-                    (
-                        key,
-                        entity.namespace,
-                        entity.id,
-                        entity.id.casefold(),
-                        prefix_of(entity.id),
-                        entity.name,
-                        entity.type,
-                        (entity.type or "").casefold(),
-                        _array(entity.synonyms),
-                        entity.definition,
-                        entity.obsolete,
-                        entity.replaced_by,
-                        entity.listed,
-                        entity.vector,
-                    ),
-                )
+                own = {name: getattr(entity, name) for name in _ENTITY}
+                own |= {"type_key": (entity.type or "").casefold(), "bare": 0}
+                own["synonyms"] = _array(entity.synonyms)
+                fixed = {
+                    "entity": key,
+                    "namespace": entity.namespace,
+                    "id": entity.id,
+                    "folded": entity.id.casefold(),
+                    "prefix": prefix_of(entity.id),
+                }
+                run(_PUT_ENTITY, fixed | own)
                 run("DELETE FROM graph_aliases WHERE entity = ?", (key,))
                 for alias, preferred in alias_keys(entity.id, entity.name, entity.synonyms):
                     run(
@@ -506,6 +481,17 @@ def _prepared(connection: sqlite3.Connection) -> str:
 
 
 _Run = Any
+
+_NODE = ("namespace", "uuid", "chunk_id", "doc_id", "title", "section")
+_ENTITY = ("name", "type", "definition", "obsolete", "replaced_by", "listed", "vector")
+_FIXED = ("entity", "namespace", "id", "folded", "prefix")
+_CHANGED = (*_ENTITY, "type_key", "synonyms", "bare")
+_PUT_ENTITY = (
+    f"INSERT INTO graph_entities ({', '.join((*_FIXED, *_CHANGED))})"
+    f" VALUES ({', '.join(f':{name}' for name in (*_FIXED, *_CHANGED))})"
+    " ON CONFLICT (entity) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in _CHANGED)
+)
 
 _NODES = (
     "SELECT uuid, chunk_id, doc_id, title, section, acl, topics, facets FROM graph_chunks"

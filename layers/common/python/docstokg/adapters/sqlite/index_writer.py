@@ -32,7 +32,7 @@ from docstokg.adapters.sqlite.index_schema import (
     searched_words,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, Closing, translated
+from docstokg.adapters.sqlite.session import HOW, Closing, insert, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
@@ -359,51 +359,27 @@ class SqliteIndexWriter:
 
     def _insert(self, db: sqlite3.Connection, chunk: ChunkRecord, fingerprint: str) -> None:
         ns = _namespace(db, chunk.namespace)
-        row = db.execute(
-            "INSERT INTO index_rows (uuid, ns, acl) VALUES (?, ?, ?)",
-            (chunk.uuid, ns, acl_column(chunk.acl)),
-        ).lastrowid
-        db.execute(
-            "INSERT INTO index_chunks (id, fingerprint, doc_id, chunk_id, run_id, title, "
-            "headings, text, rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                row,
-                fingerprint,
-                chunk.doc_id,
-                chunk.chunk_id,
-                chunk.run_id,
-                chunk.title,
-                "\n".join(chunk.headings),
-                chunk.text,
-                rest_of(chunk),
-            ),
-        )
-        db.execute(
-            f"INSERT INTO {words_table(ns)} (rowid, title, headings, text) VALUES (?, ?, ?, ?)",
-            (row, *searched_words(chunk.title, "\n".join(chunk.headings), chunk.text)),
-        )
+        run, headings = db.execute, "\n".join(chunk.headings)
+        row = insert(run, "index_rows", uuid=chunk.uuid, ns=ns, acl=acl_column(chunk.acl))
+        own = {key: getattr(chunk, key) for key in _OWN}
+        own |= {"fingerprint": fingerprint, "headings": headings, "rest": rest_of(chunk)}
+        insert(run, "index_chunks", id=row, **own)
+        words = zip(_WORDS, searched_words(chunk.title, headings, chunk.text), strict=True)
+        insert(run, words_table(ns), rowid=row, **dict(words))
         db.executemany(
             "INSERT INTO index_facets (ns, facet, chunk) VALUES (?, ?, ?)",
             [(ns, name, row) for name in chunk_facets(chunk)],
         )
         if chunk.vector is not None:
-            db.execute(
-                "INSERT INTO index_vectors (chunk, compact, vector) VALUES (?, ?, ?)",
-                (row, quantise(chunk.vector), chunk.vector),
-            )
+            compact = quantise(chunk.vector)
+            insert(run, "index_vectors", chunk=row, compact=compact, vector=chunk.vector)
         if chunk.sentence_vectors:
-            db.execute(
-                "INSERT INTO index_sentences (chunk, vectors) VALUES (?, ?)",
-                (row, chunk.sentence_vectors),
-            )
+            insert(run, "index_sentences", chunk=row, vectors=chunk.sentence_vectors)
         if chunk.sparse:
             tokens = sorted(chunk.sparse)
-            ids = np.array([self._token_id(db, token) for token in tokens], dtype="<i4")
-            weights = np.array([chunk.sparse[token] for token in tokens], dtype="<f4")
-            db.execute(
-                "INSERT INTO index_sparse (chunk, tokens, weights) VALUES (?, ?, ?)",
-                (row, ids.tobytes(), weights.tobytes()),
-            )
+            ids = np.array([self._token_id(db, token) for token in tokens], dtype="<i4").tobytes()
+            weights = np.array([chunk.sparse[token] for token in tokens], dtype="<f4").tobytes()
+            insert(run, "index_sparse", chunk=row, tokens=ids, weights=weights)
 
     def _token_id(self, db: sqlite3.Connection, token: str) -> int:
         if (token_id := self._token_ids.get(token)) is None:
@@ -444,6 +420,8 @@ class SqliteIndexWriter:
         return removed
 
 
+_OWN = ("doc_id", "chunk_id", "run_id", "title", "text")
+_WORDS = ("title", "headings", "text")
 _CHUNK_COLUMNS = ("uuid", "chunk_id", "doc_id", "title", "text", "run_id")
 _CHUNK_TABLES = (
     ("index_sentences", "chunk"),
@@ -474,30 +452,20 @@ def _facets_of(row: sqlite3.Row) -> tuple[str, ...]:
 
 def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
     """Write a fact unless it is there already; tell whether anything changed."""
-    values = (
-        acl_column(fact.acl),
-        fact.doc_id,
-        fact.evidence_uuid,
-        fact.source,
-        fact.type,
-        fact.target,
-        fact.text,
-    )
+    values = {
+        "acl": acl_column(fact.acl),
+        "evidence": fact.evidence_uuid,
+        **{key: getattr(fact, key) for key in ("doc_id", "source", "type", "target", "text")},
+    }
     stored = db.execute(
-        "SELECT f.acl, f.doc_id, f.evidence, f.source, f.type, f.target, f.text "
-        "FROM index_facts f WHERE f.ns = ? AND f.fact = ?",
-        (ns, fact.id),
+        f"SELECT {', '.join(values)} FROM index_facts WHERE ns = ? AND fact = ?", (ns, fact.id)
     ).fetchone()
     if stored is not None:
-        if tuple(stored) == values:
+        if tuple(stored) == tuple(values.values()):
             return False
         _remove_facts(db, "f.ns = ? AND f.fact = ?", (ns, fact.id))
-    row = db.execute(
-        "INSERT INTO index_facts (ns, fact, acl, doc_id, evidence, source, type, target, text) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (ns, fact.id, *values),
-    ).lastrowid
-    db.execute(f"INSERT INTO {fact_words_table(ns)} (rowid, text) VALUES (?, ?)", (row, fact.text))
+    row = insert(db.execute, "index_facts", ns=ns, fact=fact.id, **values)
+    insert(db.execute, fact_words_table(ns), rowid=row, text=fact.text)
     return True
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from docstokg.errors import DocsToKGError, NotLoaded, Timeout, Unavailable
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
 
 
+Execute = Callable[..., sqlite3.Cursor]
 Check = Callable[[sqlite3.Connection, Path], int]
 """Refuses a file of another layout; gives the size in bytes the file had after its last load."""
 
@@ -158,6 +160,20 @@ def transaction(
             db.execute("COMMIT")  # closing rolls back what was not
     except sqlite3.Error as exc:
         raise translated(exc, path) from exc
+
+
+def insert(run: Execute, table: str, how: str = "INSERT", **row: object) -> int:
+    """Write a row by its columns' names; give its id."""
+    return int(run(_insertion(table, how, *row), row).lastrowid or 0)
+
+
+@cache
+def _insertion(table: str, how: str, *names: str) -> str:
+    values = ", ".join(f":{name}" for name in names)
+    return f"{how} INTO {table} ({', '.join(names)}) VALUES ({values})"
+
+
+UPSERT = "INSERT OR REPLACE"
 
 
 def translated(exc: sqlite3.Error, path: object) -> DocsToKGError:
