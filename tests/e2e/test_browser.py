@@ -12,7 +12,9 @@ from playwright.sync_api import Browser, Page
 
 from tests.conftest import load_folder
 from tests.e2e.browser import LOOKS, ask, draw, fail, launched, light_a_span, upload
+from tests.streaming_model import StreamingModel, streaming
 
+SLOWLY = "A seizure is an event [1]. It may be short [1]. Fever may cause one [2]. "
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
 QUESTION = "What are seizures?"
 
@@ -212,3 +214,41 @@ def test_code_in_an_answer_is_shown_as_code(
     assert "```" not in page.locator("#answer").inner_text()
     assert judged(page) == []
     page.close()
+
+
+def test_a_conversation_goes_on_is_stopped_and_begins_anew(browser: Browser, server_for) -> None:
+    with streaming(StreamingModel(SLOWLY, piece_s=0.02)) as model:
+        url = server_for(llm_base_url=model.url, models=("gateway/tiny", "extractive"))
+        page = browser.new_page()
+        page.goto(url)
+        page.locator("#models option[value='gateway/tiny']").wait_for(state="attached")
+        page.locator("#settings summary").click()
+        page.locator("#model").fill("gateway/tiny")
+        page.locator("#timeout_s").fill("25")
+        ask(page, QUESTION)
+        assert page.locator("#answer").inner_text().startswith("A seizure is an event [1].")
+        assert page.evaluate("document.activeElement.id") == "question"
+        ask(page, "And in children?")
+        assert "understood as" in page.locator("#understood").inner_text()
+        assert page.locator("#thread li").count() == 1
+        model.answer, model.piece_s = SLOWLY * 20, 0.1
+        page.locator("#question").fill("What else is known?")
+        page.keyboard.press("Enter")
+        page.locator("#asked", has_text="What else").wait_for()
+        page.locator("#answer .sentence").first.wait_for()
+        page.keyboard.press("Escape")
+        page.locator("#status", has_text="Stopped").wait_for()
+        assert page.locator("#stop").is_hidden()
+        assert page.locator("#thread li").count() == 2
+        for _ in range(100):
+            if not model.open_calls:
+                break
+            page.wait_for_timeout(100)
+        assert (model.open_calls, model.left) == (0, 1)
+        page.locator("#thread button").first.press("Enter")
+        assert page.locator("#asked").inner_text() == QUESTION
+        assert judged(page) == []
+        page.locator("#anew").press("Enter")
+        assert page.locator("#thread li").count() == 0
+        assert page.locator("#result").is_hidden()
+        page.close()

@@ -1,0 +1,63 @@
+"""Model servers of this machine are found by their lists alone, and used by who says so."""
+
+import json
+import socket
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from docstokg_local.cli import local_models
+from docstokg_local.cli.commands import app
+from docstokg_local.cli.local_models import local_servers
+from tests.model_server import ModelServer, serving
+from tests.streaming_model import StreamingModel, streaming
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_a_server_of_models_is_found_and_asked_for_its_list_only(server_for) -> None:
+    own = urlsplit(server_for()).port
+    with streaming(StreamingModel()) as model, serving(ModelServer()) as other:
+        with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+            ports = {"a": model.port, "b": other.port, "c": own, "d": silent.getsockname()[1]}
+            found = local_servers({**ports, "e": 1})
+        assert [(one.name, one.base_url, one.models) for one in found] == [
+            ("a", model.url, ("tiny",))
+        ]
+        assert model.asked == [{"path": "/v1/models"}]
+
+
+def test_auto_takes_what_runs_here_and_says_so(small_store, cache_dir, monkeypatch) -> None:
+    monkeypatch.setenv("DOCSTOKG_CACHE_DIR", str(cache_dir))
+    store = f"sqlite:///{small_store}"
+    command = ["ask", "What are seizures?", "--synthesize", "auto", "--answer-only"]
+    command += ["--index", store, "--graph", store]
+    with streaming(StreamingModel("A seizure is an event [1].")) as model:
+        monkeypatch.setattr(local_models, "PORTS", {"Ollama": model.port})
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        assert "answered by gateway/tiny (Ollama at" in done.stderr
+        assert done.stdout.strip() == "A seizure is an event [1]."
+        told = CliRunner().invoke(app, ["doctor", "--index", store, "--graph", store])
+        assert f"Ollama answers at {model.url}: tiny" in told.stdout
+    monkeypatch.setattr(local_models, "PORTS", {})
+    done = CliRunner().invoke(app, command)
+    assert "answered by extractive" in done.stderr
+    assert "[1]" in done.stdout
+
+
+def test_the_time_of_a_chat_and_of_a_search_is_the_servers_own(server_for) -> None:
+    import httpx
+
+    url = server_for(default_timeout_s=7.5)
+    asked = {"query": "What are seizures?"}
+    for route, body, seconds in (
+        ("answer", asked, 7.5),
+        ("search", asked, 7.5),
+        ("answer", {**asked, "budget": {"timeout_s": 9}}, 9.0),
+    ):
+        reply = httpx.post(f"{url}/v1/{route}", json=body, timeout=60).json()
+        assert reply["diagnostics"]["budget_limits"]["timeout_s"] == seconds
+        assert not [one for one in reply["warnings"] if "timeout_s" in json.dumps(one)]
