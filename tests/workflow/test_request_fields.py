@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
@@ -70,8 +70,8 @@ ELSEWHERE = {
 
 def fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
     for name, field in model.model_fields.items():
-        inner = [t for t in (field.annotation, *get_args(field.annotation))
-                 if isinstance(t, type) and issubclass(t, BaseModel)]  # fmt: skip
+        types = () if get_origin(field.annotation) is tuple else get_args(field.annotation)
+        inner = [t for t in (field.annotation, *types) if isinstance(t, type(BaseModel))]
         if inner:
             yield from fields(inner[0], f"{path}{name}.")
         else:
