@@ -221,10 +221,12 @@ def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool
         return False
     ((entity, alias),) = named.items()
     start, end = keys[alias.key]
+    written = run.plan.query[start:end]
+    if written.islower() and is_own_id(entity):  # beliefs are no Relief
+        return False
     explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
     explored.part = merge(explored.part, near)
     name = next(item.name for item in near.entities if item.id == entity)
-    written = run.plan.query[start:end]
     run.warnings.append(f"Nothing is called {written!r} here; it was read as {name!r}.")
     return True
 

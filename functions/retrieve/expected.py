@@ -1,22 +1,22 @@
 """Follow one passage through the search: which channels found it, and where it stands."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from docstokg.contracts.response import ExplainStage
+from docstokg.contracts.response import Channel, ExplainStage
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Followed, Retrieval
 from docstokg.domain.identity import chunk_uuid
 from docstokg.ports import SearchIndex
 from docstokg.usecases.run import Run
 
-KEPT, LOST = "kept", "lost"
+Scores = Mapping[Channel, Mapping[str, float]]
 
 
 def followed(
     run: Run,
     retrieval: Retrieval,
     queries: Sequence[ChannelQuery],
-    results: dict[str, ChannelResult],
+    results: Mapping[Channel, ChannelResult],
     *,
     index: SearchIndex,
     time_s: float,
@@ -56,13 +56,13 @@ def followed(
     stages = _stages(run, retrieval, best, places.get(best), scores, results)
     if best not in index.get([best], run.scope, time_s).chunks:
         reason = "kg_expansion.route or filter leaves it out"
-        stages = (*stages, ExplainStage(stage="filter", outcome=LOST, reason=reason))
+        stages = (*stages, ExplainStage(stage="filter", outcome="lost", reason=reason))
     found = index.get([best], scope, time_s).chunks[best]
     expected = Followed(uuid=best, doc_id=found.doc_id, chunk_id=found.chunk_id)
     return retrieval.model_copy(update={"expected": expected, "trail": stages})
 
 
-def scores_of(uuid: str, scores: dict[str, dict[str, float]]) -> float:
+def scores_of(uuid: str, scores: Scores) -> float:
     """Give the score that tells an unfound document's passages apart: the meaning's, if any."""
     return scores.get("dense", scores.get("bm25", {})).get(uuid, 0.0)
 
@@ -72,8 +72,8 @@ def _stages(
     retrieval: Retrieval,
     uuid: str,
     place: int | None,
-    scores: dict[str, dict[str, float]],
-    results: dict[str, ChannelResult],
+    scores: Scores,
+    results: Mapping[Channel, ChannelResult],
 ) -> tuple[ExplainStage, ...]:
     told, top_k = [], run.plan.top_k
     for channel, found in sorted(scores.items()):
@@ -84,16 +84,16 @@ def _stages(
         told.append(f"{channel}: {own if rank is None else f'place {rank} of {len(hits)}'}")
     reason = "; ".join(told)
     if place is None:
-        return (ExplainStage(stage="search", outcome=LOST, reason=reason),)
+        return (ExplainStage(stage="search", outcome="lost", reason=reason),)
     rank, selected = place + 1, uuid in retrieval.selected
     score = retrieval.pool[place].score
     chosen = f"place {rank} of {len(retrieval.pool)} in the pool, of which top_k takes {top_k}"
     repeats = " without near repeats" if rank <= top_k else ""
     return (
-        ExplainStage(stage="search", outcome=KEPT, rank=rank, score=score, reason=reason),
+        ExplainStage(stage="search", outcome="kept", rank=rank, score=score, reason=reason),
         ExplainStage(
             stage="selection",
-            outcome=KEPT if selected else LOST,
+            outcome="kept" if selected else "lost",
             rank=retrieval.selected.index(uuid) + 1 if selected else rank,
             reason=chosen + repeats,
         ),

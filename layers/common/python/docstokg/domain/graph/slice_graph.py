@@ -24,6 +24,7 @@ from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.manual_pages import is_reference
+from docstokg.domain.text.names import PROPER
 
 FACTS = 10
 """Best facts whose endpoints are seeds (5 to 20 measured alike)."""
@@ -66,7 +67,8 @@ class SliceGraph:
     manual's 300 chunks its title tells little. What only the chunks about it mention (a section's
     label, a title nobody quotes) leads nowhere else, and their order is the search's: no edges.
     Nor has a manual's page that was not loaded, `fstab(5)`: that two pages point to the same one
-    elsewhere tells little of either.
+    elsewhere tells little of either. A proper noun of unknown kind answers a question that names
+    it, and leads nowhere: MuSiQue-100 all@10 .64 with such edges, .66 without.
     A relation weighs `relation` times the lesser of its ends.
     """
 
@@ -114,11 +116,13 @@ class SliceGraph:
             rarity * self._emphasis(entry.heads)
             for rarity, entry in zip(rare, entries, strict=True)
         ]
+        related = {end for pair in self.relations for end in pair}
         within = {
             item.id
             for item in entries
             if (item.heads > 1 and item.mentions <= item.heads)
             or (not item.heads and is_own_id(item.id) and is_reference(item.name))
+            or (item.type == PROPER and not item.heads and item.id not in related)
         }
         if within:
             mentions = [mention for mention in mentions if mention[1] not in within]

@@ -71,7 +71,10 @@ UNSURE = "Name"
 
 _KINDS = (UNSURE, "Place", "Person", "Organization", "Group", "Work", "Product", "Event",
           "Facility", "Law", "Language")  # fmt: skip
-_OTHER_KINDS = ("Title", "Heading", "Manual")
+PROPER = "Proper noun"
+"""Kind of what the recogniser knows nothing of."""
+
+_OTHER_KINDS = ("Title", "Heading", "Manual", PROPER)
 
 
 def tidy(surface: str) -> str:
