@@ -28,7 +28,7 @@ from docstokg.domain.graph.slice_graph import (
     without_everyday_pages,
 )
 from docstokg.domain.identity import is_own_id, prefix_of
-from docstokg.domain.text.folding import question_keys, variant
+from docstokg.domain.text.folding import question_keys
 from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
 from docstokg.ports import KnowledgeGraph
@@ -61,6 +61,7 @@ class Exploration:
 
     `until_s`: epoch seconds at which the step's own time is over. `opened`: ids of entities and
     uuids of chunks around which was looked. `names`: where the question names what, found once.
+    `misspelt`: the entity it names with a wrong letter, whose words no search could weigh.
     """
 
     until_s: float
@@ -69,6 +70,7 @@ class Exploration:
     skipped: str | None = None
     opened: set[str] = field(default_factory=set)
     names: Sequence[Match] = ()
+    misspelt: str = ""
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,7 @@ def _as_misspelt(run: Run, graph: KnowledgeGraph, explored: Exploration) -> bool
         return False
     explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
     explored.part = merge(explored.part, near)
+    explored.misspelt = entity
     name = next(item.name for item in near.entities if item.id == entity)
     run.warnings.append(f"Nothing is called {written!r} here; it was read as {name!r}.")
     return True
@@ -300,8 +303,11 @@ def ranked(
     shares |= chosen
     pool = _boosted(plan, retrieval, shares, graph)
     facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
-    unlike = _unlike(plan.query, matches, graph)
-    leading = {e: share for e, share in shares.items() if leads(graph, e) or e in unlike}
+    leading = {
+        entity: share
+        for entity, share in shares.items()
+        if leads(graph, entity) or entity == explored.misspelt
+    }
     seed_shares = seeds.shares(part)
     start = restart(graph, {**leading, **chosen, **seed_shares}, facts, pool)
     return RankedGraph(graph, matches, shares, leading, seed_shares, start, walk(graph, start))
@@ -332,17 +338,6 @@ def leads(graph: SliceGraph, entity: str) -> bool:
     these the search has weighed already.
     """
     return not is_own_id(entity) or graph.is_page(entity)
-
-
-def _unlike(query: str, matches: Sequence[Match], graph: SliceGraph) -> set[str]:
-    """Give what the question names in other words than its name, which no search could weigh."""
-    return {
-        entity
-        for match in matches
-        for entity in match.entity_ids
-        if (entry := graph.entities.get(entity)) is not None
-        and variant(entry.name) != variant(query[match.start : match.end])
-    }
 
 
 def _shares(matches: Sequence[Match], graph: SliceGraph) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.records import FoundName, Scope
+from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.context import LoadOptions, LoadReport
@@ -137,6 +138,7 @@ def test_one_load_fills_both_stores(store: Store, tmp_path: Path):
 def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: Path):
     store.load(everything(tmp_path / "in"))
     brain, status = entity_id("brain"), entity_id("status epilepticus")
+    short = entity_id("SE")
     assert store.mentions() >= {
         ("c1", "HP:0001250"),
         ("c1", entity_id("the brain")),
@@ -147,8 +149,11 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
         ("c3", "MONDO:1"),
         ("c3", status),
         ("c3", "HP:0001250"),
-        ("c4", status),
+        ("c3", short),
+        ("c4", short),
     }
+    tied = store.wiring.knowledge_graph().relations_of([status], SCOPE, 5)
+    assert [(one.type, one.target) for one in tied] == [(SAME_AS, short)]
     title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
     assert [entity.type for entity in title] == ["Title", None]
 

@@ -27,7 +27,7 @@ SENDS = [
 BASE: dict[str, Any] = {"query": "Which mill sends rye to Zell Mill?", "top_k": 3}
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 90, "timeout_s": 25}}
 VIEW = {"verbosity": "graph"}
-NARROW = {**VIEW, "top_k": 1, "budget": {"max_chunks": 1}}
+NARROW = {**VIEW, "top_k": 1, "kg_expansion": {"enabled": False}}
 CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "query": ({}, "Who grinds rye in Plin?"),
     "history": (
@@ -57,7 +57,14 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "verbosity": ({}, "full"),
     "providers.embedding": ({}, "openai"),
     "providers.reranker": ({}, "cohere"),
-    "limits.graph.max_depth_soft": ({**NARROW, "limits": {"graph": {"max_depth_hard": 4}}}, 1),
+    "limits.graph.max_depth_soft": (
+        {
+            **NARROW,
+            "query": "Who rebuilt the mill on the river after the flood?",
+            "limits": {"graph": {"max_depth_hard": 4}},
+        },
+        1,
+    ),
     "limits.graph.max_depth_hard": (VIEW, 1),
     "limits.graph.max_nodes_hard": (VIEW, 4),
     "limits.graph.rel_whitelist": (VIEW, ["MENTIONS"]),

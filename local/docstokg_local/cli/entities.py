@@ -1,22 +1,61 @@
 """`docstokg entities`: which names are of one thing, as texts say or as you decide."""
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from docstokg.contracts.records import RelationRecord
-from docstokg.domain.graph.same_names import SAME_AS, are_distinct
-from docstokg.domain.text.words import fold
-from docstokg.loading.context import NullProgress, Stores
-from docstokg.loading.write.removal import exclusive_load
+from docstokg_local.cli.options import Graph, Index, Namespace, check_namespace, wiring_of
 from docstokg_local.cli.printing import say
+
+if TYPE_CHECKING:
+    from docstokg.loading.context import Stores
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name, or an entity's id.")]
 
 BY_HAND = {"reason": "by hand"}
 
+entities = typer.Typer(help="One thing under two names.", no_args_is_help=True)
 
-def decide(stores: Stores, namespace: str, names: tuple[str, str], same: bool) -> None:
+
+@entities.command("list")
+def list_names(namespace: Namespace = "default", index: Index = None, graph: Graph = None) -> None:
+    """List the pairs of names that texts or decisions tie, each with who says so."""
+    show(_stores(namespace, index, graph), namespace)
+
+
+@entities.command()
+def merge(
+    one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
+) -> None:
+    """Let two names stand for one thing in every question; `split` takes it back."""
+    decide(_stores(namespace, index, graph), namespace, (one, two), same=True)
+
+
+@entities.command()
+def split(
+    one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
+) -> None:
+    """Keep two names apart, whatever texts say; `merge` takes it back."""
+    decide(_stores(namespace, index, graph), namespace, (one, two), same=False)
+
+
+def _stores(namespace: str, index: str | None, graph: str | None) -> "Stores":
+    from docstokg_local.loading.stores import stores_of
+
+    check_namespace(namespace)
+    return stores_of(wiring_of(index, graph))
+
+
+def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool) -> None:
     """Note that two names are, or are not, of one thing; wrong usage is `typer.BadParameter`.
 
     The decision outlives loads, and comes before what texts say; another one takes its place.
     """
+    from docstokg.contracts.records import RelationRecord
+    from docstokg.domain.graph.same_names import SAME_AS, are_distinct
+    from docstokg.loading.context import NullProgress
+    from docstokg.loading.write.removal import exclusive_load
+
     ids = [_identity(stores, namespace, name) for name in names]
     source, target = sorted(ids)
     if source == target:
@@ -37,8 +76,10 @@ def decide(stores: Stores, namespace: str, names: tuple[str, str], same: bool) -
     say(f"{names[0]} and {names[1]} are {'one thing' if same else 'two things'} in {namespace}")
 
 
-def show(stores: Stores, namespace: str) -> None:
+def show(stores: "Stores", namespace: str) -> None:
     """Print every pair of names with who says so: a passage and its span, or a decision."""
+    from docstokg.domain.graph.same_names import SAME_AS
+
     names = {entity.id: entity.name for entity in stores.graph_writer.stored_entities(namespace)}
     for row in stores.graph_writer.stored_relations(namespace):
         if row.type == SAME_AS:
@@ -48,8 +89,10 @@ def show(stores: Stores, namespace: str) -> None:
             say(f"{one} {sign} {two}  ({row.properties.get('reason', 'a file')}{where})")
 
 
-def _identity(stores: Stores, namespace: str, name: str) -> str:
+def _identity(stores: "Stores", namespace: str, name: str) -> str:
     """Find the one entity of a name or id."""
+    from docstokg.domain.text.words import fold
+
     found = [
         (not preferred, identity)
         for key, identity, preferred in stores.graph_writer.aliases(namespace)

@@ -1,34 +1,47 @@
 """`docstokg why-not`: one passage's way through a question, a line a stage."""
 
-from typing import TYPE_CHECKING
+from typing import Annotated, Any
 
-from docstokg_local.cli.asking import ask
+import typer
+
+from docstokg_local.cli.ending import DONE, NOT_GOOD
+from docstokg_local.cli.options import Graph, Index, Namespace, check_namespace, wiring_of
 from docstokg_local.cli.printing import say
 
-if TYPE_CHECKING:
-    from docstokg.wiring import Wiring
 
-
-def why_not(wiring: "Wiring", doc: str, question: str, namespace: str, as_json: bool) -> bool:
-    """Print the stages of a document, or of a passage's id; True when there is such a thing."""
+def why_not(
+    doc: Annotated[str, typer.Argument(metavar="DOC", help="A document's id, or a passage's.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION")],
+    namespace: Namespace = "default",
+    json_output: Annotated[bool, typer.Option("--json", help="The ExplainResponse.")] = False,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Say at which stage an expected document fell out of a question, and by how much."""
+    from docstokg_local.cli.asking import ask
     from docstokg_local.cli.display import print_json
     from docstokg_local.engine.workflow import LocalWorkflow
 
-    workflow = LocalWorkflow(wiring)
+    check_namespace(namespace)
+    workflow = LocalWorkflow(wiring_of(index, graph, aloud=not json_output))
     request = {"query": question, "namespace": namespace}
     outcome = ask(workflow, {**request, "expect": {"doc_id": doc}}, "explain")
     if outcome.status == 404:
         outcome = ask(workflow, {**request, "expect": {"chunk_id": doc}}, "explain")
-    body = outcome.body
-    if as_json:
-        print_json(body)
-    elif outcome.status != 200:
-        say(f"{body['code']}: {body['detail']}", err=True)
+    if json_output:
+        print_json(outcome.body)
     else:
-        say(f"{body['chunk_id']} of {body['doc_id']}")
-        for stage in body["stages"]:
-            say(f"  {stage['stage']:<9} {stage['outcome']:<7} {stage['reason']}")
-        say(f"cited as [{body['rank']}]" if body["rank"] else f"lost at: {body['lost_at']}")
-        for advice in body["would_have_helped"]:
-            say(f"would have helped: {advice}")
-    return outcome.status == 200
+        _show(outcome.status, outcome.body)
+    raise typer.Exit(DONE if outcome.status == 200 else NOT_GOOD)
+
+
+def _show(status: int, body: dict[str, Any]) -> None:
+    if status != 200:
+        say(f"{body['code']}: {body['detail']}", err=True)
+        return
+    say(f"{body['chunk_id']} of {body['doc_id']}")
+    for stage in body["stages"]:
+        say(f"  {stage['stage']:<9} {stage['outcome']:<7} {stage['reason']}")
+    say(f"cited as [{body['rank']}]" if body["rank"] else f"lost at: {body['lost_at']}")
+    for advice in body["would_have_helped"]:
+        say(f"would have helped: {advice}")

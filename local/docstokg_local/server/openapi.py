@@ -132,7 +132,10 @@ def _model(name: str) -> type[BaseModel]:
 
 def _post(route: Route) -> dict[str, Any]:
     responses = {"200": _json(route.reply.partition(".")[2], "Also when degraded; see diagnostics")}
-    responses |= {str(status): _problem(text) for status, text in _PROBLEMS.items()}
+    problems = {**_PROBLEMS, 404: "No such document or passage here, or it may not be seen."}
+    for status in (409,) if route.name == "explain" else (404,):
+        del problems[status]
+    responses |= {str(status): _problem(problems[status]) for status in sorted(problems)}
     return {"requestBody": _body(route.request.partition(".")[2]), "responses": responses}
 
 

@@ -186,7 +186,7 @@ class Providers(StrictContract):
 class GraphLimits(StrictContract):
     """Caps for verbosity graph; the server's caps always win."""
 
-    max_depth_soft: int | None = Field(None, ge=1, description="depth beyond which scores fall")
+    max_depth_soft: int | None = Field(None, ge=1, description="deeper, only what is no less alike")
     max_depth_hard: int | None = Field(None, ge=1, description="depth that is never passed")
     max_nodes_hard: int | None = Field(None, ge=1, description="nodes at most")
     rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(

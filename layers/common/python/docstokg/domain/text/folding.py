@@ -45,7 +45,7 @@ def _singular(word: str) -> str:
 
 
 _LEGAL_FORM = re.compile(
-    r"(?<=\w)[\s,]+(?:inc|corp|corporation|co|company|ltd|limited|llc|plc|gmbh|ag)\.?$", re.I
+    r"(?<=\w)[\s,&]+(?:inc|corp|corporation|co|company|ltd|limited|llc|plc|gmbh|ag)\.?$", re.I
 )
 
 
