@@ -4,12 +4,13 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from docstokg.errors import LoadError
 from docstokg_local.cli.ending import DONE, NOT_GOOD, leave, run
+from docstokg_local.cli.entities import entities
 from docstokg_local.cli.options import (
     Graph,
     Index,
@@ -21,9 +22,7 @@ from docstokg_local.cli.options import (
 from docstokg_local.cli.printing import counted, say
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.cli.tracing import trace
-
-if TYPE_CHECKING:
-    pass
+from docstokg_local.cli.why_not import why_not
 
 CITATIONS_SHOWN = 5
 
@@ -465,71 +464,8 @@ def verify(
     raise typer.Exit(NOT_GOOD if findings else DONE)
 
 
-@app.command("why-not")
-def why_not(
-    doc: Annotated[str, typer.Argument(metavar="DOC", help="A document's id, or a passage's.")],
-    question: Annotated[str, typer.Argument(metavar="QUESTION")],
-    namespace: Namespace = "default",
-    json_output: Annotated[bool, typer.Option("--json", help="The ExplainResponse.")] = False,
-    index: Index = None,
-    graph: Graph = None,
-) -> None:
-    """Say at which stage an expected document fell out of a question, and by how much."""
-    from docstokg_local.cli.why_not import why_not as explain
-
-    check_namespace(namespace)
-    wiring = wiring_of(index, graph, aloud=not json_output)
-    good = explain(wiring, doc, question, namespace, json_output)
-    raise typer.Exit(DONE if good else NOT_GOOD)
-
-
-entities = typer.Typer(help="One thing under two names.", no_args_is_help=True)
+app.command("why-not")(why_not)
 app.add_typer(entities, name="entities")
-
-
-@entities.command("list")
-def entities_list(
-    namespace: Namespace = "default", index: Index = None, graph: Graph = None
-) -> None:
-    """List the pairs of names that texts or decisions tie, each with who says so."""
-    from docstokg_local.cli.entities import show
-    from docstokg_local.loading.stores import stores_of
-
-    show(stores_of(wiring_of(index, graph)), namespace)
-
-
-@entities.command("merge")
-def entities_merge(
-    one: EntityName,
-    two: EntityName,
-    namespace: Namespace = "default",
-    index: Index = None,
-    graph: Graph = None,
-) -> None:
-    """Let two names stand for one thing in every question; `split` takes it back."""
-    _decide_names(namespace, (one, two), True, index, graph)
-
-
-@entities.command("split")
-def entities_split(
-    one: EntityName,
-    two: EntityName,
-    namespace: Namespace = "default",
-    index: Index = None,
-    graph: Graph = None,
-) -> None:
-    """Keep two names apart, whatever texts say; `merge` takes it back."""
-    _decide_names(namespace, (one, two), False, index, graph)
-
-
-def _decide_names(
-    namespace: str, names: tuple[str, str], same: bool, index: str | None, graph: str | None
-) -> None:
-    from docstokg_local.cli.entities import decide
-    from docstokg_local.loading.stores import stores_of
-
-    check_namespace(namespace)
-    decide(stores_of(wiring_of(index, graph)), namespace, names, same)
 
 
 @app.command()

@@ -120,7 +120,7 @@ def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
     watch = select.poll()
     watch.register(reader, select.POLLIN)
     watch.register(requests, 0)  # that its other end is closed is always told
-    parts = []
+    parts: list[bytes] = []
     with os.fdopen(reader, "rb", 0) as result:
         while True:
             if any(file != reader for file, _ in watch.poll()):
