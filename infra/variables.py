@@ -21,10 +21,13 @@ EVERY = frozenset({"log_level", "rag_log_snippets"})
 
 BY_USE: Mapping[str, frozenset[str]] = {
     "index": frozenset({"index_name"}),
+    "graph": frozenset({"graph_database"}),
     "loader": frozenset({"index_name"}),
+    "graph_loader": frozenset({"graph_database"}),
+    "graph_writer": frozenset({"graph_database"}),
     "embedder": frozenset(
         {
-            "embed_provider", "embed_base_urls", "embed_model", "embed_dimension",
+            "embed_provider", "embed_base_url", "embed_model", "embed_dimension",
             "provider_jina_enabled",
         }
     ),
@@ -42,7 +45,7 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
             "kg_boost_enabled", "kg_boost_value", "kg_2hop_enabled", "feature_verbosity_graph",
         }
     ),
-    "retrieve": frozenset({"sparse"}),
+    "retrieve": frozenset({"sparse", "graph_database"}),
     "traverse": frozenset({"feature_traversal_tool", "graph_budget_per_minute", "sparse"}),
     "check": frozenset({"kg_enabled", "max_timeout_s", "sparse", "domains"}),
     "expand": frozenset({"domains"}),

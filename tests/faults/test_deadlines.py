@@ -86,7 +86,7 @@ def test_a_remote_encoder(
     with serving(ModelServer(dimension=384)) as server:
         settings = {
             "embedder": {
-                "embed_provider": "openai", "embed_base_urls": (server.url,),
+                "embed_provider": "openai", "embed_base_url": (server.url,),
                 "embed_dimension": 384,
                 "embed_model": "all-MiniLM-L6-v2-onnx-int8", "cache_dir": str(tmp_path),
             },

@@ -46,7 +46,7 @@ def served(
             values |= {"rerank_provider": "cohere", "rerank_base_url": CLOSED, "rerank_model": "r"}
         if case.remote_embedder:
             values |= {
-                "embed_provider": "openai", "embed_base_urls": (address,), "embed_dimension": 384,
+                "embed_provider": "openai", "embed_base_url": (address,), "embed_dimension": 384,
                 "embed_model": "all-MiniLM-L6-v2-onnx-int8", "cache_dir": str(folder),
             }  # fmt: skip
         settings, sink = Settings(**{**store.settings(), **values}), PrometheusSink()

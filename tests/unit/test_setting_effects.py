@@ -38,7 +38,7 @@ def test_a_setting_reaches_the_plan(name, value, seen, expected) -> None:
 
 def embedding(server: ModelServer, **more) -> Settings:
     return Settings(
-        embed_provider="openai", embed_base_urls=(server.url,), embed_model="m-1",
+        embed_provider="openai", embed_base_url=(server.url,), embed_model="m-1",
         embed_dimension=8, embed_api_key="k", **more,
     )  # fmt: skip
 
@@ -55,12 +55,12 @@ def test_vectors_come_from_the_address_and_model_that_are_set(tmp_path) -> None:
 def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
     with serving() as server:
         settings = embedding(server, cache_dir=str(tmp_path))
-        settings = settings.model_copy(update={"embed_base_urls": (CLOSED, server.url)})
+        settings = settings.model_copy(update={"embed_base_url": (CLOSED, server.url)})
         wiring = Wiring(settings)
         wiring.embedder().embed(["a"], 5.0)
         assert len(server.requests) == 1
         wiring.close()
-        lonely = Wiring(settings.model_copy(update={"embed_base_urls": (CLOSED,)}))
+        lonely = Wiring(settings.model_copy(update={"embed_base_url": (CLOSED,)}))
         with pytest.raises(Unavailable):
             lonely.embedder().embed(["b"], 5.0)
         lonely.close()

@@ -75,6 +75,7 @@ class GraphSettings(Contract):
     graph_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH, neo4j(+s):// or bolt://")
     graph_user: str = Field("neo4j", description="user of Neo4j")
     graph_password: str | None = Field(None, description="its password")
+    graph_database: str = Field("neo4j", description="name of the database in Neo4j")
     graph_budget_per_minute: int = Field(60, ge=1, description="graph walks per caller")
 
 
@@ -118,7 +119,7 @@ class EncoderSettings(Contract):
     embed_provider: Literal[EmbedderName, "none"] = Field(
         "local", description="who makes vectors; none: words and weights only"
     )
-    embed_base_urls: tuple[str, ...] = Field(
+    embed_base_url: tuple[str, ...] = Field(
         (), description="other addresses of that provider's API; the next one where one fails"
     )
     embed_model: str | None = Field(None, description="default: the provider's")

@@ -219,6 +219,7 @@ class Wiring:
             "url": chosen.graph_url,
             "user": chosen.graph_user,
             "password": chosen.graph_password,
+            "database": chosen.graph_database,
             "telemetry": self.telemetry,
         }
 
@@ -242,7 +243,7 @@ class Wiring:
 
         remote = HttpEmbedder(
             provider=chosen.embed_provider,
-            base_urls=chosen.embed_base_urls,
+            base_urls=chosen.embed_base_url,
             model=chosen.embed_model,
             dimension=chosen.embed_dimension,
             api_key=chosen.embed_api_key,

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 from neo4j import (
     READ_ACCESS,
@@ -30,7 +30,6 @@ from docstokg.errors import (
     WrongAnswer,
 )
 
-DATABASE = "neo4j"
 PLAN_S = 60.0
 DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"
 Returned = TypeVar("Returned")
@@ -58,6 +57,7 @@ class Connection(TypedDict):
     url: str
     user: str
     password: str | None
+    database: NotRequired[str]
 
 
 class Server:
@@ -69,6 +69,7 @@ class Server:
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         self._address = (at["url"], at["user"], at["password"] or "")
+        self._database = at.get("database", "neo4j")
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -139,7 +140,7 @@ class Server:
     ) -> list[Record]:
         """Run one query on the loop; the server is told the limit too."""
         session = self._opened().session(
-            database=DATABASE, default_access_mode=access, fetch_size=-1
+            database=self._database, default_access_mode=access, fetch_size=-1
         )
         async with session:
             result = await session.run(Query(text, timeout=timeout_s), dict(parameters))
@@ -149,7 +150,7 @@ class Server:
         self, text: str, parameters: Mapping[str, object]
     ) -> tuple[dict[str, Any] | None, str | None]:
         """Give the plan of a query and its kind (r, w, rw, s), without running it."""
-        session = self._opened().session(database=DATABASE, default_access_mode=READ_ACCESS)
+        session = self._opened().session(database=self._database, default_access_mode=READ_ACCESS)
         async with session:
             result = await session.run(Query("EXPLAIN " + text, timeout=PLAN_S), dict(parameters))
             summary = await result.consume()
