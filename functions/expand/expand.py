@@ -9,6 +9,7 @@ from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.response import ExplainStage, GraphGain, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
+from docstokg.domain.answer import notices
 from docstokg.domain.graph.linking import Match
 from docstokg.domain.graph.pagerank import Vector
 from docstokg.domain.graph.slice_graph import (
@@ -186,9 +187,10 @@ def _tell_unknown(
     for name, (values, kinds) in missing.items() if wider is not None else ():
         there = kinds(wider or part)
         if unknown := [value for value in values or () if value.casefold() not in there]:
-            listed = ", ".join(sorted(there)[:KINDS_LISTED]) or "none"
+            listed = notices.listed(sorted(there), KINDS_LISTED) or "none"
             run.warnings.append(
-                f"{name}: nothing around this question has {', '.join(unknown)}; there is: {listed}"
+                f"{name}: nothing around this question has {notices.listed(unknown)}; "
+                f"there is: {listed}"
             )
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from docstokg.contracts.state import RespondInput
+from docstokg.domain import time_budget
 from docstokg.entry import entry_point
 from docstokg.usecases.chat import chat_reply
 from docstokg.usecases.comparison import Comparison
@@ -12,16 +13,13 @@ from docstokg.wiring import Handler, Wiring
 from docstokg_functions.respond.consistency import facts_told, held_to_domain
 from docstokg_functions.respond.respond import Checks, respond
 
-WORDS_S = 1.0
-"""For the check of an answer beyond the vectors' time: what is not reached is `too_long`."""
-
 
 def checks_of(wiring: Wiring) -> Checks:
     """Give what an answer is checked with here."""
     embedder = wiring.embedder()
     graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
     return Checks(
-        lambda run, time_s: Comparison(run, embedder, time_s, time_s + WORDS_S),
+        lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
         lambda run, checked, blocks: held_to_domain(
             run, checked, blocks, graph=graph, domain=domain
         ),

@@ -16,6 +16,7 @@ from docstokg.contracts.response import (
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
+from docstokg.domain.answer import notices
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, SparseEncoder
 from docstokg.usecases.run import Run
@@ -224,8 +225,11 @@ def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]
 
     there = run.attempt("filter_keys", keys, lost=None)
     if there is not None and (unknown := [key for key in given if key not in there]):
-        listed = ", ".join([*sorted(FIXED_KEYS), *sorted(there)[:KEYS_READ]])
-        run.warnings.append(f"filter: nothing here has {', '.join(unknown)}; there is: {listed}")
+        there_is = notices.listed(
+            [*sorted(FIXED_KEYS), *sorted(there)], KEYS_READ + len(FIXED_KEYS)
+        )
+        missing = notices.listed(unknown)
+        run.warnings.append(f"filter: nothing here has {missing}; there is: {there_is}")
 
 
 def _fused(

@@ -128,7 +128,7 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
         assert request.count("$input.body") + parameters == 1
         responses = integration["IntegrationResponses"]
         chat = {"/v1/chat/completions": "chat", "/v1/models": "models"}.get(path, "")
-        workflow = chat or path in ("/v1/answer", "/v1/search")
+        workflow = chat or path in ("/v1/answer", "/v1/search", "/v1/explain")
         wanted = templates.response_workflow(chat) if workflow else templates.response_function()
         assert responses[0]["ResponseTemplates"] == {"application/json": wanted}
         assert [r.get("SelectionPattern") is None for r in responses] == [True, False]

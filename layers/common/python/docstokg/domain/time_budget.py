@@ -57,6 +57,9 @@ CHECK_S: Final = 10.0
 """The whole of `/v1/check`; its graph and its vectors get their own part of it."""
 CHECK_GRAPH: Final = CallBudget(1.5)
 CHECK_VECTORS: Final = CallBudget(1.0)
+WORDS_S: Final = 1.0
+"""For the check of an answer beyond the vectors' time: what is not reached is `too_long`."""
+
 PASSAGE_S: Final = 3.0
 """Reading one passage with its neighbours: two round trips."""
 HEALTH_S: Final = 1.0

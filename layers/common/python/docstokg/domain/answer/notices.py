@@ -1,5 +1,6 @@
 """The sentences callers see word for word, each written once."""
 
+from collections.abc import Sequence
 from typing import Final
 
 ABSTENTION: Final = "I don't have information about that in the available documents."
@@ -19,9 +20,17 @@ HARM_REMOVED: Final = (
     "Links, images, markup or hidden characters that no cited source holds were removed."
 )
 CUT_SHORT: Final = "The model was cut off before its end: what is shown ends at a whole sentence."
+LEGIBLE: Final = 60
 NO_EMBEDDER: Final = (
     "Confidence was computed without comparing question and answer: no embedder is available."
 )
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Name the first `most` of what a caller or a text calls something, each cut to be legible."""
+    shown = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:most]]
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*shown, *more])
 
 
 def model_failed(why: str, instead: str | None) -> str:
