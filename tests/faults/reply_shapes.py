@@ -73,7 +73,7 @@ SHAPES = (
     Shape("broken json", '{{"answer": "{a} [1].', "any"),
     Shape("heading", "# Answer\n\n{a} [1].", "grounded"),
     Shape("bullets", "- {a} [1].\n- {b} [2].", "grounded"),
-    Shape("numbers", "1. {a} [1].\n2. {b} [2].", "any"),
+    Shape("numbers", "1. {a} [1].\n2. {b} [2].", "grounded"),
     Shape("bold", "**{a}** [1].", "grounded"),
     Shape("quotation", "> {a} [1].", "grounded"),
     Shape("sources last", "{a} [1].\n\nSources:\n[1] x.txt\n[2] y", "grounded", "", "x.txt"),

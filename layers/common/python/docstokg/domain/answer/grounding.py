@@ -36,7 +36,7 @@ _FENCES: Final = ("```", "~~~")
 _EDGES: Final = " \t\r\n*_-\u2022>#|"
 _BARE: Final = " \t\r\n.,;:!?*_-"
 _LINE: Final = re.compile(r"[^\s](?:[^\n]*[^\s])?")
-_ITEM: Final = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)])\s")
+_ITEM: Final = re.compile(r"\A\s*(?:[-*+\u2022]|\d{1,3}[.)])\s")
 _STUMP: Final = re.compile(r"(?:see|compare|sources?|references?)(?: also)?", re.IGNORECASE)
 _FRAMING: Final = re.compile(
     r"^(?:sure|certainly|of course|i hope|let me know|here (?:is|are)|below (?:is|are)|in summary"
@@ -98,6 +98,8 @@ def statements(answer: str) -> tuple[Statement, ...]:
         text = answer[span.start : span.end]
         ranks = ranks_within(markers, span.start, span.end)
         claim = strip_markers(text).strip()
+        if not fenced:
+            claim = _ITEM.sub("", claim, count=1)  # an item's number is no value of what it says
         cells = () if fenced else cells_of(claim.split("\n")[-1])
         if fenced:
             ranks = ranks or above
