@@ -19,13 +19,14 @@ from docstokg.domain.text.words import fold
 SAME_AS = "SAME_AS"
 """Type of the relation between two names of one thing; weight 0 says that they are not."""
 
+# It begins where no space is before it: a run of spaces is read once.
 _PHRASE = re.compile(
-    r"\s*[,(]?\s*(?:\b(?:is|was|are|were)\s+)?"
+    r"(?<!\s)\s*+[,(]?\s*+(?:\b(?:is|was|are|were)\s+)?"
     r"(?:\b(also|formerly|previously|otherwise|originally|better|commonly|sometimes)\s+"
     r"(?:known|called|named)(?:\s+as)?(?=[\s\"“])|(?<=\()(formerly)\s)"
 )
 _OTHER = re.compile(
-    r"\s*(?:[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<plain>[^,.;()\[\]\n\"“”]{2,80}))"
+    r"\s*+(?:[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<plain>[^,.;()\[\]\n\"“”]{2,80}))"
 )
 _LIST = re.compile(
     r"\s+(?:or|(and|in)|is|was|are|were|on|by|for|from|to|at|which|who|that|until|because|since)\s"
