@@ -34,7 +34,7 @@ def server() -> Iterator[ModelServer]:
 
 def embedder(url: str, provider: str = "openai", fallback: str | None = None) -> HttpEmbedder:
     return HttpEmbedder(
-        provider=provider, base_url=url, fallback_url=fallback, model="m-1", dimension=8,
+        provider=provider, base_urls=tuple(filter(None, (url, fallback))), model="m-1", dimension=8,
         api_key="k",
     )  # fmt: skip
 
@@ -175,7 +175,7 @@ def test_wrong_scores_never_order_anything(server: ModelServer, case: str) -> No
 def test_settings_that_cannot_work() -> None:
     with pytest.raises(Misconfigured, match="DOCSTOKG_EMBED_DIMENSION"):
         HttpEmbedder(
-            provider="openai", base_url=None, fallback_url=None, model="unheard-of",
+            provider="openai", base_urls=(), model="unheard-of",
             dimension=None, api_key=None,
         )  # fmt: skip
     with pytest.raises(Misconfigured):

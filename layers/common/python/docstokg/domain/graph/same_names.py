@@ -29,12 +29,12 @@ _OTHER = re.compile(
     r"\s*+(?:[\"“](?P<quoted>[^\"”]{2,60})[\"”]|(?P<plain>[^,.;()\[\]\n\"“”]{2,80}))"
 )
 _LIST = re.compile(
-    r"\s+(?:or|(and|in)|is|was|are|were|on|by|for|from|to|at|which|who|that|until|because|since)\s"
+    r"(?<!\s)\s++(?:or|(and|in)|is|was|are|were|on|by|for|from|to|at|which|who|that|until|because|since)\s"
 )
 _FORMER = ("formerly", "previously", "originally")
 _BEFORE = 120
-_BEGINS = re.compile(r"(?:\A|[.!?;(\n]|\b[Tt]he)\s*\Z")
-"""What stands before a whole name: what follows other words may be a part of one."""
+_BEGINS = re.compile(r"(?:\A|[.!?;(]|\b[Tt]he)\Z")
+"""What stands before a whole name, or a new line: what follows other words may be part of one."""
 
 
 def are_distinct(one: str, two: str) -> bool:
@@ -83,8 +83,11 @@ def _last_name(before: str, title: str) -> str | None:
     last = before[-len(title) :] if title else ""
     if not last or fold(last) != fold(title):
         *_, last = "", *capitalised_names(before)
-    whole = last and before.endswith(last) and _BEGINS.search(before[: -len(last)])
-    return last if whole else None
+    if not last or not before.endswith(last):
+        return None
+    words = before[: -len(last)]
+    shown = words.rstrip()
+    return last if "\n" in words[len(shown) :] or _BEGINS.search(shown) else None
 
 
 def _is_whole(name: str) -> bool:
