@@ -27,8 +27,8 @@ demo: ## set up, build the demo store, ask the demo question (EXTRAS=llm: more; 
 test: ## set up and run the tests of a change: rules, contracts, workflow, page, synth (six minutes)
 	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services"
 
-test-all: ## set up and run every test this machine can run: servers, faults, kills, wheels as well
-	@scripts/setup requirements.lock && $(PYTEST) --ignore $(DEADLINES) && .venv/bin/python -m pytest $(DEADLINES)
+test-all: test ## run those, then every other test this machine can run: servers, faults, kills, wheels
+	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES)) tests && $(PYTEST) $(QUICK) -m services && .venv/bin/python -m pytest $(DEADLINES)
 
 check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
