@@ -105,7 +105,7 @@ HEALTHY: dict[str, Step] = {
     "Expand": expand,
     "Retrieve": gives({"degraded": [], "pool": ["a"]}),
     "Ground": gives({"degraded": [], "citations": [1], "blocks": ["x"], "relevant": True}),
-    "Traverse": gives({"degraded": [], "graph": {"nodes": []}}),
+    "Traverse": gives({"degraded": [], "graph": {"nodes": []}, "took_ms": 1.0}),
     "Synthesize": gives({"degraded": [], "outcome": "answered", "answer": "It is [1]."}),
     "Respond": respond,
 }
@@ -128,7 +128,7 @@ BIG = {"degraded": [], "pool": ["\U0001f600" * 70_000]}
 TWICE = {"degraded": ["bm25_unavailable", "dense_unavailable"], "pool": []}
 ONCE = {"degraded": ["splade_unavailable"], "pool": []}
 REFUSAL = {"statusCode": 400, "body": "{}"}
-NO_VIEW: dict[str, Any] = {"graph": None, "degraded": []}
+NO_VIEW: dict[str, Any] = {"graph": None, "degraded": [], "took_ms": 1.0}
 SPENT = {"statusCode": 429, "body": "{}", "headers": {"Retry-After": "7"}}
 PLAIN = lambda _: validated(kg=False, synthesis=False)  # noqa: E731
 ROUTED = lambda _: validated(route=True)  # noqa: E731
@@ -151,7 +151,7 @@ SCENARIOS = [
         "graph view hangs",
         200,
         ("kg_timeout",),
-        steps={"Validate": VIEWED, "Traverse": slow({"degraded": []})},
+        steps={"Validate": VIEWED, "Traverse": slow({"degraded": [], "took_ms": 1.0})},
     ),
     Scenario(
         "refused by validate",
