@@ -9,6 +9,8 @@ COMMA := ,
 LOCK := requirements/demo.lock $(foreach extra,$(sort $(filter-out local documents names client,$(subst $(COMMA), ,$(WANTED)))),requirements/extra-$(extra).lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 DEADLINES := tests/faults/test_deadlines.py
+# A quarter of an hour by itself, and nothing else may be timed beside it: `make deploy-local`.
+DEPLOYED := tests/infra/test_deploy_local.py
 ENV ?= dev
 MINUTES ?= 30
 # The checkout's own store: a .docstokg/ in the folder wins over the user's data folder.
@@ -28,7 +30,7 @@ test: ## set up and run the tests of a change: rules, contracts, workflow, page,
 	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services"
 
 test-all: test ## run those, then every other test this machine can run: servers, faults, kills, wheels
-	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES)) tests && $(PYTEST) $(QUICK) -m services && .venv/bin/python -m pytest $(DEADLINES)
+	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m services && .venv/bin/python -m pytest $(DEADLINES)
 
 check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
