@@ -129,21 +129,9 @@ DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {
         lambda t: _drop(t, lambda s: s.get("Sid") == "AlarmsPublishToTheEncryptedTopic"),
         "kms:GenerateDataKey",
     ),
-    "tables without their key": (
-        lambda t: _drop(t, lambda s: "dynamodb." in json.dumps(s.get("Condition", {}))),
-        "kms:Decrypt",
-    ),
     "letters without their key": (
         lambda t: _drop(t, lambda s: "sqs." in json.dumps(s.get("Condition", {}))),
         "kms:GenerateDataKey",
-    ),
-    "documents without the key": (
-        lambda t: _drop(t, lambda s: '"s3.' in json.dumps(s.get("Condition", {}))),
-        "kms:GenerateDataKey",
-    ),
-    "folders that cannot be listed": (
-        lambda t: _drop(t, lambda s: "s3:prefix" in json.dumps(s.get("Condition", {}))),
-        "s3:ListBucket",
     ),
     "snapshots without their role": (
         lambda t: _drop(t, lambda s: s["Action"] == "iam:PassRole"),

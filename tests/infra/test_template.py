@@ -561,6 +561,7 @@ def test_a_finding_of_the_rule_packs_ends_the_synthesis(tmp_path: Path) -> None:
     assert {"AwsSolutions-SQS4", "Serverless-SQSRedrivePolicy"} <= rules
 
 
+@pytest.mark.slow
 def test_cfn_lint_finds_nothing(template: Template) -> None:
     """As the templates are, and without the exception for the state machine."""
     from cfnlint.api import ManualArgs, lint
@@ -579,6 +580,7 @@ def test_cfn_lint_finds_nothing(template: Template) -> None:
     assert [m for m in found if not jsonata.search(f"{m.rule.id} {m.path} {m.message}")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", [0, 1], ids=["data", "run"])
 def test_sam_finds_the_template_valid(dev: Template, tmp_path: Path, stack: int) -> None:
     """AWS's own tool, without credentials; it is fetched once, as bundles are."""

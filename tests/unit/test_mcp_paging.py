@@ -68,7 +68,7 @@ def merge(known, more, path: list[str]):
     return known + more
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(DOCUMENTS, st.integers(400, 3000))
 def test_pages_join_to_the_document(document, max_bytes) -> None:
     assert joined(pages_of(document, max_bytes)) == document

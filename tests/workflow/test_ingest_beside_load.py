@@ -19,6 +19,7 @@ from docstokg_local.engine.engine import Execution
 from tests.ingest_runner import run_ingest, stage_functions
 from tests.unit.test_stages import NS, Place, folder_of
 
+pytestmark = pytest.mark.slow
 ENCODING, WAITING = "chunks", "waiting for the load under way"
 """Stages of a load: the one that waits for its gate, and the one that waits for another load."""
 

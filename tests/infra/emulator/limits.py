@@ -41,7 +41,7 @@ COVERED = (
     ("TimeoutSeconds as an expression", f"the number {LONGEST_S}", "test_template"),
     ("AppConfig's layer", "its agent is played, from the deployed profile", "test_aws_adapters"),
     ("arm64", "bundles of this machine", "test_bundles"),
-    ("a domain", "a real OpenSearch beside it, as `existing`", "test_engines"),
+    ("a domain", "a real OpenSearch beside it, as `existing`", "test_search_index"),
 )
 """(what, instead, tests)"""
 
