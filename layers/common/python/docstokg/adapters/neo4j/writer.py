@@ -31,8 +31,6 @@ BATCH = 500
 PAGE = 5000
 DEADLOCK_TRIES, DEADLOCK_S = 8, 0.05
 LOAD_TIMEOUT_S = 120.0
-UPGRADED = (1, 2)
-"""Earlier layouts that are brought up to date where they are met."""
 
 
 class Neo4jGraphWriter:
@@ -314,13 +312,13 @@ class Neo4jGraphWriter:
         return self._server.read(template.text, values, LOAD_TIMEOUT_S)
 
     def _prepare(self) -> None:
-        """Bring the database to our layout, also from the one before; all of it may be repeated."""
+        """Bring the database to our layout; all of it may be repeated."""
         if self._ready:
             return
         parameters = INFO.checked({"name": STORE})
         stored = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
         version = stored[0]["schema"] if stored else None
-        if version not in (None, *UPGRADED, SCHEMA_VERSION):
+        if version not in (None, SCHEMA_VERSION):
             raise Misconfigured(
                 f"the database holds a graph of layout {version}, this version writes layout "
                 f"{SCHEMA_VERSION}: load into another database"
