@@ -242,7 +242,7 @@ def _scoring(request: WalkRequest, result: WalkResult) -> Scoring:
 
 
 def _is_view(request: TraverseRequest) -> bool:
-    """Tell the cursor of an answer's graph, sent with nothing but a namespace."""
+    """Tell whether the request goes on with the graph view of an answer, from its cursor alone."""
     return not request.seed_ids and (request.cursor or "").startswith(PREFIX)
 
 

@@ -531,6 +531,7 @@ def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:
         assert [path for path, entry in entries if entry["type"] == "aws:cdk:warning"] == []
 
 
+@pytest.mark.slow
 def test_a_finding_of_the_rule_packs_ends_the_synthesis(tmp_path: Path) -> None:
     """Empty reports mean something: the same packs refuse a queue without TLS or dead letters."""
     program = (

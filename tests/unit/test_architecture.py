@@ -1,6 +1,7 @@
 """The dependency rule and the import budget, proved by reading and by running."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -281,3 +282,12 @@ def test_no_file_is_longer_than_a_reader_bears() -> None:
     for folder in ("layers", "functions", "local", "infra", "benchmarks", "tests"):
         for path in (ROOT / folder).rglob("*.py"):
             assert path.read_text("utf-8").count("\n") <= 650, path.relative_to(ROOT)
+
+
+def test_every_name_of_the_architecture_page_is_in_the_code() -> None:
+    """A path is that of a file or folder; it may leave out where the page says it is."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rooms = ("functions", "layers", "statemachine", "local", "infra", "tests", "benchmarks", "docs")
+    there = [f"/{path.relative_to(ROOT)}/" for room in rooms for path in (ROOT / room).rglob("*")]
+    for name in re.findall(r"`([\w./-]+(?:/|\.(?:py|json|md|js)))`", page):
+        assert any(f"/{name}".rstrip("/") + "/" in path for path in there), name
