@@ -103,11 +103,3 @@ def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template)
             "/v1/documents",
             "ENDS_WITH",
         )
-
-
-def test_health_has_a_rate_of_its_own(template: Template) -> None:
-    """m12: the one open route asks both stores, so it is slower than any caller's."""
-    (stage,) = template.all("AWS::ApiGateway::Stage").values()
-    (health,) = (s for s in stage["MethodSettings"] if "health" in s.get("ResourcePath", ""))
-    assert health["HttpMethod"] == "GET"
-    assert 0 < health["ThrottlingRateLimit"] <= 5

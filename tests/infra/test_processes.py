@@ -210,15 +210,6 @@ def test_an_error_says_its_class_to_the_machine_and_nothing_to_the_client(
     assert "secret" not in deployment.answer(failed).body
 
 
-def test_health_answers_through_its_template(deployment: Deployment) -> None:
-    template = templates.request_function("health", templates.caller("none"))
-    event = render_request(template, "", {"requestId": "req-8"})
-    reply = deployment.fleet.invoke("health", event)
-    answer = render_response(templates.response_function(), reply)
-    assert answer.status == 200
-    assert answer.json["dependencies"]["index"]["state"] == "up"
-
-
 def test_two_hundred_questions_leave_no_word_in_the_logs(
     deployment: Deployment, small_store: Path
 ) -> None:
@@ -252,18 +243,6 @@ def test_two_hundred_questions_leave_no_word_in_the_logs(
             assert words not in logs
             assert json.dumps(words)[1:-1] not in logs
     assert base64.b64encode(MARK.encode()).decode()[:8] not in logs
-
-
-def test_metrics_are_in_the_embedded_format(deployment: Deployment) -> None:
-    deployment.post("search", question())
-    names = set()
-    for line in deployment.fleet.log_text().splitlines():
-        if '"_aws"' in line:
-            for directive in json.loads(line)["_aws"]["CloudWatchMetrics"]:
-                assert directive["Namespace"] == "DocsToKG"
-                assert directive["Dimensions"][0][0] == "environment"
-                names |= {metric["Name"] for metric in directive["Metrics"]}
-    assert {"rag_requests_total", "rag_request_latency_seconds"} <= names
 
 
 def test_a_handler_that_cannot_be_made_fails_in_init(bundles: Path, tmp_path: Path) -> None:
