@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
+from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.bounded import within
 from docstokg.adapters.breaker import Breaker
@@ -106,6 +107,16 @@ class Endpoint:
 
     def _host(self) -> str:
         return urlsplit(self.url).netloc.rpartition("@")[2]
+
+
+def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: str) -> Shape:
+    """Read an answer as `shape`, types strict; `WrongAnswer`, without what it held, otherwise."""
+    adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
+    try:
+        return adapter.validate_python(answer, strict=True)
+    except ValidationError as broken:
+        first = broken.errors(include_input=False)[0]
+        raise WrongAnswer(f"{model}: {first['loc']}: {first['msg']}") from None
 
 
 def first_that_answers[Answer](
