@@ -167,27 +167,12 @@ class Neo4jGraphWriter:
 
     def chunk_uuids(self, namespace: str) -> Iterable[str]:
         """Yield every chunk uuid of a namespace, sorted."""
-        after = ""
-        while True:
-            rows = self._read(
-                cypher.CHUNK_UUIDS, {"namespace": namespace, "after": after, "batch": PAGE}
-            )
-            yield from (row["uuid"] for row in rows)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1]["uuid"]
+        return (row["uuid"] for row in self._pages(cypher.CHUNK_UUIDS, namespace))
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
-        after = ""
-        while True:
-            page = {"namespace": namespace, "after": after, "batch": PAGE}
-            rows = self._read(cypher.LABELS, page)
-            for row in rows:
-                yield row["uuid"], row["doc_id"], row["title"], row["section"]
-            if len(rows) < PAGE:
-                return
-            after = rows[-1]["uuid"]
+        for row in self._pages(cypher.LABELS, namespace):
+            yield row["uuid"], row["doc_id"], row["title"], row["section"]
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
