@@ -55,28 +55,11 @@ def test_a_draft_with_citations(client, cited) -> None:
     assert body["diagnostics"]["timings_ms"]["total"] > 0
 
 
-def test_without_citations_sources_are_found_per_sentence(client) -> None:
-    text = "Wheezing comes in attacks in asthma. The Golden Gate Bridge opened in 1999."
-    body = check(client, text=text)
-    good, bad = body["grounding"]["sentences"]
-    assert good["verdict"] in ("supported", "weak")
-    named = {row["rank"]: row["uuid"] for row in body["diagnostics"]["sources"]}
-    assert [named[rank] for rank in good["citations"]] == [good["span"]["uuid"]]
-    assert (bad["verdict"], bad["citations"]) == ("unsupported", [])
-    assert body["grounding"]["coverage"] == 0.5
-
-
 def test_what_cannot_be_read_is_named(client) -> None:
     text = "Seizures are electrical events [1]."
     body = check(client, text=text, citations=[{"rank": 1, "uuid": "nobody"}])
     assert body["diagnostics"]["missing"] == ["nobody"]
     assert body["grounding"]["invalid_citations"] == ["[1]"]
-
-
-def test_a_lost_graph_is_a_reason(copied_store, client_for, tmp_path) -> None:
-    client = client_for(copied_store, graph_url=f"sqlite:///{tmp_path}/absent/graph.sqlite")
-    body = check(client, text="Seizure (HP:0001250) is an event.")
-    assert body["diagnostics"]["degraded_reasons"] == ["kg_unavailable"]
 
 
 def test_hidden_chunks_are_no_sources(small_store, client_for, tmp_path) -> None:

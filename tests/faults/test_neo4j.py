@@ -189,11 +189,6 @@ def test_a_wrong_password(place: Place) -> None:
         warm(opened)
 
 
-def test_an_unknown_database(place: Place) -> None:
-    with asking(place, place.graph(database="nowhere")) as opened:
-        assert reasons(ask(opened)) == {"kg_unavailable"}
-
-
 def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
     graph = place.graph(proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
     try:

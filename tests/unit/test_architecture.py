@@ -267,17 +267,6 @@ def test_no_failure_of_a_dependency_is_swallowed_without_a_line() -> None:
     assert not silent
 
 
-def test_the_reader_of_handlers_reads() -> None:
-    silent, told = (
-        ast.parse(f"try: pass\nexcept DocsToKGError: {line}").body[0]
-        for line in ("pass", "t.log('x')")
-    )
-    assert isinstance(silent, ast.Try) and isinstance(told, ast.Try)
-    assert names(silent.handlers[0].type) == {"DocsToKGError"}
-    assert not is_told(silent.handlers[0])
-    assert is_told(told.handlers[0])
-
-
 def test_no_file_is_longer_than_a_reader_bears() -> None:
     for folder in ("layers", "functions", "local", "infra", "benchmarks", "tests"):
         for path in (ROOT / folder).rglob("*.py"):

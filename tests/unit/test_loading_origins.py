@@ -92,19 +92,6 @@ def test_both_in_one_load_keep_the_first(store: Store, tmp_path: Path):
     assert store.texts() == {"The A rocket is blue."}
 
 
-def test_the_same_text_is_the_same_from_anywhere(store: Store, tmp_path: Path):
-    store.load(folder(tmp_path / "a", README="One rocket."))
-    report = store.load(folder(tmp_path / "b", README="One rocket."))
-    assert (store.rejects.count, report.unchanged) == (0, 1)
-
-
-def test_an_id_its_owner_wrote_replaces_as_ever(store: Store, tmp_path: Path):
-    store.load(folder(tmp_path / "a", x="---\ndoc_id: rocket\n---\nBlue."))
-    store.load(folder(tmp_path / "b", x="---\ndoc_id: rocket\n---\nRed."))
-    assert store.rejects.count == 0
-    assert store.texts() == {"Red."}
-
-
 def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", x="Blue.")
     store.load(home)
@@ -142,14 +129,6 @@ def test_many_gone_are_asked_for_and_stay_without_an_answer(store: Store, tmp_pa
     assert (asked, report.kept_back, len(store.texts())) == ([["a.md"]], ["a.md"], 3)
     store.load(home, sync=True, agree=lambda gone: True)
     assert store.texts() == {"B.", "C."}
-
-
-def test_an_empty_folder_removes_nothing_unasked(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", a="A.")
-    store.load(home)
-    (home / "a.md").unlink()
-    report = store.load(home, sync=True)
-    assert (report.kept_back, store.texts()) == (["a.md"], {"A."})
 
 
 def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: Path):

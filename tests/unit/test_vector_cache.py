@@ -122,16 +122,6 @@ def test_a_file_that_is_no_database_is_put_aside(tmp_path: Path) -> None:
     assert len(inner.computed) < 3, "a new cache takes over"
 
 
-def test_a_locked_cache_is_passed_by(tmp_path: Path) -> None:
-    cached = CachedEmbedder(CountingEncoder(), tmp_path)
-    cached.embed(["x"], None)
-    holder = sqlite3.connect(tmp_path / "vectors.sqlite", isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    assert cached.embed(["x", "yy"], None) == CountingEncoder().embed(["x", "yy"], None)
-    holder.execute("ROLLBACK")
-    holder.close()
-
-
 def test_a_thread_that_ends_closes_the_file(tmp_path: Path) -> None:
     cache, ends = VectorCache(tmp_path), threading.Event()
 
