@@ -80,11 +80,7 @@ class DataStack(_Stack):
         self.key = DataKey(self, "DataKey", retain=retain).key
         self.topic = Alerts(self, "Alerts", key=self.key, email=environment.alarm_email).topic
         self.secrets = Secrets(
-            self,
-            "Secrets",
-            key=self.key,
-            retain=retain,
-            vendors=models.vendors(environment),
+            self, "Secrets", key=self.key, retain=retain, vendors=models.vendors(environment)
         )
         self.state = State(self, "State", key=self.key)
         self.search = SearchData(
@@ -161,12 +157,7 @@ class RunStack(_Stack):
         )
         ingestion.let_start(functions["documents"])
         api = Api(
-            self,
-            "Api",
-            environment=environment,
-            workflow=workflow,
-            functions=functions,
-            key=key,
+            self, "Api", environment=environment, workflow=workflow, functions=functions, key=key
         )
         recording = TraceRecording(
             self, "Recording", queue=traces, record=functions["record"], key=key

@@ -52,10 +52,7 @@ def complete(url: str | None, timeout_s: float = 5.0, key: str | None = None) ->
 
 
 def plan_for(
-    seconds: float,
-    model: str = "gpt-4o-mini",
-    hint: str | None = None,
-    fallback: str | None = None,
+    seconds: float, model: str = "gpt-4o-mini", hint: str | None = None, fallback: str | None = None
 ) -> Plan:
     now = int(time.time() * 1000)
     return Plan(

@@ -234,11 +234,7 @@ def asked(client: Any, model: str, timeout_s: float = 20) -> dict[str, Any]:
     ("settings", "refuse", "cause"),
     [
         ({}, {}, "No key or address is set for model gpt-4o-mini (DOCSTOKG_OPENAI_API_KEY)."),
-        (
-            {"openai_api_key": "wrong"},
-            {},
-            "Model gpt-4o-mini refused the call (401, the key).",
-        ),
+        ({"openai_api_key": "wrong"}, {}, "Model gpt-4o-mini refused the call (401, the key)."),
         (
             {"openai_api_key": OPENAI_KEY},
             {"openai": 429},

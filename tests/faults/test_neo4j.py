@@ -22,15 +22,7 @@ from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
 from docstokg.settings import Settings
 from tests.conftest import CORPUS, write_corpus
-from tests.faults.real_stores import (
-    ask,
-    client,
-    eventually,
-    load_corpus,
-    reasons,
-    stopped,
-    warm,
-)
+from tests.faults.real_stores import ask, client, eventually, load_corpus, reasons, stopped, warm
 from tests.jvm import servers as services
 from tests.jvm.servers import Endpoint, Engine
 from tests.proxy import Proxy

@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cloud_costs import (
-    Counts,
-    counted,
-    idle_table,
-    idle_usd,
-)
+from benchmarks.cloud_costs import Counts, counted, idle_table, idle_usd
 from infra.settings import environment
 from tests.infra.conftest import ENVIRONMENTS, ROOT
 

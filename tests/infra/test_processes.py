@@ -175,8 +175,7 @@ def test_a_hanging_sandbox_costs_its_step_and_is_replaced(deployment: Deployment
 
 
 @pytest.mark.parametrize(
-    ("step", "status"),
-    [("validate", 500), ("retrieve", 200), ("ground", 503), ("respond", 500)],
+    ("step", "status"), [("validate", 500), ("retrieve", 200), ("ground", 503), ("respond", 500)]
 )
 def test_a_dying_sandbox_is_one_failure(deployment: Deployment, step: str, status: int) -> None:
     sandbox = deployment.fleet.sandbox(step)

@@ -123,10 +123,7 @@ def test_an_alarm_that_fires_while_it_is_watched_takes_the_traffic_back(
     states.stub.add_response(
         "update_state_machine_alias",
         {"updateDate": 0},
-        {
-            "stateMachineAliasArn": f"{MACHINE}:live",
-            "routingConfiguration": weights([NEW, OLD], 0),
-        },
+        {"stateMachineAliasArn": f"{MACHINE}:live", "routingConfiguration": weights([NEW, OLD], 0)},
     )
     waited: list[float] = []
     bad = watch("prod", 10, states, cloudwatch, waited.append)

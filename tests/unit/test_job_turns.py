@@ -19,11 +19,7 @@ from docstokg.contracts.envelope import Caller
 def order(job_id: str, namespace: str) -> JobOrder:
     documents = (PostedDocument(doc_id="d", text="x"),)
     return JobOrder(
-        job_id=job_id,
-        kind="load",
-        caller=Caller(sub="s"),
-        namespace=namespace,
-        documents=documents,
+        job_id=job_id, kind="load", caller=Caller(sub="s"), namespace=namespace, documents=documents
     )
 
 

@@ -55,10 +55,7 @@ def test_lines_of_a_deployment_come_from_every_function_and_no_other_place(
     }
     for stack in ("docstokg-dev", "docstokg-prod"):
         made = {
-            name: {
-                "Type": "AWS::Logs::LogGroup",
-                "Properties": {"LogGroupName": f"{stack}/{name}"},
-            }
+            name: {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": f"{stack}/{name}"}}
             for name in said
         }
         stacks.create_stack(StackName=stack, TemplateBody=json.dumps({"Resources": made}))

@@ -13,11 +13,7 @@ import pytest
 
 from docstokg.contracts.envelope import Caller, Envelope
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
-from docstokg.contracts.records import (
-    ChunkRecord,
-    MentionRecord,
-    Scope,
-)
+from docstokg.contracts.records import ChunkRecord, MentionRecord, Scope
 from docstokg.contracts.traverse import Frontier
 from docstokg.domain.vectors import pack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable

@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.sqlite.vector_cache import (
-    CachedEmbedder,
-    VectorCache,
-)
+from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, VectorCache
 from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Timeout
 from docstokg.ports import Spans

@@ -41,12 +41,7 @@ STEPS = (
     ("llm_synthesis", "synthesize"),
     ("total", "total"),
 )
-CHANNELS = {
-    "bm25": "words",
-    "splade": "related words",
-    "dense": "meaning",
-    "facts": "stated facts",
-}
+CHANNELS = {"bm25": "words", "splade": "related words", "dense": "meaning", "facts": "stated facts"}
 """Ways of searching, as a person says them; the page has the same words."""
 OPTIONS = {
     "$.query": "the question",

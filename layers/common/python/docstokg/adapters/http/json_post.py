@@ -40,10 +40,7 @@ class Endpoint:
     """An address with its circuit: after five failures in a row nothing is sent for 30 s."""
 
     def __init__(
-        self,
-        url: str,
-        api_key: str | None,
-        clock: Callable[[], float] = time.monotonic,
+        self, url: str, api_key: str | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:

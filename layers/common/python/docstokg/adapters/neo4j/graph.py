@@ -66,11 +66,7 @@ class Neo4jGraph:
         self._cap_s = timeout_ms / 1000
         self._shared = shared
         self._breaker = Breaker(
-            "graph",
-            circuit=circuit,
-            probe=self._probe,
-            shared=shared,
-            telemetry=self._telemetry,
+            "graph", circuit=circuit, probe=self._probe, shared=shared, telemetry=self._telemetry
         )
         self._lock = threading.Lock()
         self._admitted = committed_digests()
@@ -394,13 +390,7 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
     matches = {AliasMatch(k, e, p) for k, e, p in row["alias_rows"]}
     entities = [
         SliceEntity(
-            name,
-            label,
-            kind,
-            min(COUNT_LIMIT, count),
-            obsolete,
-            replaced,
-            min(COUNT_LIMIT, heads),
+            name, label, kind, min(COUNT_LIMIT, count), obsolete, replaced, min(COUNT_LIMIT, heads)
         )
         for _, name, label, kind, count, obsolete, replaced, heads in row["entity_rows"]
     ]

@@ -227,12 +227,7 @@ class _Reader:
                     rows = self._run(
                         f"SELECT c.chunk FROM {text} AND {self._allowed_sql}"
                         " ORDER BY c.chunk LIMIT ?",
-                        (
-                            self._space,
-                            group.removeprefix(kind),
-                            *self._allowed_values,
-                            MAX_HEADED,
-                        ),
+                        (self._space, group.removeprefix(kind), *self._allowed_values, MAX_HEADED),
                     )
                     keys = sorted((k for (k,) in rows), key=lambda k: places.get(k, len(places)))
                     members += [(group, key) for key in keys[: request.chunks_per_group]]
@@ -544,10 +539,7 @@ class _Reader:
         # What was known before has its relations among itself already.
         keys, rows_json = _array(key for key in names if key not in rows), _array(rows)
         relations: list[Row] = []
-        for here, there, ends in (
-            ("source", "target", names_json),
-            ("target", "source", keys),
-        ):
+        for here, there, ends in (("source", "target", names_json), ("target", "source", keys)):
             if ends == "[]":
                 continue
             relations += self._run(

@@ -9,10 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite.graph_schema import (
-    SCHEMA_VERSION,
-    TABLES,
-)
+from docstokg.adapters.sqlite.graph_schema import SCHEMA_VERSION, TABLES
 from docstokg.adapters.sqlite.session import UPSERT, Closing, insert, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import (
@@ -22,13 +19,7 @@ from docstokg.contracts.records import (
     MentionRecord,
     RelationRecord,
 )
-from docstokg.domain.identity import (
-    REDIRECT_DEPTH,
-    chunk_key,
-    entity_key,
-    prefix_of,
-    relation_key,
-)
+from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_key
 from docstokg.domain.text.folding import alias_keys
 from docstokg.errors import Misconfigured
 

@@ -154,10 +154,7 @@ def _read_object(
 
 
 def encode(
-    task: IngestTask,
-    objects: ObjectStore,
-    embedder: Embedder | None,
-    sparse: SparseEncoder | None,
+    task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
     """Ask the encoders about the chunks of some shards."""
     count = 0
