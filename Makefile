@@ -95,7 +95,7 @@ smoke: ## ask, load, delete and fire one alarm (URL=, ENV= for a deployed enviro
 	$(if $(URL),,$(error name the service: make smoke URL=https://... ENV=dev))
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
 
-index-job: ## a job on a real index (JOB="rebuild", "register --bucket B --role R", "snapshot N", "restore N")
+index-job: ## a job on a real index (JOB="register --bucket B --role R", "snapshot N", "restore N")
 	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.cli.index_jobs $(JOB)
 
 clean: ## remove what the targets made, but no data

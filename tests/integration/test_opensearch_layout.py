@@ -77,5 +77,3 @@ def test_another_layout_is_refused_before_anything_is_written() -> None:
         ask(url, "PUT", f"/{name}/_mapping", {"_meta": noted | {"docstokg": 1}})
         with pytest.raises(Misconfigured, match="layout 1"):
             writer.open_load("2", None, None, None)
-        with pytest.raises(Misconfigured, match="layout 1"):
-            writer.rebuild()
