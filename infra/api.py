@@ -1,7 +1,5 @@
 """The HTTP API: our own templates in front of the state machine and the single functions."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 The CDK command line, which can deploy, is held to more: it gets no template that cannot work.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """The bill's own alarm: 80 % spent, or 100 % forecast, of the environment's month."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_sns as sns

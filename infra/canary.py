@@ -4,8 +4,6 @@ The schedule starts the state machine at its alias, as the gateway does: everyth
 gateway answers it. The gateway's own failures are what `api5xx` counts.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 

@@ -1,7 +1,5 @@
 """Secrets by reference: the stack makes empty ones, an operator fills them, functions read ARNs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from aws_cdk import aws_iam as iam

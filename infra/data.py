@@ -1,7 +1,5 @@
 """Where chunks and facts are searched: a domain that exists, or one made here."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam

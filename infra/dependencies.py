@@ -4,8 +4,6 @@ Metrics and thresholds of the index are those of the OpenSearch Service guide, "
 CloudWatch alarms"; a threshold that depends on size is taken from the settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import aws_cdk as cdk

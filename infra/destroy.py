@@ -5,8 +5,6 @@ no profile of flags that has a version made by hand. So these go first, and then
 What an environment keeps (`retain_data`) stays: its buckets are not emptied.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """One customer-managed key per environment: everything at rest can be revoked in one place."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms

@@ -1,7 +1,5 @@
 """What is refused in front of the API: floods from one address, and known bad callers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from aws_cdk import aws_wafv2 as wafv2

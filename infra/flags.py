@@ -1,7 +1,5 @@
 """Switches that act without a deploy: one AppConfig profile, shifted slowly, kept to a schema."""
 
-from __future__ import annotations
-
 import json
 
 import aws_cdk as cdk

@@ -1,7 +1,5 @@
 """The Lambda functions: one table says what each may reach, and nothing else is granted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -140,7 +138,7 @@ class Function(Construct):
             },
         )
 
-    def let_invoke(self, others: Mapping[str, Function]) -> None:
+    def let_invoke(self, others: Mapping[str, "Function"]) -> None:
         """Let this function call others, by name, at their aliases."""
         arns = [f"{name}={other.live.function_arn}" for name, other in others.items()]
         self.function.add_environment("DOCSTOKG_ROUTE_FUNCTIONS", ",".join(arns))

@@ -1,7 +1,5 @@
 """The machine that loads what lies in the bucket: long runs, wide maps, resumable."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

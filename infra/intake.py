@@ -1,7 +1,5 @@
 """The bucket that documents are loaded through: what is sent, and what a load makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

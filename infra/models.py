@@ -1,7 +1,5 @@
 """Language models in AWS: which secrets their providers need, and what of Bedrock may be called."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

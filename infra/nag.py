@@ -1,7 +1,5 @@
 """Acknowledges a finding of the security rules only together with the reason for it."""
 
-from __future__ import annotations
-
 import json
 from typing import NamedTuple
 

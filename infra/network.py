@@ -1,7 +1,5 @@
 """The VPC a deployment may live in: imported by ids, so that synthesis looks nothing up."""
 
-from __future__ import annotations
-
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 

@@ -1,7 +1,5 @@
 """One dashboard and the alarms of the service, each alarm with somebody to tell."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, get_args
 

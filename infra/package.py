@@ -5,8 +5,6 @@ tests run what is deployed. The bytecode is unchecked-hash: Lambda's disk is rea
 resets file times in zips, so timestamp-based bytecode would be compiled again at every cold start.
 """
 
-from __future__ import annotations
-
 import argparse
 import compileall
 import fcntl

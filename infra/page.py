@@ -1,7 +1,5 @@
 """The page and the interactive reference in AWS: one function that sends files, and its paths."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict

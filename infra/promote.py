@@ -5,8 +5,6 @@ pace, and for going back. It watches the alarms for a while, and goes back when 
 alias is touched, so a running request never mixes versions.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

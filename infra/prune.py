@@ -5,8 +5,6 @@ as it exists. Kept are the versions that the last state machine versions name, t
 to, and those an alias names; the role it runs as could not delete a function itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -1,7 +1,5 @@
 """Who may remove old versions: a role that can delete `function:NAME:*`, never a function."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import aws_cdk as cdk

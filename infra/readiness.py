@@ -1,7 +1,5 @@
 """What keeps an environment from being deployed as it stands: example values, no code, no room."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """What stays when its stack goes: one rule, so that a failed first deploy leaves nothing behind."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 
 # `Retain` would also keep what a rolled-back creation made, and block the next one by its name.

@@ -1,7 +1,5 @@
 """Rights in a line each: what a role may do to which resource, and with a key through whom."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import aws_cdk as cdk

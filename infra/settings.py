@@ -1,7 +1,5 @@
 """What differs between dev, staging and prod, typed in one file so that a diff shows a change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -6,8 +6,6 @@ waits until the alarm's history says that the topic took the message. The first 
 it with 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """What each function needs, may reach and serves: the tables that CDK, packaging and tests read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

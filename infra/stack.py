@@ -3,8 +3,6 @@
 A failed or a rolled-back deploy of code never touches a domain that took half an hour to make.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import aws_cdk as cdk

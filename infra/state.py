@@ -1,7 +1,5 @@
 """Short-lived state outside the executions: cached responses and open circuits, both with a TTL."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam

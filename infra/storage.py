@@ -1,7 +1,5 @@
 """A bucket for the index's own snapshots, and the role with which the domain writes them."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms

@@ -5,8 +5,6 @@ as the parameter `AssetBucket`, and `assets/` has the zips that belong there.
 docs/without-cdk.md says what to do.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Puts the VTL files together, so that the stack and the tests render the very same text."""
 
-from __future__ import annotations
-
 import json
 import re
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """Retrieval traces leave the request path by a queue; their writer has its own credential."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms

@@ -1,7 +1,5 @@
 """Who writes retrieval traces, and who removes them: a consumer, and a nightly job."""
 
-from __future__ import annotations
-
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda_destinations as destinations

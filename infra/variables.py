@@ -5,8 +5,6 @@ those it reads and no other. Each setting of the product stands here once: a new
 out, or a value that `Settings` refuses, ends the synthesis.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from docstokg.errors import Misconfigured

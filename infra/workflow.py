@@ -1,7 +1,5 @@
 """The state machine: the one ASL file, immutable versions, and an alias that moves gradually."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -541,7 +541,10 @@ def test_cfn_lint_finds_nothing(template: Template) -> None:
 def test_sam_finds_the_template_valid(dev: Template, tmp_path: Path, stack: int) -> None:
     """AWS's own tool, without credentials; it is fetched once, as bundles are."""
     found = subprocess.run(
-        [str(ROOT / "scripts" / "find-sam")], check=True, capture_output=True, text=True
+        [str(ROOT / "scripts" / "find-tool"), "sam", "sam"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     done = subprocess.run(
         [found.stdout.strip(), "validate", "--template", str(dev.paths[stack])],

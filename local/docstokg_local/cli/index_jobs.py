@@ -5,8 +5,6 @@
 makes indices of its own beside those in use and swaps the aliases in one step.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Sequence

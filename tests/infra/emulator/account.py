@@ -47,7 +47,10 @@ class Account:
             "AWS_REGION": REGION,
         }
         found = subprocess.run(
-            [ROOT / "scripts" / "find-emulator"], check=True, capture_output=True, text=True
+            [ROOT / "scripts" / "find-tool", "emulator", "python"],
+            check=True,
+            capture_output=True,
+            text=True,
         )
         (folder / "tmp").mkdir(parents=True)
         with (folder / "emulator.log").open("w") as log:
