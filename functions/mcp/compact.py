@@ -4,7 +4,7 @@ Numbers, offsets and hashes cost an agent most of its tokens and tell it little;
 request, with the route's whole response.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 UNCITED_SHOWN: Final = 2
@@ -20,12 +20,8 @@ _CHANNELS: Final = {
 
 def compact_search(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Give passages in their order, and what went wrong."""
-    citations = document["citations"]
-    return {
-        "citations": [_citation(citation) for citation in citations],
-        **_graph(document),
-        **_troubles(document),
-    }
+    citations = [_citation(citation) for citation in document["citations"]]
+    return {"citations": citations, **_graph(document), **_troubles(document)}
 
 
 def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,17 +32,18 @@ def compact_answer(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, 
     spare = [citation for citation in citations if not citation["cited"]]
     # Without an answer the passages are all there is.
     shown = [*cited, *spare[:UNCITED_SHOWN]] if answer and cited else citations
-    made: dict[str, Any] = {}
-    if answer:
-        made |= {"answer": answer, "confidence_level": document["confidence_level"]}
-    if grounding is not None:
-        made["grounded"] = grounding["grounded"]
-        if doubtful := _doubtful(answer, grounding):
-            made["doubtful"] = doubtful
-    made["citations"] = [_citation(c) for c in sorted(shown, key=lambda c: int(c["rank"]))]
-    if len(shown) < len(citations):
-        made["more"] = len(citations) - len(shown)
-    return {**made, **_graph(document), **_troubles(document)}
+    return {
+        **_said(
+            answer=answer,
+            confidence_level=answer and document["confidence_level"],
+            grounded=grounding and grounding["grounded"],
+            doubtful=grounding and _doubtful(answer, grounding),
+        ),
+        "citations": [_citation(c) for c in sorted(shown, key=lambda c: int(c["rank"]))],
+        **_said(more=len(citations) - len(shown)),
+        **_graph(document),
+        **_troubles(document),
+    }
 
 
 def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,33 +52,24 @@ def compact_check(document: dict[str, Any], arguments: Mapping[str, Any]) -> dic
     uuids = {source["rank"]: source["uuid"] for source in document["diagnostics"]["sources"]}
     sentences = []
     for one in grounding["sentences"]:
-        shown = {"sentence": text[one["start"] : one["end"]], "verdict": one["verdict"]}
-        if one["reasons"]:
-            shown["reasons"] = one["reasons"]
         span = one.get("span")
         passage = span["uuid"] if span else next((uuids.get(r) for r in one["citations"]), None)
-        sentences.append({**shown, "uuid": passage} if passage else shown)
+        said = _said(verdict=one["verdict"], reasons=one["reasons"], uuid=passage)
+        sentences.append({"sentence": text[one["start"] : one["end"]], **said})
+    issues = [
+        {"text": text[issue["start"] : issue["end"]], "message": issue["message"]}
+        for issue in document["consistency"]["issues"]
+    ]
+    reasons = document["diagnostics"]["degraded_reasons"]
     made = {"grounded": grounding["grounded"], "sentences": sentences}
-    if issues := document["consistency"]["issues"]:
-        made["issues"] = [
-            {"text": text[issue["start"] : issue["end"]], "message": issue["message"]}
-            for issue in issues
-        ]
-    if reasons := document["diagnostics"]["degraded_reasons"]:
-        made["degraded_reasons"] = reasons
-    return made
+    return made | _said(issues=issues, degraded_reasons=reasons)
 
 
 def compact_walk(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Give nodes and edges without scores."""
-    made: dict[str, Any] = _nodes_and_edges(document)
-    if document["cursor"] is not None:
-        made["cursor"] = document["cursor"]
-    if document["warnings"]:
-        made["warnings"] = document["warnings"]
-    if reasons := document["explain"]["degraded_reasons"]:
-        made["degraded_reasons"] = reasons
-    return made
+    explain = document["explain"]
+    troubles = _said(cursor=document["cursor"]) | _troubles({**document, "diagnostics": explain})
+    return _nodes_and_edges(document) | troubles
 
 
 def why(citation: Mapping[str, Any]) -> str:
@@ -102,19 +90,15 @@ def why(citation: Mapping[str, Any]) -> str:
 
 
 def _citation(citation: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    return {
         "marker": f"[{citation['rank']}]",
         "passage": citation["full_text"] or citation["snippet"],
         "source": _source(citation),
         "doc_id": citation["doc_id"],
         "uuid": citation["uuid"],
         "why": why(citation),
+        **_said(uri=citation["uri"], cited=citation["cited"] or None),
     }
-    if citation["uri"]:
-        made["uri"] = citation["uri"]
-    if citation["cited"]:
-        made["cited"] = True
-    return made
 
 
 def _source(citation: Mapping[str, Any]) -> str:
@@ -126,11 +110,7 @@ def _source(citation: Mapping[str, Any]) -> str:
 
 def _doubtful(answer: str, grounding: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {
-            "sentence": answer[one["start"] : one["end"]],
-            "verdict": one["verdict"],
-            "reasons": one["reasons"],
-        }
+        {"sentence": answer[one["start"] : one["end"]]} | _only([one], "verdict", "reasons")[0]
         for one in grounding["sentences"]
         if one["verdict"] != "supported"
     ]
@@ -143,39 +123,33 @@ def _graph(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _nodes_and_edges(view: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "nodes": [
-            {"id": node["id"], "label": node["label"], "title": node["title"]}
-            for node in view["nodes"]
-        ],
-        "edges": [
-            {"src": edge["src"], "type": edge["type"], "dst": edge["dst"]} for edge in view["edges"]
-        ],
+        "nodes": _only(view["nodes"], "id", "label", "title"),
+        "edges": _only(view["edges"], "src", "type", "dst"),
     }
 
 
 def _troubles(document: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    if document["warnings"]:
-        made["warnings"] = document["warnings"]
-    diagnostics = document["diagnostics"]
-    if diagnostics is not None and diagnostics["degraded_reasons"]:
-        made["degraded_reasons"] = diagnostics["degraded_reasons"]
-    return made
+    reasons = (document["diagnostics"] or {}).get("degraded_reasons")
+    return _said(warnings=document["warnings"], degraded_reasons=reasons)
 
 
 def compact_documents(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Give ids, titles and sizes."""
-    made: dict[str, Any] = {
-        "documents": [
-            {"doc_id": one["doc_id"], "title": one["title"], "chunks": one["chunks"]}
-            for one in document["documents"]
-        ]
-    }
-    return made | ({"cursor": document["cursor"]} if document["cursor"] is not None else {})
+    documents = _only(document["documents"], "doc_id", "title", "chunks")
+    return {"documents": documents, **_said(cursor=document["cursor"])}
 
 
 def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
     """Give the passage between what surrounds it."""
-    made = {key: document[key] for key in ("before", "text", "after")}
+    (made,) = _only([document], "before", "text", "after")
     made |= {"source": _source(document), "doc_id": document["doc_id"]}
-    return made | ({"uri": document["uri"]} if document["uri"] else {})
+    return made | _said(uri=document["uri"])
+
+
+def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names} for row in rows]
+
+
+def _said(**made: Any) -> dict[str, Any]:
+    """Leave out what says nothing; false says something."""
+    return {name: value for name, value in made.items() if value or value is False}

@@ -1,13 +1,15 @@
 """Entry point of `POST /mcp`."""
 
+from collections.abc import Callable
 from typing import Any
 
-from docstokg.contracts.envelope import Envelope
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.routes import RouteName
 from docstokg.entry import entry_point
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.mcp.protocol import answer
-from docstokg_functions.mcp.tools import offered_tools
+from docstokg_functions.mcp.tools import TOOLS, Service
 
 
 def writer(wiring: Wiring) -> str | None:
@@ -21,25 +23,20 @@ def writer(wiring: Wiring) -> str | None:
 
 def build(wiring: Wiring) -> Handler:
     """Make the handler over the routes that are there: in this process, or deployed beside it."""
-    tools = offered_tools(
-        wiring.workflow(),
-        wiring.check_function(),
-        wiring.traverse_function(),
-        wiring.documents_function(),
-        writer(wiring),
-    )
-    without_walks = tuple(tool for tool in tools if tool.route != "traverse")
-
-    cursor_key = wiring.cursor_key()
+    run = wiring.workflow().run
+    runs: dict[RouteName, Callable[[Envelope], Reply]] = {"search": run, "answer": run}
+    if check := wiring.check_function():
+        runs["check"] = check.run
+    if documents := wiring.documents_function():
+        runs |= {"documents": documents.run, "passage": documents.run}
+    if walks := wiring.traverse_function():
+        runs["traverse"] = walks.run
+    service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry)
 
     def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-        walks = wiring.current_settings().feature_traversal_tool
-        reply = answer(
-            Envelope.model_validate(event),
-            tools=tools if walks else without_walks,
-            cursor_key=cursor_key,
-            telemetry=wiring.telemetry,
-        )
+        hidden = "" if wiring.current_settings().feature_traversal_tool else "traverse"
+        tools = [tool for tool in TOOLS if tool.route in runs and tool.route != hidden]
+        reply = answer(Envelope.model_validate(event), tools=tools, service=service)
         return reply.model_dump(mode="json")
 
     return handler

@@ -6,7 +6,7 @@ of `initialize`, which is answered and forgotten.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from mcp_types import (
@@ -45,11 +45,11 @@ from mcp_types.version import (
 from pydantic import ValidationError
 
 from docstokg import __version__
-from docstokg.contracts.envelope import Caller, Envelope, Reply
-from docstokg.observability import Telemetry
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.contracts.tools import output_schema
 from docstokg.usecases.intake import decode_body
 from docstokg_functions.mcp.paging import dump
-from docstokg_functions.mcp.tools import Tool, call_tool
+from docstokg_functions.mcp.tools import Service, Tool, call_tool
 
 SERVER = Implementation(name="docstokg", title="DocsToKG RAG", version=__version__)
 CAPABILITIES = ServerCapabilities(tools=ToolsCapability(list_changed=False))
@@ -79,21 +79,7 @@ class Refused(Exception):
         self.code, self.message, self.data = code, message, data
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request: what it is called, what it says, who asks, and the id of this exchange."""
-
-    method: str
-    params: dict[str, Any]
-    caller: Caller
-    request_id: str
-    modern: bool
-    cursor_key: bytes
-
-
-def answer(
-    envelope: Envelope, *, tools: tuple[Tool, ...], cursor_key: bytes, telemetry: Telemetry
-) -> Reply:
+def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Reply:
     """Answer one JSON-RPC message: 200 with a result or an error, 202 for a notification.
 
     400 and 404 with a JSON-RPC error for what is no request or, where the protocol says so, for a
@@ -115,14 +101,15 @@ def answer(
     except ValidationError:
         message = "The body must be one JSON-RPC request or notification"
         return _error(Refused(INVALID_REQUEST, message), None, 400)
-    params = request.params or {}
-    meta = params.get("_meta")
+    meta = (request.params or {}).get("_meta")
     modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
-    call = Call(request.method, params, envelope.caller, envelope.request_id, modern, cursor_key)
     try:
         if isinstance(meta, dict) and modern:
             _check_version(meta)
-        result = _result(call, tools, telemetry)
+        if request.method == "tools/call":
+            result: Result = _called(envelope, request.params, tools, service)
+        else:
+            result = _result(request.method, request.params or {}, tools, modern)
     except Refused as exc:
         return _error(exc, request.id, STATUS[exc.code] if modern else 200)
     except ValidationError as exc:
@@ -132,23 +119,21 @@ def answer(
     return _reply({"jsonrpc": "2.0", "id": request.id, "result": _shaped(result, modern)})
 
 
-def _result(call: Call, tools: tuple[Tool, ...], telemetry: Telemetry) -> Result:
-    if call.method == "tools/call":
-        return _called(call, tools, telemetry)
-    if call.method == "tools/list":
-        PaginatedRequestParams.model_validate(call.params)
+def _result(method: str, params: dict[str, Any], tools: Sequence[Tool], modern: bool) -> Result:
+    if method == "tools/list":
+        PaginatedRequestParams.model_validate(params)
         return ListToolsResult(tools=[_listed(tool) for tool in tools], ttl_ms=LIST_FRESH_MS)
-    if call.method == "ping":
+    if method == "ping":
         return EmptyResult(result_type="complete")
-    if call.method == "server/discover" and call.modern:
+    if method == "server/discover" and modern:
         return DiscoverResult(
             supported_versions=list(KNOWN_PROTOCOL_VERSIONS),
             capabilities=CAPABILITIES,
             instructions=INSTRUCTIONS,
             ttl_ms=LIST_FRESH_MS,
         )
-    if call.method == "initialize" and not call.modern:
-        version = InitializeRequestParams.model_validate(call.params).protocol_version
+    if method == "initialize" and not modern:
+        version = InitializeRequestParams.model_validate(params).protocol_version
         is_supported = version in HANDSHAKE_PROTOCOL_VERSIONS
         return InitializeResult(
             protocol_version=version if is_supported else LATEST_HANDSHAKE_VERSION,
@@ -159,20 +144,16 @@ def _result(call: Call, tools: tuple[Tool, ...], telemetry: Telemetry) -> Result
     raise Refused(METHOD_NOT_FOUND, "Method not found")
 
 
-def _called(call: Call, tools: tuple[Tool, ...], telemetry: Telemetry) -> CallToolResult:
-    params = CallToolRequestParams.model_validate(call.params)
-    chosen_tool = next((tool for tool in tools if tool.name == params.name), None)
-    if chosen_tool is None:
-        names = [tool.name for tool in tools]
-        raise Refused(INVALID_PARAMS, "Unknown tool", {"tools": names})
-    outcome = call_tool(
-        chosen_tool,
-        params.arguments or {},
-        caller=call.caller,
-        request_id=call.request_id,
-        cursor_key=call.cursor_key,
-        telemetry=telemetry,
-    )
+def _called(
+    envelope: Envelope, given: dict[str, Any] | None, tools: Sequence[Tool], service: Service
+) -> CallToolResult:
+    params = CallToolRequestParams.model_validate(given or {})
+    by_name = {tool.name: tool for tool in tools}
+    if params.name not in by_name:
+        raise Refused(INVALID_PARAMS, "Unknown tool", {"tools": list(by_name)})
+    arguments = params.arguments or {}
+    caller, request_id = envelope.caller, envelope.request_id
+    outcome = call_tool(by_name[params.name], arguments, service, caller, request_id)
     content = TextContent(type="text", text=outcome.text)
     if outcome.failed:
         return CallToolResult(content=[content], is_error=True)
@@ -186,7 +167,7 @@ def _listed(tool: Tool) -> ListedTool:
         title=tool.title,
         description=tool.description,
         input_schema=tool.input_schema(),
-        output_schema=tool.output_schema(),
+        output_schema=output_schema(tool.result),
         annotations=ToolAnnotations(
             title=tool.title, read_only_hint=True, idempotent_hint=True, open_world_hint=False
         ),

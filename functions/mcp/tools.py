@@ -24,13 +24,11 @@ from docstokg.contracts.tools import (
     PassageResult,
     SearchResult,
     WalkResult,
-    output_schema,
     without_titles,
 )
 from docstokg.contracts.traverse import TraverseRequest
 from docstokg.errors import DocsToKGError, InvalidCursor, QuotaExceeded, Timeout, Unavailable
 from docstokg.observability import Telemetry
-from docstokg.ports import RouteFunction, Workflow
 from docstokg.usecases.intake import invalid, parse
 from docstokg.usecases.problems import problem_reply
 from docstokg_functions.mcp.compact import (
@@ -48,10 +46,16 @@ from docstokg_functions.mcp.cursor import (
     request_digest,
     run_name,
 )
-from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, Position, page_of
+from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, page_of
 
 BYTES_PER_TOKEN = 4
 SYNTHESIS_TOKENS = 512
+FAILURES: tuple[tuple[type[DocsToKGError], int, str, str], ...] = (
+    (QuotaExceeded, 429, "too_many_requests", "Try again later."),
+    (Timeout, 504, "workflow_timeout", "It ran out of time."),
+    (Unavailable, 503, "unavailable", "The service cannot be reached."),
+    (DocsToKGError, 500, "internal_error", "The request could not be completed."),
+)
 CHANGED = "What was found has changed since the page before; ask again without the cursor."
 
 
@@ -61,7 +65,6 @@ class Tool:
 
     `facts`: the parts of the response that must not have changed when a next page is asked for.
     `compact`: what an agent reads of a response to these arguments, in the form of `result`.
-    `prepare`: fills in what a call leaves out.
     `stored`: the route can keep its response under a `cache_key`, so that pages are of one run.
     """
 
@@ -70,12 +73,10 @@ class Tool:
     description: str
     route: RouteName
     request: type[BaseModel]
-    run: Callable[[Envelope], Reply]
     facts: tuple[str, ...]
     result: type[BaseModel]
     compact: Callable[[dict[str, Any], Mapping[str, Any]], dict[str, Any]]
     stored: bool = False
-    prepare: Callable[[dict[str, Any]], dict[str, Any]] = dict
 
     def input_schema(self) -> dict[str, Any]:
         """Give the JSON schema of the arguments: the route's own, and how to page."""
@@ -85,9 +86,18 @@ class Tool:
         whole = {**schema, "properties": schema["properties"] | paging}
         return cast(dict[str, Any], without_titles(whole))
 
-    def output_schema(self) -> dict[str, Any]:
-        """Give the JSON schema of the structured result, page by page."""
-        return output_schema(self.result)
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What calls go to: `runs` answers a route that is there, `cursor_key` seals cursors.
+
+    `model` writes answers where a call names none.
+    """
+
+    runs: Mapping[RouteName, Callable[[Envelope], Reply]]
+    model: str | None
+    cursor_key: bytes
+    telemetry: Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,105 +108,76 @@ class Outcome:
     failed: bool
 
 
-def offered_tools(
-    workflow: Workflow,
-    check: RouteFunction | None,
-    traverse: RouteFunction | None,
-    documents: RouteFunction | None,
-    model: str | None,
-) -> tuple[Tool, ...]:
-    """List the tools whose route is there; `model` writes answers where a call names none."""
-    tools = [
-        Tool(
-            "search_documentation",
-            "Search documentation",
-            "Find passages that answer a question: hybrid search widened and re-ranked through "
-            "the knowledge graph. Each passage comes with its source and why it was found.",
-            "search",
-            SearchRequest,
-            workflow.run,
-            ("citations", "graph"),
-            SearchResult,
-            compact_search,
-            stored=True,
-        ),
-        Tool(
-            "answer_with_citations",
-            "Answer with citations",
-            "Answer a question from the documentation: every claim carries a marker [n] that "
-            "means the citation marked [n], and sentences their sources do not carry are listed "
-            "as doubtful. With synthesis.enabled false the same evidence and no answer.",
-            "answer",
-            RAGRequest,
-            workflow.run,
-            ("answer", "citations", "grounding", "graph"),
-            AnswerResult,
-            compact_answer,
-            stored=True,
-            prepare=lambda arguments: with_answer(arguments, model),
-        ),
-    ]
-    if check is not None:
-        tools.append(
-            Tool(
-                "check_grounding",
-                "Check grounding",
-                "Check any draft text, sentence by sentence, against given citations or what is "
-                "found for it, and its ids, labels and stated relations against the ontology. "
-                "No model is called.",
-                "check",
-                CheckRequest,
-                check.run,
-                ("grounding", "consistency"),
-                CheckResult,
-                compact_check,
-            )
-        )
-    if traverse is not None:
-        tools.append(
-            Tool(
-                "traverse_relationships",
-                "Traverse relationships",
-                "Walk the knowledge graph from given nodes towards a question: only nodes that "
-                "are similar to it and new are expanded, within caps that no request can raise.",
-                "traverse",
-                TraverseRequest,
-                traverse.run,
-                ("nodes", "edges"),
-                WalkResult,
-                compact_walk,
-            )
-        )
-    if documents is not None:
-        tools += _reading(documents)
-    return tuple(tools)
-
-
-def _reading(documents: RouteFunction) -> list[Tool]:
-    return [
-        Tool(
-            "list_documents",
-            "List documents",
-            "List what is loaded, by id, as far as the caller may read it.",
-            "documents",
-            DocumentsQuery,
-            documents.run,
-            ("documents",),
-            DocumentsResult,
-            compact_documents,
-        ),
-        Tool(
-            "read_passage",
-            "Read a passage",
-            "Read a citation in its surrounding text: what stands before and after it.",
-            "passage",
-            PassageRequest,
-            documents.run,
-            ("text",),
-            PassageResult,
-            compact_passage,
-        ),
-    ]
+TOOLS = (
+    Tool(
+        "search_documentation",
+        "Search documentation",
+        "Find passages that answer a question: hybrid search widened and re-ranked through "
+        "the knowledge graph. Each passage comes with its source and why it was found.",
+        "search",
+        SearchRequest,
+        ("citations", "graph"),
+        SearchResult,
+        compact_search,
+        stored=True,
+    ),
+    Tool(
+        "answer_with_citations",
+        "Answer with citations",
+        "Answer a question from the documentation: every claim carries a marker [n] that "
+        "means the citation marked [n], and sentences their sources do not carry are listed "
+        "as doubtful. With synthesis.enabled false the same evidence and no answer.",
+        "answer",
+        RAGRequest,
+        ("answer", "citations", "grounding", "graph"),
+        AnswerResult,
+        compact_answer,
+        stored=True,
+    ),
+    Tool(
+        "check_grounding",
+        "Check grounding",
+        "Check any draft text, sentence by sentence, against given citations or what is "
+        "found for it, and its ids, labels and stated relations against the ontology. "
+        "No model is called.",
+        "check",
+        CheckRequest,
+        ("grounding", "consistency"),
+        CheckResult,
+        compact_check,
+    ),
+    Tool(
+        "traverse_relationships",
+        "Traverse relationships",
+        "Walk the knowledge graph from given nodes towards a question: only nodes that "
+        "are similar to it and new are expanded, within caps that no request can raise.",
+        "traverse",
+        TraverseRequest,
+        ("nodes", "edges"),
+        WalkResult,
+        compact_walk,
+    ),
+    Tool(
+        "list_documents",
+        "List documents",
+        "List what is loaded, by id, as far as the caller may read it.",
+        "documents",
+        DocumentsQuery,
+        ("documents",),
+        DocumentsResult,
+        compact_documents,
+    ),
+    Tool(
+        "read_passage",
+        "Read a passage",
+        "Read a citation in its surrounding text: what stands before and after it.",
+        "passage",
+        PassageRequest,
+        ("text",),
+        PassageResult,
+        compact_passage,
+    ),
+)
 
 
 def with_answer(arguments: dict[str, Any], model: str | None) -> dict[str, Any]:
@@ -216,19 +197,18 @@ def with_answer(arguments: dict[str, Any], model: str | None) -> dict[str, Any]:
 def call_tool(
     tool: Tool,
     arguments: dict[str, Any],
-    *,
+    service: Service,
     caller: Caller,
     request_id: str,
-    cursor_key: bytes,
-    telemetry: Telemetry,
 ) -> Outcome:
     """Run the tool's route and give the asked page of its response, or its problem.
 
-    `cursor_key` seals cursors. The text never has more than `max_response_tokens` tokens of four
-    bytes, problems included.
+    The text never has more than `max_response_tokens` tokens of four bytes, problems included.
     """
-    paged, fields = _split(arguments)
-    body = tool.prepare(fields)
+    paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
+    body = {name: value for name, value in arguments.items() if name not in paged}
+    if tool.route == "answer":
+        body = with_answer(body, service.model)
     max_bytes = _max_bytes(paged.get("max_response_tokens", DEFAULT_RESPONSE_TOKENS))
     paging, errors = parse(_bytes(paged), Paging)
     if paging is None:
@@ -237,7 +217,7 @@ def call_tool(
     request = request_digest(tool.name, {**body, "numbers": paging.numbers}, caller)
     try:
         text = paging.response_cursor
-        cursor = cursor_from(text, request, cursor_key) if text is not None else None
+        cursor = cursor_from(text, request, service.cursor_key) if text is not None else None
     except InvalidCursor as exc:
         where = FieldProblem(path="$.response_cursor", code="invalid_cursor", message=str(exc))
         return _failed(invalid([where], request_id), max_bytes)
@@ -245,7 +225,7 @@ def call_tool(
     if tool.stored and body.get("cache_key") is None and max_bytes is not None:
         # The pages of one response are cut from one run, where the cache can keep it.
         body["cache_key"] = f"pages:{run.hex()}"
-    reply = _reply(tool, body, caller, request_id, telemetry)
+    reply = _reply(tool, body, service, caller, request_id)
     if reply.statusCode != 200:
         return _failed(reply, max_bytes)
     document = json.loads(reply.body)
@@ -257,7 +237,7 @@ def call_tool(
             document if paging.numbers else tool.compact(document, body),
             START if cursor is None else cursor.position,
             max_bytes,
-            lambda position: Cursor(facts, run, position).sealed(request, cursor_key),
+            lambda position: Cursor(facts, run, position).sealed(request, service.cursor_key),
         )
     except NoSuchPosition:
         # The facts are the same, but not what stands beside them: timings, reasons.
@@ -268,12 +248,6 @@ def call_tool(
     return Outcome(page.text, failed=False)
 
 
-def _split(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part what says how to page from what the route is asked."""
-    paged = {name: arguments[name] for name in Paging.model_fields if name in arguments}
-    return paged, {name: value for name, value in arguments.items() if name not in paged}
-
-
 def _max_bytes(limit: object) -> int | None:
     """Give the limit that even a problem has to keep: whatever else is wrong with the request."""
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < MIN_RESPONSE_TOKENS:
@@ -282,7 +256,7 @@ def _max_bytes(limit: object) -> int | None:
 
 
 def _reply(
-    tool: Tool, body: dict[str, Any], caller: Caller, request_id: str, telemetry: Telemetry
+    tool: Tool, body: dict[str, Any], service: Service, caller: Caller, request_id: str
 ) -> Reply:
     envelope = Envelope(
         route=tool.route,
@@ -291,17 +265,12 @@ def _reply(
         body_b64=base64.b64encode(_bytes(body)).decode(),
     )
     try:
-        return tool.run(envelope)
+        return service.runs[tool.route](envelope)
     except DocsToKGError as exc:
-        telemetry.log("ERROR", "tool_failed", request_id=request_id, tool=tool.name, error=str(exc))
-        if isinstance(exc, QuotaExceeded):
-            return problem_reply(429, "too_many_requests", "Try again later.", request_id)
-        if isinstance(exc, Timeout):
-            return problem_reply(504, "workflow_timeout", "It ran out of time.", request_id)
-        if isinstance(exc, Unavailable):
-            return problem_reply(503, "unavailable", "The service cannot be reached.", request_id)
-        detail = "The request could not be completed."
-        return problem_reply(500, "internal_error", detail, request_id)
+        fields = {"request_id": request_id, "tool": tool.name, "error": str(exc)}
+        service.telemetry.log("ERROR", "tool_failed", **fields)
+        problem = next(row[1:] for row in FAILURES if isinstance(exc, row[0]))
+        return problem_reply(*problem, request_id)
 
 
 def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
@@ -309,11 +278,7 @@ def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
     if max_bytes is None or len(reply.body.encode("utf-8")) <= max_bytes:
         return Outcome(reply.body, failed=True)
     problem = json.loads(reply.body)
-    return Outcome(page_of(problem, START, max_bytes, _no_cursor).text, failed=True)
-
-
-def _no_cursor(_: Position) -> None:
-    return None
+    return Outcome(page_of(problem, START, max_bytes, lambda _: None).text, failed=True)
 
 
 def _bytes(value: dict[str, Any]) -> bytes:
