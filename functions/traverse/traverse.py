@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from docstokg.contracts.envelope import Envelope, Reply
-from docstokg.contracts.records import Filters
 from docstokg.contracts.request import GraphLimits
 from docstokg.contracts.response import (
     FieldProblem,
@@ -59,14 +58,14 @@ def traverse(
         return request
     view = read_cursor(request.cursor or "") if _is_view(request) else None
     problems, labels = _labels(request)
-    offset, more = _offset(request)
-    problems += _seed_problems(request) + more
-    if problems:
+    offset = _offset(request)
+    if problems := problems + _start_problems(request, offset):
         return invalid(problems, envelope.request_id)
     if not envelope.caller.may_read(request.namespace):
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
-    filters = _filters(request) if view is None else view.filters
+    topics = request.filters.topic
+    filters = view.filter if view is not None else {"topic": topics} if topics is not None else None
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace, filters))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
@@ -81,7 +80,9 @@ def traverse(
             before = walk(call, view.walk(), time_budget.TRAVERSE_S).node_ids
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
-        return _unreadable(error, envelope.request_id)
+        reason = graph_reason(error)
+        fault = "did not answer in time" if reason == "kg_timeout" else "cannot be read"
+        return problem_reply(503, reason, f"The graph {fault}.", envelope.request_id)
     _record(call, result)
     return Reply(
         statusCode=200,
@@ -90,24 +91,19 @@ def traverse(
     )
 
 
-def _filters(request: TraverseRequest) -> Filters | None:
-    topics = request.filters.topic
-    return {"topic": topics} if topics is not None else None
+def _start_problems(request: TraverseRequest, offset: int) -> list[FieldProblem]:
+    problems = []
+    if not (request.seed_ids or _is_view(request)):
+        # A cursor of an answer's graph holds its own.
+        problems.append(_problem("$.seed_ids", "missing", "must name at least one node"))
+    if offset < 0:
+        message = "must be the cursor of a response to this same request"
+        problems.append(_problem("$.cursor", "invalid_cursor", message))
+    return problems
 
 
-def _seed_problems(request: TraverseRequest) -> list[FieldProblem]:
-    """Miss seeds where there is no cursor of an answer's graph, which holds its own."""
-    if request.seed_ids or _is_view(request):
-        return []
-    message = "must name at least one node"
-    return [FieldProblem(path="$.seed_ids", code="missing", message=message)]
-
-
-def _unreadable(error: DocsToKGError, request_id: str) -> Reply:
-    reason = graph_reason(error)
-    late = reason == "kg_timeout"
-    detail = "The graph did not answer in time." if late else "The graph cannot be read."
-    return problem_reply(503, reason, detail, request_id)
+def _problem(path: str, code: str, message: str) -> FieldProblem:
+    return FieldProblem(path=path, code=code, message=message)
 
 
 def _record(call: Call, result: WalkResult) -> None:
@@ -151,12 +147,9 @@ def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ..
     if request.label_whitelist is None:
         return [], LABELS
     labels = {label.casefold(): label for label in LABELS}
+    allowed = f"must be one of {', '.join(LABELS)}"
     problems = [
-        FieldProblem(
-            path=f"$.label_whitelist[{place}]",
-            code="label_not_allowed",
-            message=f"must be one of {', '.join(LABELS)}",
-        )
+        _problem(f"$.label_whitelist[{place}]", "label_not_allowed", allowed)
         for place, label in enumerate(request.label_whitelist)
         if label.casefold() not in labels
     ]
@@ -214,10 +207,7 @@ def _response(
                 labels=walk_request.labels,
                 relations=walk_request.relations,
             ),
-            expanded=result.expanded,
-            pruned=result.pruned,
-            skipped=result.skipped,
-            depth_reached=result.depth_reached,
+            **result.spent(),
             degraded_reasons=tuple(call.degraded),
         ),
         cursor=_cursor(request, offset + size) if further else None,
@@ -246,20 +236,18 @@ def _cursor(request: TraverseRequest, offset: int) -> str:
     return base64url.encode(text.encode())
 
 
-def _offset(request: TraverseRequest) -> tuple[int, list[FieldProblem]]:
-    """Read a cursor; what belongs to another request or is forged is a problem."""
+def _offset(request: TraverseRequest) -> int:
+    """Read a cursor; -1 where it belongs to another request or is forged."""
     if request.cursor is None or (_is_view(request) and read_cursor(request.cursor)):
-        return 0, []
-    message = "must be the cursor of a response to this same request"
-    foreign = 0, [FieldProblem(path="$.cursor", code="invalid_cursor", message=message)]
+        return 0
     try:
         stored = json.loads(base64url.decode(request.cursor))
     except ValueError:
-        return foreign
+        return -1
     match stored:
         case [str(digest), int(offset)] if digest == _request_hash(request) and offset > 0:
-            return offset, []
-    return foreign
+            return offset
+    return -1
 
 
 def view_of_citations(
@@ -303,10 +291,7 @@ def view_of_citations(
         nodes=shown[0],
         edges=shown[1],
         budget=GraphBudget(
-            expanded=result.expanded,
-            pruned=result.pruned,
-            skipped=result.skipped + left_out,
-            depth_reached=result.depth_reached,
+            **result.spent() | {"skipped": result.skipped + left_out},
             cursor=cursor if result.skipped + left_out else None,
         ),
     )

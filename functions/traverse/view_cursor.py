@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from docstokg.contracts.model import Many, StrictContract
-from docstokg.contracts.records import Filters, Scope
+from docstokg.contracts.records import Scope
 from docstokg.contracts.request import Filter, Name, NodeId, Query
 from docstokg.contracts.traverse import Frontier
 from docstokg.domain import base64url
@@ -31,36 +31,16 @@ class ViewCursor(StrictContract):
     relations: Annotated[Many[Name], Field(max_length=50)] | None = None
     filter: Filter | None = None
 
-    @property
-    def filters(self) -> Filters | None:
-        """The filter of the question, which bounds the walk as well."""
-        return self.filter
-
     def walk(self) -> WalkRequest:
         """Give the walk of the view."""
-        return WalkRequest(
-            query=self.query,
-            seeds=self.seeds,
-            direction="both",
-            max_depth=self.max_depth,
-            soft_depth=self.soft_depth,
-            max_nodes=self.max_nodes,
-            frontier=VIEW_FRONTIER,
-            relations=self.relations,
-        )
+        asked = self.model_dump(exclude={"filter"})
+        return WalkRequest(**asked, direction="both", frontier=VIEW_FRONTIER)
 
 
 def write_cursor(request: WalkRequest, scope: Scope) -> str:
     """Write the cursor of a view."""
-    cursor = ViewCursor(
-        seeds=request.seeds,
-        query=request.query or "",
-        max_depth=request.max_depth,
-        soft_depth=request.soft_depth,
-        max_nodes=request.max_nodes,
-        relations=request.relations,
-        filter=scope.filter,
-    )
+    asked = {name: getattr(request, name) for name in ViewCursor.model_fields if name != "filter"}
+    cursor = ViewCursor(**asked, filter=scope.filter)
     text = cursor.model_dump_json(exclude_none=True).encode()
     return PREFIX + base64url.encode(text)
 

@@ -79,16 +79,19 @@ class WalkResult:
             for edge, depth in self.edges.items()
             if {edge[0], edge[2]} <= self.node_ids
         )
-        return (
-            tuple(
-                GraphNode(id=n.id, label=n.label, title=n.title, score=round(n.score, 6))
-                for n in nodes
-            ),
-            tuple(
-                GraphViewEdge(src=src, dst=dst, type=kind, depth=depth, path=self._path(src, dst))
-                for depth, (src, kind, dst) in edges
-            ),
-        )
+        shown = [
+            GraphNode(id=n.id, label=n.label, title=n.title, score=round(n.score, 6)) for n in nodes
+        ]
+        lines = [
+            GraphViewEdge(src=src, dst=dst, type=kind, depth=depth, path=self._path(src, dst))
+            for depth, (src, kind, dst) in edges
+        ]
+        return tuple(shown), tuple(lines)
+
+    def spent(self) -> dict[str, int]:
+        """Give what it spent, by the names that responses have for it."""
+        names = ("expanded", "pruned", "skipped", "depth_reached")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def node_ids(self) -> set[str]:
@@ -117,33 +120,25 @@ def walk_graph(
     measure against: the first found are kept, in the order the stores give them, and all are
     expanded. The graph's failure on the seeds is raised; later ones are noted by the call.
     """
-    return _Walker(call, request, time_s, graph, index, embedder).run()
+    until = time.monotonic() + time_s
+    return _Walker(call, request, until, graph, index, embedder).run()
 
 
+@dataclass
 class _Walker:
-    def __init__(
-        self,
-        call: Call,
-        request: WalkRequest,
-        time_s: float,
-        graph: KnowledgeGraph,
-        index: SearchIndex,
-        embedder: Embedder | None,
-    ) -> None:
-        self._call = call
-        self._request = request
-        self._until = time.monotonic() + time_s
-        self._graph = graph
-        self._index = index
-        self._embedder = embedder
-        self._result = WalkResult()
-        self._stems = question_stems(request.query or "")
-        self._heaviest: dict[str, float] = {}
-        self._query: Floats | None = None
-        self._chunks: dict[str, StoredChunk] = {}
-        self._titles: dict[str, str] = {}
-        self._kinds: dict[str, str | None] = {}
-        self._vectors: dict[str, Floats] = {}
+    _call: Call
+    _request: WalkRequest
+    _until: float
+    _graph: KnowledgeGraph
+    _index: SearchIndex
+    _embedder: Embedder | None
+    _result: WalkResult = field(default_factory=WalkResult)
+    _heaviest: dict[str, float] = field(default_factory=dict)
+    _query: Floats | None = None
+    _chunks: dict[str, StoredChunk] = field(default_factory=dict)
+    _titles: dict[str, str] = field(default_factory=dict)
+    _kinds: dict[str, str | None] = field(default_factory=dict)
+    _vectors: dict[str, Floats] = field(default_factory=dict)
 
     def _left_s(self) -> float:
         left = self._until - time.monotonic()
@@ -411,7 +406,8 @@ class _Walker:
             most = max(weights.values(), default=1.0) or 1.0
             return {name: weight / most for name, weight in weights.items()}
         if self._query is None:
-            return {name: coverage(self._stems, self._titles[name]) for name in names}
+            stems = question_stems(self._request.query)
+            return {name: coverage(stems, self._titles[name]) for name in names}
         return self._scores_by_vectors(names, self._query)
 
     def _scores_by_vectors(self, names: Sequence[str], query: Floats) -> dict[str, float]:
