@@ -2,22 +2,21 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from docstokg.contracts.routes import ROUTES, Route
 from docstokg.domain.time_budget import ROUTE_S
 from infra import templates
-from infra.functions import Function, retention
+from infra.functions import Function
 from infra.nag import acknowledge, acknowledge_stars, logical_id
 from infra.page import PATHS, integration
-from infra.removal import RETAIN, removal
+from infra.removal import RETAIN, log_group
 from infra.settings import Environment
 from infra.specs import BODY_BYTES, ROOT, gateway_path
 from infra.workflow import Workflow
@@ -27,7 +26,7 @@ INTEGRATION_TIMEOUT_S = ROUTE_S
 STATUSES = ("200", "400", "404", "405", "429", "500")
 
 
-ORIGIN = "Access-Control-Allow-Origin"
+HEADER = "method.response.header."
 OPENAPI = ROOT / "docs" / "openapi.json"
 CONTRACT = "/openapi.json"
 OPEN = (
@@ -82,15 +81,12 @@ class Api(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._environment, self._workflow = environment, workflow
+        origin = environment.cors_origin
+        self._cors = {"Access-Control-Allow-Origin": f"'{origin}'"} if origin else {}
         plans = environment.metering.values()
         self._functions = functions
-        self.access_logs = logs.LogGroup(
-            self,
-            "AccessLogs",
-            retention=retention(environment.log_days),
-            encryption_key=key,
-            removal_policy=removal(retain=environment.retain_data),
-        )
+        days, retain = environment.log_days, environment.retain_data
+        self.access_logs = log_group(self, "AccessLogs", key, days=days, retain=retain)
         self.api = apigateway.RestApi(
             self,
             "Rest",
@@ -120,11 +116,21 @@ class Api(Construct):
         )
         acknowledge(self.api, {"AwsSolutions-APIG2": VALIDATED_BY_VALIDATE})
         self._execution_logs(key)
-        self._starter = self._starter_role()
+        gateway = iam.ServicePrincipal("apigateway.amazonaws.com")
+        self._starter = iam.Role(self, "Starter", assumed_by=gateway)
+        self._starter.add_to_policy(workflow.starting())
         self._caller = templates.caller(
             environment.auth, environment.iam_namespaces, environment.iam_load
         )
-        self._authorizer = self._jwt() if environment.auth == "jwt" else None
+        self._authorizer = None
+        if environment.auth == "jwt":
+            self._authorizer = apigateway.RequestAuthorizer(
+                self,
+                "Jwt",
+                handler=functions["authorize"].live,
+                identity_sources=[apigateway.IdentitySource.header("Authorization")],
+                results_cache_ttl=cdk.Duration.seconds(60),
+            )
         for route in ROUTES:
             self._add(route)
         self._contract()
@@ -143,16 +149,8 @@ class Api(Construct):
                 "account's log role, which every API of the account shares."
             },
         )
-        self.callers = self._callers(
-            "Callers",
-            "DocsToKG: ask questions of one environment",
-            [route for route in ROUTES if not route.loads],
-        )
-        self.senders = self._callers(
-            "Senders",
-            "DocsToKG: send documents to one environment",
-            [route for route in ROUTES if route.loads],
-        )
+        self.callers = self._callers("Callers", "ask questions of", loads=False)
+        self.senders = self._callers("Senders", "send documents to", loads=True)
         how = "a Lambda authoriser (JWT)" if self._authorizer else "IAM (SigV4)"
         acknowledge(self.api, {"AwsSolutions-COG4": NOT_COGNITO.format(how=how)})
         if environment.waf_requests_per_5_minutes is None:
@@ -166,83 +164,43 @@ class Api(Construct):
 
     def _execution_logs(self, key: kms.IKey) -> None:
         """The gateway's error log, made before the gateway would make it without key and end."""
-        group = logs.LogGroup(
-            self,
-            "ExecutionLogs",
-            log_group_name=f"API-Gateway-Execution-Logs_{self.api.rest_api_id}"
-            f"/{self._environment.stage}",
-            retention=retention(self._environment.log_days),
-            encryption_key=key,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
+        name = f"API-Gateway-Execution-Logs_{self.api.rest_api_id}/{self._environment.stage}"
+        days = self._environment.log_days
+        group = log_group(self, "ExecutionLogs", key, days=days, name=name)
         self.api.deployment_stage.node.add_dependency(group)
 
-    @property
-    def stage_arn(self) -> str:
-        """What a web ACL is attached to."""
-        return self.api.deployment_stage.stage_arn
-
-    def _starter_role(self) -> iam.Role:
-        role = iam.Role(
-            self, "Starter", assumed_by=iam.ServicePrincipal("apigateway.amazonaws.com")
-        )
-        role.add_to_policy(self._workflow.starting())
-        return role
-
-    def _callers(
-        self, construct_id: str, description: str, routes: Sequence[Route]
-    ) -> iam.ManagedPolicy:
+    def _callers(self, construct_id: str, what: str, *, loads: bool) -> iam.ManagedPolicy:
         """What a caller's role is given where callers sign with IAM."""
-        paths = [re.sub(r"\{[^}]+\}", "*", gateway_path(route)) for route in routes]
+        called = [
+            (route.method, re.sub(r"\{[^}]+\}", "*", gateway_path(route)))
+            for route in ROUTES
+            if route.loads == loads
+        ]
         stage = self._environment.stage
+        arns = [self.api.arn_for_execute_api(method, path, stage) for method, path in called]
         policy = iam.ManagedPolicy(
             self,
             construct_id,
-            description=description,
-            statements=[
-                iam.PolicyStatement(
-                    actions=["execute-api:Invoke"],
-                    resources=[
-                        self.api.arn_for_execute_api(route.method, path, stage)
-                        for route, path in zip(routes, paths, strict=True)
-                    ],
-                )
-            ],
+            description=f"DocsToKG: {what} one environment",
+            statements=[iam.PolicyStatement(actions=["execute-api:Invoke"], resources=arns)],
         )
         stack = cdk.Stack.of(self)
         account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
         api = f"arn:aws:execute-api:{stack.region}:{account}:<{logical_id(self.api)}>"
-        wild = (
-            f"{api}/{stage}/{route.method}{path}"
-            for route, path in zip(routes, paths, strict=True)
-            if "*" in path
-        )
+        wild = (f"{api}/{stage}/{method}{path}" for method, path in called if "*" in path)
         acknowledge_stars(policy, ONE_SEGMENT, *wild)
         return policy
 
-    def _jwt(self) -> apigateway.RequestAuthorizer:
-        authorize = self._functions["authorize"]
-        return apigateway.RequestAuthorizer(
-            self,
-            "Jwt",
-            handler=authorize.live,
-            identity_sources=[apigateway.IdentitySource.header("Authorization")],
-            results_cache_ttl=cdk.Duration.seconds(60),
-        )
-
     def _add(self, route: Route) -> None:
         caller = templates.caller("none") if route.open else self._caller
-        if not route.function:
-            integration: apigateway.Integration = self._to_workflow(route, caller)
-        else:
-            integration = self._to_function(route, caller)
+        integrated = self._to_function if route.function else self._to_workflow
         method = self.api.root.resource_for_path(gateway_path(route)).add_method(
             route.method,
-            integration,
+            integrated(route, caller),
             authorizer=None if route.open else self._authorizer,
             authorization_type=self._authorization(route),
             api_key_required=bool(self._environment.metering) and not route.open,
-            method_responses=[self._method_response(code) for code in STATUSES],
+            method_responses=[_declared(code, self._cors) for code in STATUSES],
         )
         if route.open:
             acknowledge(method, {"AwsSolutions-APIG4": OPEN})
@@ -269,9 +227,11 @@ class Api(Construct):
                     )
                 },
                 integration_responses=[
-                    self._mapped("200", None, templates.response_workflow(route.name)),
+                    _mapped("200", None, templates.response_workflow(route.name), self._cors),
                     # For an AWS service the pattern is matched against its HTTP status.
-                    self._mapped("500", r"[45]\d{2}", templates.response_refused(route.name)),
+                    _mapped(
+                        "500", r"[45]\d{2}", templates.response_refused(route.name), self._cors
+                    ),
                 ],
             ),
         )
@@ -291,30 +251,11 @@ class Api(Construct):
                 )
             },
             integration_responses=[
-                self._mapped("200", None, templates.response_function()),
+                _mapped("200", None, templates.response_function(), self._cors),
                 # For a function the pattern is matched against its error message.
-                self._mapped("500", r"(\n|.)+", templates.response_function()),
+                _mapped("500", r"(\n|.)+", templates.response_function(), self._cors),
             ],
         )
-
-    def _mapped(
-        self, status: str, pattern: str | None, template: str
-    ) -> apigateway.IntegrationResponse:
-        origin = self._environment.cors_origin
-        return apigateway.IntegrationResponse(
-            status_code=status,
-            selection_pattern=pattern,
-            response_templates={"application/json": template},
-            response_parameters={f"method.response.header.{ORIGIN}": f"'{origin}'"}
-            if origin
-            else None,
-        )
-
-    def _method_response(self, status: str) -> apigateway.MethodResponse:
-        headers = (
-            {f"method.response.header.{ORIGIN}": True} if self._environment.cors_origin else None
-        )
-        return apigateway.MethodResponse(status_code=status, response_parameters=headers)
 
     def _contract(self) -> None:
         """GET /openapi.json, cut to the routes that exist here."""
@@ -328,18 +269,7 @@ class Api(Construct):
         document["paths"] = {path: methods for path, methods in paths.items() if methods}
         document.pop("servers", None)
         resource = self.api.root.resource_for_path(CONTRACT)
-        method = resource.add_method(
-            "GET",
-            apigateway.MockIntegration(
-                # Another content type is a 415: passed on, its body would break the mock, a 5xx.
-                passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
-                request_templates={"application/json": '{"statusCode": 200}'},
-                integration_responses=[self._mapped("200", None, templates.static_json(document))],
-            ),
-            authorization_type=apigateway.AuthorizationType.NONE,
-            method_responses=[self._method_response("200")],
-        )
-        acknowledge(method, {"AwsSolutions-APIG4": OPEN})
+        self._mock(resource, "GET", 200, templates.static_json(document), self._cors)
         self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     def _unrouted(self) -> None:
@@ -371,30 +301,29 @@ class Api(Construct):
         self, resource: apigateway.IResource, status: int, code: str, allow: str
     ) -> None:
         detail = f"Allowed here: {allow}." if allow else "There is nothing at this path."
-        headers = {"method.response.header.Allow": f"'{allow}'"} if allow else None
+        headers = {"Allow": f"'{allow}'"} if allow else {}
+        template = templates.response_unrouted(status, code, detail)
+        self._mock(resource, "ANY", status, template, headers)
+
+    def _mock(
+        self,
+        resource: apigateway.IResource,
+        verb: str,
+        status: int,
+        template: str,
+        headers: dict[str, str],
+    ) -> None:
+        """Let the gateway itself answer, to anybody."""
         method = resource.add_method(
-            "ANY",
+            verb,
             apigateway.MockIntegration(
                 # Another content type is a 415: passed on, its body would break the mock, a 5xx.
                 passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
                 request_templates={"application/json": f'{{"statusCode": {status}}}'},
-                integration_responses=[
-                    apigateway.IntegrationResponse(
-                        status_code=str(status),
-                        response_templates={
-                            "application/json": templates.response_unrouted(status, code, detail)
-                        },
-                        response_parameters=headers,
-                    )
-                ],
+                integration_responses=[_mapped(str(status), None, template, headers)],
             ),
             authorization_type=apigateway.AuthorizationType.NONE,
-            method_responses=[
-                apigateway.MethodResponse(
-                    status_code=str(status),
-                    response_parameters=dict.fromkeys(headers, True) if headers else None,
-                )
-            ],
+            method_responses=[_declared(str(status), headers)],
         )
         acknowledge(method, {"AwsSolutions-APIG4": OPEN})
 
@@ -413,9 +342,7 @@ class Api(Construct):
 
     def _problems(self) -> None:
         for kind, status, code, detail, retry in self._gateway_answers():
-            headers = {"Content-Type": "'application/problem+json'"}
-            if self._environment.cors_origin:
-                headers[ORIGIN] = f"'{self._environment.cors_origin}'"
+            headers = {"Content-Type": "'application/problem+json'"} | self._cors
             if retry:
                 headers["Retry-After"] = f"'{retry}'"
             self.api.add_gateway_response(
@@ -474,6 +401,22 @@ def _open_limits(page: bool) -> dict[str, apigateway.MethodDeploymentOptions]:
         )
         for path, limit in limits.items()
     }
+
+
+def _mapped(
+    status: str, pattern: str | None, template: str, headers: dict[str, str]
+) -> apigateway.IntegrationResponse:
+    return apigateway.IntegrationResponse(
+        status_code=status,
+        selection_pattern=pattern,
+        response_templates={"application/json": template},
+        response_parameters={HEADER + name: value for name, value in headers.items()} or None,
+    )
+
+
+def _declared(status: str, headers: Iterable[str]) -> apigateway.MethodResponse:
+    parameters = {HEADER + name: True for name in headers}
+    return apigateway.MethodResponse(status_code=status, response_parameters=parameters or None)
 
 
 def _passthrough(route: Route) -> apigateway.PassthroughBehavior:

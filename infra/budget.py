@@ -6,30 +6,25 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 
-class Budget(Construct):
+def budget(scope: Construct, environment: str, usd: int, topic: sns.ITopic) -> None:
     """A monthly cost budget over what carries the environment's tag."""
-
-    def __init__(
-        self, scope: Construct, construct_id: str, *, environment: str, usd: int, topic: sns.ITopic
-    ) -> None:
-        super().__init__(scope, construct_id)
-        subscriber = {"subscriptionType": "SNS", "address": topic.topic_arn}
-        over = {"comparisonOperator": "GREATER_THAN", "thresholdType": "PERCENTAGE"}
-        budgets.CfnBudget(
-            self,
-            "Monthly",
-            budget={
-                "budgetName": f"docstokg-{environment}-{cdk.Stack.of(self).region}",
-                "budgetType": "COST",
-                "timeUnit": "MONTHLY",
-                "budgetLimit": {"amount": usd, "unit": "USD"},
-                "costFilters": {"TagKeyValue": [f"user:docstokg:environment${environment}"]},
-            },
-            notifications_with_subscribers=[
-                {
-                    "notification": {"notificationType": kind, "threshold": share, **over},
-                    "subscribers": [subscriber],
-                }
-                for kind, share in (("ACTUAL", 80), ("FORECASTED", 100))
-            ],
-        )
+    subscriber = {"subscriptionType": "SNS", "address": topic.topic_arn}
+    over = {"comparisonOperator": "GREATER_THAN", "thresholdType": "PERCENTAGE"}
+    budgets.CfnBudget(
+        Construct(scope, "Budget"),
+        "Monthly",
+        budget={
+            "budgetName": f"docstokg-{environment}-{cdk.Stack.of(scope).region}",
+            "budgetType": "COST",
+            "timeUnit": "MONTHLY",
+            "budgetLimit": {"amount": usd, "unit": "USD"},
+            "costFilters": {"TagKeyValue": [f"user:docstokg:environment${environment}"]},
+        },
+        notifications_with_subscribers=[
+            {
+                "notification": {"notificationType": kind, "threshold": share, **over},
+                "subscribers": [subscriber],
+            }
+            for kind, share in (("ACTUAL", 80), ("FORECASTED", 100))
+        ],
+    )

@@ -21,44 +21,33 @@ REQUEST_ID = "<aws.scheduler.execution-id>"
 MISSED = 3
 
 
-class Asking(Construct):
+def keep_asking(
+    scope: Construct, canary: Canary, workflow: Workflow, observability: Observability
+) -> None:
     """The schedule, its role, and the alarm on no passage found for anybody."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        canary: Canary,
-        workflow: Workflow,
-        observability: Observability,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        scheduler.Schedule(
-            self,
-            "Every",
-            description="Ask one question; the alarm `unanswered` hears when nothing is found",
-            schedule=scheduler.ScheduleExpression.rate(cdk.Duration.minutes(canary.minutes)),
-            # The universal target: the one for state machines takes no alias.
-            target=targets.Universal(
-                service="sfn",
-                action="startExecution",
-                input=scheduler.ScheduleTargetInput.from_object(
-                    {
-                        "StateMachineArn": workflow.alias_arn,
-                        "Input": json.dumps(envelope_of(canary)),
-                    }
-                ),
-                policy_statements=[workflow.starting("states:StartExecution")],
-                retry_attempts=0,
+    scheduler.Schedule(
+        Construct(scope, "Canary"),
+        "Every",
+        description="Ask one question; the alarm `unanswered` hears when nothing is found",
+        schedule=scheduler.ScheduleExpression.rate(cdk.Duration.minutes(canary.minutes)),
+        # The universal target: the one for state machines takes no alias.
+        target=targets.Universal(
+            service="sfn",
+            action="startExecution",
+            input=scheduler.ScheduleTargetInput.from_object(
+                {
+                    "StateMachineArn": workflow.alias_arn,
+                    "Input": json.dumps(envelope_of(canary)),
+                }
             ),
-        )
-        found = observability.service("rag_found_requests_total", minutes=canary.minutes)
-        say = f"No passage was found for anybody, although one asks every {canary.minutes} minutes."
-        # Before the first load there is nothing to find, and nothing to be told.
-        observability.alarm(
-            "Unanswered", found, 1, MISSED, say, under=True, silence="bad once heard"
-        )
+            policy_statements=[workflow.starting("states:StartExecution")],
+            retry_attempts=0,
+        ),
+    )
+    found = observability.service("rag_found_requests_total", minutes=canary.minutes)
+    say = f"No passage was found for anybody, although one asks every {canary.minutes} minutes."
+    # Before the first load there is nothing to find, and nothing to be told.
+    observability.alarm("Unanswered", found, 1, MISSED, say, under=True, silence="bad once heard")
 
 
 def envelope_of(canary: Canary) -> dict[str, object]:

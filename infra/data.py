@@ -10,7 +10,7 @@ from constructs import Construct
 
 from docstokg.adapters.opensearch.snapshots import DAILY, REPOSITORY
 from infra.nag import Shared, acknowledge, acknowledge_stars, logical_id, shared_arn
-from infra.removal import removal
+from infra.removal import log_group, removal
 from infra.rights import allow
 from infra.settings import Environment
 
@@ -109,13 +109,11 @@ class SearchData(Construct):
         index, environment = self._environment.index, self._environment
         name = f"docstokg-{environment.name}"
         groups = {
-            kind: logs.LogGroup(
+            kind: log_group(
                 self,
                 kind.title().replace("_", ""),
-                log_group_name=f"/aws/vendedlogs/opensearch/{name}/{kind.lower()}",
-                retention=logs.RetentionDays.ONE_MONTH,
-                encryption_key=key,
-                removal_policy=cdk.RemovalPolicy.DESTROY,
+                key,
+                name=f"/aws/vendedlogs/opensearch/{name}/{kind.lower()}",
             )
             for kind in ("SEARCH_SLOW_LOGS", "INDEX_SLOW_LOGS", "ES_APPLICATION_LOGS")
         }

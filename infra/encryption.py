@@ -8,47 +8,45 @@ from constructs import Construct
 from infra.removal import removal
 
 
-class DataKey(Construct):
+def data_key(scope: Construct, *, retain: bool) -> kms.Key:
     """The environment's key, rotated yearly, usable by the services that write for us."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, retain: bool) -> None:
-        super().__init__(scope, construct_id)
-        stack = cdk.Stack.of(self)
-        self.key = kms.Key(
-            self,
-            "Key",
-            description="DocsToKG: cache, circuit, queues, alarms and logs of one environment",
-            enable_key_rotation=True,
-            removal_policy=removal(retain=retain),
-            pending_window=cdk.Duration.days(30 if retain else 7),
+    stack = cdk.Stack.of(scope)
+    key = kms.Key(
+        Construct(scope, "DataKey"),
+        "Key",
+        description="DocsToKG: cache, circuit, queues, alarms and logs of one environment",
+        enable_key_rotation=True,
+        removal_policy=removal(retain=retain),
+        pending_window=cdk.Duration.days(30 if retain else 7),
+    )
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="AlarmsPublishToTheEncryptedTopic",
+            principals=[
+                iam.ServicePrincipal("cloudwatch.amazonaws.com"),
+                iam.ServicePrincipal("budgets.amazonaws.com"),
+            ],
+            actions=["kms:Decrypt", "kms:GenerateDataKey*"],
+            resources=["*"],
+            conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
         )
-        self.key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="AlarmsPublishToTheEncryptedTopic",
-                principals=[
-                    iam.ServicePrincipal("cloudwatch.amazonaws.com"),
-                    iam.ServicePrincipal("budgets.amazonaws.com"),
-                ],
-                actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-                resources=["*"],
-                conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
-            )
+    )
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="LogGroupsOfThisAccount",
+            principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
+            actions=["kms:Encrypt", "kms:Decrypt", "kms:GenerateDataKey*", "kms:DescribeKey"],
+            resources=["*"],
+            conditions={
+                "ArnLike": {
+                    "kms:EncryptionContext:aws:logs:arn": stack.format_arn(
+                        service="logs",
+                        resource="log-group",
+                        resource_name="*",
+                        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+                    )
+                }
+            },
         )
-        self.key.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="LogGroupsOfThisAccount",
-                principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
-                actions=["kms:Encrypt", "kms:Decrypt", "kms:GenerateDataKey*", "kms:DescribeKey"],
-                resources=["*"],
-                conditions={
-                    "ArnLike": {
-                        "kms:EncryptionContext:aws:logs:arn": stack.format_arn(
-                            service="logs",
-                            resource="log-group",
-                            resource_name="*",
-                            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-                        )
-                    }
-                },
-            )
-        )
+    )
+    return key

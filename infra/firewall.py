@@ -12,50 +12,40 @@ from infra.templates import gateway_problem
 MANAGED = ("AWSManagedRulesAmazonIpReputationList", "AWSManagedRulesKnownBadInputsRuleSet")
 
 
-class Firewall(Construct):
-    """A regional web ACL: a rate rule, refused with 429 and a problem body, and AWS's own lists."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        name: str,
-        requests_per_5_minutes: int,
-        stage_arn: str,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        problem = gateway_problem(429, "throttled", "Too many requests from this address.").replace(
-            '"$context.requestId"', '""'
-        )
-        refusal = {
-            "responseCode": 429,
-            "customResponseBodyKey": "throttled",
-            "responseHeaders": [{"name": "Retry-After", "value": "300"}],
-        }
-        flood = {"aggregateKeyType": "IP", "limit": requests_per_5_minutes}
-        acl = wafv2.CfnWebACL(
-            self,
-            "Acl",
-            name=name,
-            scope="REGIONAL",
-            default_action={"allow": {}},
-            custom_response_bodies={
-                "throttled": {"contentType": "APPLICATION_JSON", "content": problem}
+def firewall(scope: Construct, name: str, requests_per_5_minutes: int, stage_arn: str) -> None:
+    """A regional web ACL: a rate rule, refused with 429 and a problem body, and AWS's lists."""
+    made = Construct(scope, "Firewall")
+    problem = gateway_problem(429, "throttled", "Too many requests from this address.").replace(
+        '"$context.requestId"', '""'
+    )
+    refusal = {
+        "responseCode": 429,
+        "customResponseBodyKey": "throttled",
+        "responseHeaders": [{"name": "Retry-After", "value": "300"}],
+    }
+    flood = {"aggregateKeyType": "IP", "limit": requests_per_5_minutes}
+    acl = wafv2.CfnWebACL(
+        made,
+        "Acl",
+        name=name,
+        scope="REGIONAL",
+        default_action={"allow": {}},
+        custom_response_bodies={
+            "throttled": {"contentType": "APPLICATION_JSON", "content": problem}
+        },
+        rules=[
+            {
+                "name": "rate",
+                "priority": 0,
+                "action": {"block": {"customResponse": refusal}},
+                "statement": {"rateBasedStatement": flood},
+                "visibilityConfig": _visible("rate"),
             },
-            rules=[
-                {
-                    "name": "rate",
-                    "priority": 0,
-                    "action": {"block": {"customResponse": refusal}},
-                    "statement": {"rateBasedStatement": flood},
-                    "visibilityConfig": _visible("rate"),
-                },
-                *(_managed(number, rules) for number, rules in enumerate(MANAGED, 1)),
-            ],
-            visibility_config=_visible(name),
-        )
-        wafv2.CfnWebACLAssociation(self, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
+            *(_managed(number, rules) for number, rules in enumerate(MANAGED, 1)),
+        ],
+        visibility_config=_visible(name),
+    )
+    wafv2.CfnWebACLAssociation(made, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
 
 
 def _managed(priority: int, name: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra import models
@@ -17,7 +16,7 @@ from infra.data import SearchData
 from infra.flags import PORT, Flags
 from infra.intake import Intake, grant_posting, grant_stage
 from infra.nag import acknowledge, acknowledge_stars
-from infra.removal import RETAIN, removal
+from infra.removal import RETAIN, log_group
 from infra.rights import allow
 from infra.settings import Environment
 from infra.specs import FUNCTIONS, ROOT, FunctionSpec
@@ -28,25 +27,6 @@ from infra.variables import check_settings, settings_of
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
 METRICS_NAMESPACE = "DocsToKG"  # docstokg.adapters.aws.emf_metrics writes there
-
-
-class Layer(Construct):
-    """Our own shared code, one slow-moving layer for every function."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, code: Path) -> None:
-        super().__init__(scope, construct_id)
-        self.version = lambda_.LayerVersion(
-            self,
-            "Common",
-            code=lambda_.Code.from_asset(str(code), exclude=["**/__pycache__/*.py[co]"])
-            if code.name == "common"
-            else lambda_.Code.from_asset(str(code)),
-            description="docstokg: contracts, domain, ports, adapters, wiring",
-            compatible_runtimes=[RUNTIME],
-            compatible_architectures=[ARCHITECTURE],
-            # A function keeps the layer it was published with, also when the layer is gone.
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
 
 
 class Function(Construct):
@@ -70,13 +50,8 @@ class Function(Construct):
         super().__init__(scope, construct_id)
         self.spec = spec
         name = f"docstokg-{environment.name}-{spec.name}"
-        self.logs = logs.LogGroup(
-            self,
-            "Logs",
-            retention=retention(environment.log_days),
-            encryption_key=key,
-            removal_policy=removal(retain=environment.retain_data),
-        )
+        days, retain = environment.log_days, environment.retain_data
+        self.logs = log_group(self, "Logs", key, days=days, retain=retain)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.logs.grant_write(self.role)
         if vpc is not None:
@@ -173,25 +148,6 @@ SYNCHRONOUS = (
 )
 
 
-def retention(days: int) -> logs.RetentionDays:
-    """How long a log is kept; ValueError names the periods CloudWatch Logs knows."""
-    choices = {
-        1: logs.RetentionDays.ONE_DAY,
-        7: logs.RetentionDays.ONE_WEEK,
-        14: logs.RetentionDays.TWO_WEEKS,
-        30: logs.RetentionDays.ONE_MONTH,
-        60: logs.RetentionDays.TWO_MONTHS,
-        90: logs.RetentionDays.THREE_MONTHS,
-        180: logs.RetentionDays.SIX_MONTHS,
-        365: logs.RetentionDays.ONE_YEAR,
-        731: logs.RetentionDays.TWO_YEARS,
-        1827: logs.RetentionDays.FIVE_YEARS,
-    }
-    if days not in choices:
-        raise ValueError(f"log_days is one of {', '.join(map(str, choices))}, not {days}")
-    return choices[days]
-
-
 class Functions(Construct):
     """All built functions; `by_name` for the constructs that route to them."""
 
@@ -219,8 +175,17 @@ class Functions(Construct):
         self._environment, self._intake = environment, intake
         self._data, self._state, self._secrets = data, state, secrets
         self._flags, self._traces = flags, traces
-        layer = Layer(
-            self, "Layer", code=bundles / "layer" if bundles else ROOT / "layers" / "common"
+        shared = bundles / "layer" if bundles else ROOT / "layers" / "common"
+        uncompiled = None if bundles else ["**/__pycache__/*.py[co]"]
+        layer = lambda_.LayerVersion(
+            Construct(self, "Layer"),
+            "Common",
+            code=lambda_.Code.from_asset(str(shared), exclude=uncompiled),
+            description="docstokg: contracts, domain, ports, adapters, wiring",
+            compatible_runtimes=[RUNTIME],
+            compatible_architectures=[ARCHITECTURE],
+            # A function keeps the layer it was published with, also when the layer is gone.
+            removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         self.by_name: dict[str, Function] = {}
         for spec in FUNCTIONS:
@@ -230,7 +195,7 @@ class Functions(Construct):
                 spec=spec,
                 environment=environment,
                 code=bundles / spec.name if bundles else ROOT / spec.folder,
-                layer=layer.version,
+                layer=layer,
                 key=key,
                 variables=self._variables(spec),
                 flags=flags,

@@ -96,30 +96,20 @@ def let_invoke(role: iam.Role, models: tuple[str, ...]) -> None:
         acknowledge(role, dict.fromkeys(sorted(wild), ANY_REGION))
 
 
-class BedrockEndpoint(Construct):
+def bedrock_endpoint(
+    scope: Construct, vpc: ec2.IVpc, group: ec2.ISecurityGroup, models: tuple[str, ...]
+) -> None:
     """Bedrock's runtime inside the VPC: no call to a model leaves Amazon's network."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        vpc: ec2.IVpc,
-        group: ec2.ISecurityGroup,
-        models: tuple[str, ...],
-    ) -> None:
-        super().__init__(scope, construct_id)
-        stack = cdk.Stack.of(self)
-        endpoint = ec2.InterfaceVpcEndpoint(
-            self,
-            "Runtime",
-            vpc=vpc,
-            service=ec2.InterfaceVpcEndpointAwsService.BEDROCK_RUNTIME,
-            subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
-            security_groups=[group],
-            open=False,
-            private_dns_enabled=True,
-        )
-        for statement in statements(stack, models):
-            statement.add_any_principal()
-            endpoint.add_to_policy(statement)
+    endpoint = ec2.InterfaceVpcEndpoint(
+        Construct(scope, "Bedrock"),
+        "Runtime",
+        vpc=vpc,
+        service=ec2.InterfaceVpcEndpointAwsService.BEDROCK_RUNTIME,
+        subnets=ec2.SubnetSelection(subnets=vpc.private_subnets),
+        security_groups=[group],
+        open=False,
+        private_dns_enabled=True,
+    )
+    for statement in statements(cdk.Stack.of(scope), models):
+        statement.add_any_principal()
+        endpoint.add_to_policy(statement)

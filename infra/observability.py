@@ -43,31 +43,29 @@ _MISSING = {
 }
 
 
-class Alerts(Construct):
+def alert_topic(scope: Construct, key: kms.IKey, email: str) -> sns.Topic:
     """The topic every alarm and the budget speak through."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey, email: str) -> None:
-        super().__init__(scope, construct_id)
-        self.topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
-        stack = cdk.Stack.of(self)
-        # A policy of our own replaces the one that lets the owner's alarms publish.
-        for sid, service in (
-            ("AlarmsPublish", "cloudwatch.amazonaws.com"),
-            ("BudgetsPublish", "budgets.amazonaws.com"),
-        ):
-            self.topic.add_to_resource_policy(
-                iam.PolicyStatement(
-                    sid=sid,
-                    principals=[iam.ServicePrincipal(service)],
-                    actions=["sns:Publish"],
-                    resources=[self.topic.topic_arn],
-                    conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
-                )
+    topic = sns.Topic(Construct(scope, "Alerts"), "Topic", master_key=key, enforce_ssl=True)
+    account = cdk.Stack.of(scope).account
+    # A policy of our own replaces the one that lets the owner's alarms publish.
+    for sid, service in (
+        ("AlarmsPublish", "cloudwatch.amazonaws.com"),
+        ("BudgetsPublish", "budgets.amazonaws.com"),
+    ):
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid=sid,
+                principals=[iam.ServicePrincipal(service)],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": account}},
             )
-        if email:
-            self.topic.add_subscription(subscriptions.EmailSubscription(email))
-            by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."
-            acknowledge(self.topic, {"Serverless-SNSRedrivePolicy": by_mail})
+        )
+    if email:
+        topic.add_subscription(subscriptions.EmailSubscription(email))
+        by_mail = "Mail to people: the alarm itself keeps its state and history in CloudWatch."
+        acknowledge(topic, {"Serverless-SNSRedrivePolicy": by_mail})
+    return topic
 
 
 class Observability(Construct):

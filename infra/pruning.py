@@ -20,28 +20,19 @@ STATES = (
 )
 
 
-class Pruning(Construct):
+def pruner(scope: Construct, machines: Sequence[str], functions: dict[str, Function]) -> iam.Role:
     """The role that `make prune` takes on; only principals of this account may."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        machines: Sequence[str],
-        functions: dict[str, Function],
-    ) -> None:
-        super().__init__(scope, construct_id)
-        self.role = iam.Role(
-            self,
-            "Role",
-            description="DocsToKG: remove versions no state machine version names any more",
-            assumed_by=iam.AccountRootPrincipal(),
-            max_session_duration=cdk.Duration.hours(1),
-        )
-        arns = [function.function.function_arn for function in functions.values()]
-        allow(self.role, ["lambda:ListAliases", "lambda:ListVersionsByFunction"], *arns)
-        allow(self.role, ["lambda:DeleteFunction"], *(f"{arn}:*" for arn in arns))
-        allow(self.role, [f"states:{action}" for action in STATES], *machines)
-        wild = [f"<{logical_id(function.function)}.Arn>:*" for function in functions.values()]
-        acknowledge_stars(self.role, VERSIONS_ONLY, *wild)
+    role = iam.Role(
+        Construct(scope, "Pruning"),
+        "Role",
+        description="DocsToKG: remove versions no state machine version names any more",
+        assumed_by=iam.AccountRootPrincipal(),
+        max_session_duration=cdk.Duration.hours(1),
+    )
+    arns = [function.function.function_arn for function in functions.values()]
+    allow(role, ["lambda:ListAliases", "lambda:ListVersionsByFunction"], *arns)
+    allow(role, ["lambda:DeleteFunction"], *(f"{arn}:*" for arn in arns))
+    allow(role, [f"states:{action}" for action in STATES], *machines)
+    wild = [f"<{logical_id(function.function)}.Arn>:*" for function in functions.values()]
+    acknowledge_stars(role, VERSIONS_ONLY, *wild)
+    return role

@@ -12,21 +12,21 @@ from constructs import Construct
 
 from infra import models
 from infra.api import Api
-from infra.budget import Budget
-from infra.canary import Asking
+from infra.budget import budget
+from infra.canary import keep_asking
 from infra.credentials import Secrets
 from infra.data import SearchData
 from infra.dependencies import watch_dependencies
-from infra.encryption import DataKey
-from infra.firewall import Firewall
+from infra.encryption import data_key
+from infra.firewall import firewall
 from infra.flags import Flags
 from infra.functions import Functions
 from infra.ingestion import Ingestion
 from infra.intake import Intake
 from infra.network import Network
-from infra.observability import Alerts, Observability
+from infra.observability import Observability, alert_topic
 from infra.page import page_function
-from infra.pruning import Pruning
+from infra.pruning import pruner
 from infra.settings import Environment
 from infra.specs import ROLLBACK_ALARMS
 from infra.state import State
@@ -75,8 +75,8 @@ class DataStack(_Stack):
             if self.network and environment.network
             else None
         )
-        self.key = DataKey(self, "DataKey", retain=retain).key
-        self.topic = Alerts(self, "Alerts", key=self.key, email=environment.alarm_email).topic
+        self.key = data_key(self, retain=retain)
+        self.topic = alert_topic(self, self.key, environment.alarm_email)
         self.secrets = Secrets(
             self, "Secrets", key=self.key, retain=retain, vendors=models.vendors(environment)
         )
@@ -136,7 +136,7 @@ class RunStack(_Stack):
             reading=data.reading,
         ).by_name
         if vpc and group and (model_names := models.bedrock_models(environment)):
-            models.BedrockEndpoint(self, "Bedrock", vpc=vpc, group=group, models=model_names)
+            models.bedrock_endpoint(self, vpc, group, model_names)
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
         workflow.let_start(functions["mcp"])
         called = {name: functions[name] for name in ("check", "documents", "traverse")}
@@ -182,36 +182,18 @@ class RunStack(_Stack):
             access_logs=api.access_logs,
         )
         if environment.canary is not None:
-            Asking(
-                self,
-                "Canary",
-                canary=environment.canary,
-                workflow=workflow,
-                observability=observability,
-            )
+            keep_asking(self, environment.canary, workflow, observability)
         workflow.shift_traffic([observability.alarms[name] for name in ROLLBACK_ALARMS])
         flags.roll_back_on(observability.alarms["degraded"])
         api.api.deployment_stage.node.add_dependency(workflow.alias)
-        if environment.waf_requests_per_5_minutes is not None:
-            Firewall(
-                self,
-                "Firewall",
-                name=f"docstokg-{environment.name}",
-                requests_per_5_minutes=environment.waf_requests_per_5_minutes,
-                stage_arn=api.stage_arn,
-            )
-        Budget(
-            self,
-            "Budget",
-            environment=environment.name,
-            usd=environment.monthly_budget_usd,
-            topic=topic,
-        )
+        if (limit := environment.waf_requests_per_5_minutes) is not None:
+            firewall(self, name, limit, api.api.deployment_stage.stage_arn)
+        budget(self, environment.name, environment.monthly_budget_usd, topic)
         machines = [workflow.machine.state_machine_arn, ingestion.machine.state_machine_arn]
-        pruner = Pruning(self, "Pruning", machines=machines, functions=functions).role
+        pruning = pruner(self, machines, functions)
         cdk.CfnOutput(self, "Url", value=api.api.url)
         cdk.CfnOutput(self, "CallerPolicy", value=api.callers.managed_policy_arn)
         cdk.CfnOutput(self, "LoadingCallerPolicy", value=api.senders.managed_policy_arn)
         cdk.CfnOutput(self, "IngestMachine", value=ingestion.machine.state_machine_arn)
         cdk.CfnOutput(self, "FlagsProfile", value=flags.path)
-        cdk.CfnOutput(self, "PrunerRole", value=pruner.role_arn)
+        cdk.CfnOutput(self, "PrunerRole", value=pruning.role_arn)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -16,7 +15,7 @@ from constructs import Construct
 
 from infra.functions import Function
 from infra.nag import acknowledge_stars, logical_id
-from infra.removal import RETAIN
+from infra.removal import RETAIN, log_group
 from infra.settings import Environment
 from infra.specs import ROOT
 
@@ -129,17 +128,10 @@ class Workflow(Construct):
 
 def logged(machine: Construct, name: str, key: kms.IKey) -> stepfunctions.LogOptions:
     """Log every event of a state machine, without what it carried."""
-    log_group = logs.LogGroup(
-        machine,
-        "Logs",
-        # This prefix keeps the account's log resource policy short.
-        log_group_name=f"/aws/vendedlogs/states/{name}",
-        retention=logs.RetentionDays.ONE_MONTH,
-        encryption_key=key,
-        removal_policy=cdk.RemovalPolicy.DESTROY,
-    )
+    # This prefix keeps the account's log resource policy short.
+    group = log_group(machine, "Logs", key, name=f"/aws/vendedlogs/states/{name}")
     return stepfunctions.LogOptions(
-        destination=log_group, level=stepfunctions.LogLevel.ALL, include_execution_data=False
+        destination=group, level=stepfunctions.LogLevel.ALL, include_execution_data=False
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from docstokg.contracts.documents import (
     MAX_QUEUED,
-    DocumentRejected,
     Job,
     JobOrder,
     JobState,
@@ -129,6 +128,6 @@ def _job(job_id: str, run: LoadRun, state: JobState, report: Mapping[str, Any]) 
         state=state,
         loaded=report.get("loaded", 0),
         removed=report.get("removed", 0),
-        rejected=tuple(DocumentRejected.model_validate(one) for one in report.get("rejected", ())),
+        rejected=report.get("rejected", ()),
         reason=reason,
     )

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from http import HTTPStatus
+from typing import Any
 
 from docstokg.contracts.documents import (
     CANCELLED,
@@ -17,12 +18,12 @@ from docstokg.contracts.documents import (
     JobName,
     JobOrder,
 )
-from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.response import FieldProblem
 from docstokg.ports import DocumentRegister, JobQueue
 from docstokg.usecases.intake import decode_body, invalid, parse, parse_body
 from docstokg.usecases.problems import problem_reply
-from docstokg_functions.documents.listing import not_granted
+from docstokg_functions.documents.listing import json_reply, not_granted
 
 MORE = "more goes by `docstokg load`, or through the bucket of a deployment"
 RETRY_S = 5
@@ -45,15 +46,8 @@ def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: Job
         return _not_there(hidden[0], envelope.request_id)
     if there and not request.replace:
         return _conflict(ids, {one.doc_id for one in there}, envelope.request_id)
-    order = JobOrder(
-        job_id=envelope.request_id,
-        kind="load",
-        caller=caller,
-        namespace=namespace,
-        documents=request.documents,
-        replace=request.replace,
-    )
-    return _queued(order, queue)
+    asked = {"documents": request.documents, "replace": request.replace}
+    return _queued(envelope, namespace, queue, kind="load", **asked)
 
 
 def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
@@ -66,14 +60,7 @@ def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: Jo
     there = register.find(name.namespace, [name.doc_id])
     if not any(envelope.caller.sees(one.acl) for one in there):
         return _not_there(name.doc_id, envelope.request_id)
-    order = JobOrder(
-        job_id=envelope.request_id,
-        kind="delete",
-        caller=envelope.caller,
-        namespace=name.namespace,
-        doc_id=name.doc_id,
-    )
-    return _queued(order, queue)
+    return _queued(envelope, name.namespace, queue, kind="delete", doc_id=name.doc_id)
 
 
 def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
@@ -85,8 +72,7 @@ def job_of(envelope: Envelope, *, queue: JobQueue) -> Reply:
     if job is None or not envelope.caller.may_load(job.namespace):
         detail = "There is no such job, or it is not yours to see."
         return problem_reply(404, "not_found", detail, envelope.request_id)
-    headers = {"Content-Type": "application/json"}
-    return Reply(statusCode=200, body=job.model_dump_json(), headers=headers)
+    return json_reply(job)
 
 
 def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
@@ -133,10 +119,9 @@ def _many(body: bytes) -> int:
 
 
 def _no_right(envelope: Envelope, namespace: str) -> Reply | None:
-    caller: Caller = envelope.caller
-    if not caller.may_read(namespace):
+    if not envelope.caller.may_read(namespace):
         return not_granted(namespace, envelope.request_id)
-    if not caller.may_load(namespace):
+    if not envelope.caller.may_load(namespace):
         detail = f"This caller may read namespace {namespace!r} and not load into it."
         return problem_reply(403, "load_not_granted", detail, envelope.request_id)
     return None
@@ -153,18 +138,17 @@ def _conflict(ids: Sequence[str], there: set[str], request_id: str) -> Reply:
         for at, doc_id in enumerate(ids)
         if doc_id in there
     )
-    some = (
-        f"{len(errors)} of these documents are" if len(errors) > 1 else "A document of this id is"
-    )
+    many = f"{len(errors)} of these documents are"
+    some = many if len(errors) > 1 else "A document of this id is"
     detail = f"{some} loaded already; `replace` puts the new text in the place of the old."
     return problem_reply(409, "document_exists", detail, request_id, errors)
 
 
-def _queued(order: JobOrder, queue: JobQueue) -> Reply:
+def _queued(envelope: Envelope, namespace: str, queue: JobQueue, **asked: Any) -> Reply:
+    who = {"job_id": envelope.request_id, "caller": envelope.caller}
+    order = JobOrder(**who, namespace=namespace, **asked)
     if not queue.add(order):
         detail = f"{MAX_QUEUED} jobs of namespace {order.namespace!r} wait already."
         retry = {"Retry-After": str(RETRY_S)}
         return problem_reply(429, "too_many_jobs", detail, order.job_id, (), retry)
-    headers = {"Content-Type": "application/json"}
-    body = JobAccepted(job_id=order.job_id).model_dump_json()
-    return Reply(statusCode=202, body=body, headers=headers)
+    return json_reply(JobAccepted(job_id=order.job_id), 202)

@@ -3,7 +3,10 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import islice
+
+from pydantic import BaseModel
 
 from docstokg.contracts.documents import (
     DocumentPage,
@@ -42,47 +45,31 @@ def list_documents(envelope: Envelope, *, register: DocumentRegister, key: bytes
     except InvalidCursor as wrong:
         where = FieldProblem(path="$.cursor", code="invalid_cursor", message=str(wrong))
         return invalid([where], envelope.request_id)
-    documents: list[ListedDocument] = []
-    cursor = None
-    for record in _visible(register, caller, namespace, after):
-        if len(documents) == PAGE:
-            cursor = _cursor(documents[-1].doc_id, namespace, key)
-            break
-        documents.append(
-            ListedDocument(
-                doc_id=record.doc_id,
-                title=record.title,
-                chunks=record.chunks,
-                run_id=record.run_id,
-                loaded_at=record.loaded_at,
-            )
-        )
+    records = list(islice(_visible(register, caller, namespace, after), PAGE + 1))
+    cursor = _cursor(records[PAGE - 1].doc_id, namespace, key) if len(records) > PAGE else None
+    fields = set(ListedDocument.model_fields)
+    documents = tuple(
+        ListedDocument(**record.model_dump(include=fields)) for record in records[:PAGE]
+    )
     may_load = caller.may_load(namespace)
-    return _reply(DocumentPage(documents=tuple(documents), cursor=cursor, may_load=may_load))
+    return json_reply(DocumentPage(documents=documents, cursor=cursor, may_load=may_load))
 
 
 def list_namespaces(envelope: Envelope, *, register: DocumentRegister) -> Reply:
     """Give a NamespaceList as a reply: what holds something the caller may read."""
     caller = envelope.caller
-    names = [name for name in register.namespaces() if caller.may_read(name)]
     namespaces = []
-    for name in names:
+    for name in filter(caller.may_read, register.namespaces()):
         documents = chunks = 0
         last = ("", "")
         for record in _visible(register, caller, name, ""):
             documents, chunks = documents + 1, chunks + record.chunks
             last = max(last, (record.loaded_at, record.run_id))
         if documents:
-            namespaces.append(
-                ListedNamespace(
-                    namespace=name,
-                    documents=documents,
-                    chunks=chunks,
-                    last_load=LastLoad(run_id=last[1], at=last[0]),
-                    may_load=caller.may_load(name),
-                )
-            )
-    return _reply(NamespaceList(namespaces=tuple(namespaces)))
+            load = LastLoad(run_id=last[1], at=last[0])
+            held = {"documents": documents, "chunks": chunks, "may_load": caller.may_load(name)}
+            namespaces.append(ListedNamespace(namespace=name, last_load=load, **held))
+    return json_reply(NamespaceList(namespaces=tuple(namespaces)))
 
 
 def not_granted(namespace: str, request_id: str) -> Reply:
@@ -95,17 +82,14 @@ def _visible(
     register: DocumentRegister, caller: Caller, namespace: str, after: str
 ) -> Iterator[DocumentRecord]:
     while page := register.documents(namespace, after):
-        yield from _seen(page, caller)
+        yield from (record for record in page if caller.sees(record.acl))
         after = page[-1].doc_id
 
 
-def _seen(records: Iterable[DocumentRecord], caller: Caller) -> Iterator[DocumentRecord]:
-    return (record for record in records if caller.sees(record.acl))
-
-
-def _reply(body: DocumentPage | NamespaceList) -> Reply:
+def json_reply(body: BaseModel, status: int = 200) -> Reply:
+    """Write a message as the reply."""
     headers = {"Content-Type": "application/json"}
-    return Reply(statusCode=200, body=body.model_dump_json(), headers=headers)
+    return Reply(statusCode=status, body=body.model_dump_json(), headers=headers)
 
 
 def _cursor(doc_id: str, namespace: str, key: bytes) -> str:

@@ -13,7 +13,7 @@ from docstokg.ports import SearchIndex
 from docstokg.usecases.intake import invalid, parse_body
 from docstokg.usecases.problems import problem_reply
 from docstokg.usecases.run import Begin, Call
-from docstokg_functions.documents.listing import not_granted
+from docstokg_functions.documents.listing import json_reply, not_granted
 
 NEIGHBOURS = 8
 """Chunks looked at on either side at most."""
@@ -48,8 +48,7 @@ def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Rep
     lit = _lit(chunk, request)
     if isinstance(lit, FieldProblem):
         return invalid([lit], envelope.request_id)
-    body = _passage(chunk, around, request.context, lit).model_dump_json()
-    return Reply(statusCode=200, body=body, headers={"Content-Type": "application/json"})
+    return json_reply(_passage(chunk, around, request.context, lit))
 
 
 def _read(call: Call, uuids: Sequence[str], index: SearchIndex) -> list[StoredChunk]:
@@ -94,24 +93,13 @@ def _passage(
     start = chunk.char_start or 0
     near = {_number(one): one for one in around}
     return Passage(
-        uuid=chunk.uuid,
-        chunk_id=chunk.chunk_id,
-        doc_id=chunk.doc_id,
-        document_name=chunk.document_name,
-        title=chunk.title,
-        section=chunk.section,
-        page=chunk.page,
-        uri=chunk.uri,
-        anchor=chunk.anchor,
+        **chunk.model_dump(include=set(Passage.model_fields) - {"char_start", "char_end"}),
         before=_before(chunk, near)[-most:] if most else "",
-        text=chunk.text,
         after=_after(chunk, near)[:most],
         offset_base="document" if chunk.char_start is not None else "chunk",
         char_start=start,
         char_end=start + len(chunk.text),
         lit=lit,
-        text_sha256=chunk.text_sha256,
-        run_id=chunk.run_id,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.contracts.records import Filters
 from docstokg.contracts.request import GraphLimits
 from docstokg.contracts.response import (
     FieldProblem,
@@ -65,7 +66,8 @@ def traverse(
         detail = f"Namespace {request.namespace!r} is not granted to this caller."
         return problem_reply(403, "namespace_not_granted", detail, envelope.request_id)
     topics = request.filters.topic
-    filters = view.filter if view is not None else {"topic": topics} if topics is not None else None
+    filters: Filters | None = {"topic": topics} if topics is not None else None
+    filters = view.filter if view is not None else filters
     call = begin(envelope.request_id, envelope.caller.scope(request.namespace, filters))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
