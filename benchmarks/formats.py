@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import unicodedata
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import docx
@@ -26,7 +27,7 @@ from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
 from docstokg_local.cli.asking import ask
 from docstokg_local.cli.stores import settings_of
-from docstokg_local.cli.verify import StoreSources, check_response
+from docstokg_local.cli.verify import check_response, stored_chunks
 from docstokg_local.engine.workflow import LocalWorkflow
 
 QUESTIONS = Path(__file__).with_name("formats_questions.jsonl")
@@ -179,7 +180,7 @@ def ask_all(index: str, namespace: str) -> None:
         good += 1 <= rank <= 3
         response = flow_response(body)
         wrong, right = check_response(
-            response, StoreSources(wiring.search_index(), wiring.register(), namespace)
+            response, partial(stored_chunks, wiring.search_index(), wiring.register(), namespace)
         )
         findings, proven = findings + len(wrong), proven + right
         print(f"{rank or '-':>3}  {gold:<48} {question['question']}")

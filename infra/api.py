@@ -327,21 +327,15 @@ class Api(Construct):
         )
         acknowledge(method, {"AwsSolutions-APIG4": OPEN})
 
-    def _gateway_answers(self) -> tuple[tuple[str, int, str, str, str], ...]:
+    def _problems(self) -> None:
         """The gateway's own answers; where tokens are checked, a denial is a bad token: 401.
 
         The authoriser denies instead of failing, so that a forged token is no error of ours.
         """
-        if self._authorizer is None:
-            return PROBLEMS
-        (unauthorized,) = (row for row in PROBLEMS if row[0] == "UNAUTHORIZED")
-        return tuple(
-            ("ACCESS_DENIED", *unauthorized[1:]) if row[0] == "ACCESS_DENIED" else row
-            for row in PROBLEMS
-        )
-
-    def _problems(self) -> None:
-        for kind, status, code, detail, retry in self._gateway_answers():
+        rows = {row[0]: row[1:] for row in PROBLEMS}
+        if self._authorizer is not None:
+            rows["ACCESS_DENIED"] = rows["UNAUTHORIZED"]
+        for kind, (status, code, detail, retry) in rows.items():
             headers = {"Content-Type": "'application/problem+json'"} | self._cors
             if retry:
                 headers["Retry-After"] = f"'{retry}'"

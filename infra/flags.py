@@ -73,16 +73,11 @@ class Flags(Construct):
         self.extension_layer = appconfig.Application.get_lambda_layer_version_arn(
             stack.region, appconfig.Platform.ARM_64
         )
-        self.path = (
-            f"{self.application.application_id}/{self.environment.environment_id}"
-            f"/{self.profile.configuration_profile_id}"
-        )
-
-    @property
-    def prefetch(self) -> str:
-        """What the agent fetches while a sandbox starts, before its first request asks for it."""
-        application, environment, profile = self.path.split("/")
-        return f"/applications/{application}/environments/{environment}/configurations/{profile}"
+        of, at = self.application.application_id, self.environment.environment_id
+        what = self.profile.configuration_profile_id
+        self.path = f"{of}/{at}/{what}"
+        # What the agent fetches while a sandbox starts, before its first request asks for it.
+        self.prefetch = f"/applications/{of}/environments/{at}/configurations/{what}"
 
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
         """Take a change of flags back when `alarm` fires while it is rolled out."""

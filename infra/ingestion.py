@@ -17,11 +17,11 @@ from infra.functions import Function
 from infra.intake import INBOX, RUNS, SOURCES, Intake
 from infra.nag import acknowledge_stars, states_arn
 from infra.observability import FIVE_MINUTES, RUNNING, Observability
-from infra.removal import RETAIN
+from infra.removal import log_group
 from infra.rights import allow
 from infra.settings import Environment
 from infra.specs import ROOT
-from infra.workflow import logged, may_invoke, substitutions
+from infra.workflow import state_machine, substitutions
 
 ASL = ROOT / "statemachine" / "ingest.asl.json"
 LATE_H = 6
@@ -55,26 +55,14 @@ class Ingestion(Construct):
         for state, tasks in (("Read", 1), ("Compute", 2)):
             most = definition["States"][state]["MaxConcurrency"]
             definition["States"][state]["MaxConcurrency"] = min(most, environment.loading // tasks)
-        text = json.dumps(definition, ensure_ascii=False)
-        self.machine = stepfunctions.StateMachine(
-            self,
-            "Machine",
-            state_machine_name=name,
-            state_machine_type=stepfunctions.StateMachineType.STANDARD,
-            definition_body=stepfunctions.DefinitionBody.from_string(text),
-            definition_substitutions={f.spec.substitution: f.version_arn for f in used},
-            tracing_enabled=True,
-            logs=logged(self, name, key),
-        )
-        resource = self.machine.node.default_child
-        assert isinstance(resource, stepfunctions.CfnStateMachine)
-        resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ["E3601"]}})
+        log = log_group(self, "Logs", key, name=f"/aws/vendedlogs/states/{name}")
+        standard = stepfunctions.StateMachineType.STANDARD
+        self.machine, self.version = state_machine(self, name, definition, used, log, standard)
         # Composed: its own ARN in its own role's policy would be a circle.
         self.arn = states_arn(stack, "stateMachine", name).arn
         self._executions = states_arn(stack, "execution", name)
         for statement in self._children():
             self.machine.add_to_role_policy(statement)
-        may_invoke(self.machine, used)
         for statement in intake.rights(
             reads=(RUNS,), writes=(RUNS,), parts=(RUNS,), lists=(SOURCES, INBOX, RUNS)
         ):
@@ -82,14 +70,6 @@ class Ingestion(Construct):
         intake.acknowledge(self.machine, {RUNS})
         runs = self._executions.reported
         acknowledge_stars(self.machine, CHILDREN, f"{runs}:*", f"{runs}/*:*")
-        # infra.prune keeps what the last versions name: a run under way goes on with its own.
-        self.version = stepfunctions.CfnStateMachineVersion(
-            self,
-            "Version",
-            state_machine_arn=self.machine.state_machine_arn,
-            state_machine_revision_id=resource.attr_state_machine_revision_id,
-        )
-        self.version.apply_removal_policy(RETAIN)
 
     def _children(self) -> list[iam.PolicyStatement]:
         """What a distributed map does: children of its own machine, watched and begun again."""

@@ -1,7 +1,6 @@
 """The bucket that documents are loaded through: what is sent, and what a load makes of it."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -60,13 +59,28 @@ class Intake(Construct):
         writes: tuple[str, ...] = (),
         parts: tuple[str, ...] = (),
         lists: tuple[str, ...] = (),
+        arn: str = "",
     ) -> list[iam.PolicyStatement]:
         """Say what a role of the other stack needs to do that below these prefixes.
 
         The key goes with it, through S3 alone. `parts`: where it may take up or drop what was
-        written in parts, as Step Functions does.
+        written in parts, as Step Functions does. `arn`: the bucket's for a role of this stack.
         """
-        return self._rights(self._shared.arn, (reads, writes, parts), lists)
+        arn = arn or self._shared.arn
+        statements = [
+            iam.PolicyStatement(actions=actions, resources=[f"{arn}/{name}*" for name in names])
+            for actions, names in zip(ACTIONS, (reads, writes, parts), strict=True)
+            if names
+        ]
+        if lists:
+            below = {"StringLike": {"s3:prefix": [f"{name}*" for name in lists]}}
+            statements.append(
+                iam.PolicyStatement(actions=["s3:ListBucket"], resources=[arn], conditions=below)
+            )
+        # What is written in parts is also read with the key by whoever writes it.
+        actions = ["kms:Decrypt", "kms:GenerateDataKey"] if writes else ["kms:Decrypt"]
+        through = f"s3.{cdk.Stack.of(self).region}.amazonaws.com"
+        return [*statements, key_use(self._key, through, actions)]
 
     def clearing(self) -> iam.PolicyStatement:
         """Say what a role needs to end a run: its turn, its texts, and what was sent in vain."""
@@ -82,35 +96,10 @@ class Intake(Construct):
         """Record why rights of the other stack below a prefix end with a star."""
         _acknowledge(construct, self._shared.reported, prefixes)
 
-    def _rights(
-        self,
-        arn: str,
-        below: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-        lists: tuple[str, ...],
-    ) -> list[iam.PolicyStatement]:
-        statements = [
-            iam.PolicyStatement(actions=actions, resources=[f"{arn}/{name}*" for name in names])
-            for actions, names in zip(ACTIONS, below, strict=True)
-            if names
-        ]
-        if lists:
-            statements.append(
-                iam.PolicyStatement(
-                    actions=["s3:ListBucket"],
-                    resources=[arn],
-                    conditions={"StringLike": {"s3:prefix": [f"{name}*" for name in lists]}},
-                )
-            )
-        # What is written in parts is also read with the key by whoever writes it.
-        actions = ["kms:Decrypt", "kms:GenerateDataKey"] if below[1] else ["kms:Decrypt"]
-        through = f"s3.{cdk.Stack.of(self).region}.amazonaws.com"
-        statements.append(key_use(self._key, through, actions))
-        return statements
-
     def _operators(self) -> iam.ManagedPolicy:
         """What an operator attaches to the role that copies folders into the bucket."""
-        arn = self.bucket.bucket_arn
-        rights = self._rights(arn, ((SOURCES, RUNS), (SOURCES,), ()), (SOURCES, RUNS))
+        arn, both = self.bucket.bucket_arn, (SOURCES, RUNS)
+        rights = self.rights(reads=both, writes=(SOURCES,), lists=both, arn=arn)
         removing = iam.PolicyStatement(
             actions=["s3:DeleteObject"], resources=[self.bucket.arn_for_objects(f"{SOURCES}*")]
         )
@@ -130,27 +119,20 @@ def _acknowledge(construct: Construct, bucket: str, prefixes: set[str]) -> None:
     )
 
 
-class Below(NamedTuple):
-    """Prefixes below which a stage reads objects and lists them; each writes below RUNS."""
-
-    reads: tuple[str, ...]
-    lists: tuple[str, ...]
-
-
-STAGE_OBJECTS: Mapping[str, Below] = {
-    "ingest_read": Below((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
-    "ingest_encode": Below((RUNS,), (RUNS,)),
-    "ingest_names": Below((RUNS,), (RUNS,)),
-    "ingest_resolve": Below((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
-    "ingest_write": Below((RUNS,), (RUNS,)),
-    "ingest_close": Below((RUNS,), (INBOX, RUNS)),
+STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "ingest_read": ((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
+    "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
+    "ingest_close": ((RUNS,), (INBOX, RUNS)),
 }
-"""As loading/run/stages.py does. What may be absent is listed too: S3 answers 403 otherwise."""
+"""Below which prefixes a stage reads and lists, as loading/run/stages.py does; the others RUNS.
+
+What may be absent is listed too: S3 answers 403 otherwise. Each writes below RUNS.
+"""
 
 
 def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
     """Give a stage the objects it works on, and no others."""
-    reads, lists = STAGE_OBJECTS[name]
+    reads, lists = STAGE_OBJECTS.get(name, ((RUNS,), (RUNS,)))
     for statement in intake.rights(reads=reads, writes=(RUNS,), lists=lists):
         role.add_to_policy(statement)
     if name == "ingest_close":

@@ -9,10 +9,10 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from infra.settings import Environment, environment
+from infra.settings import environment
 from infra.specs import ROLLBACK_ALARMS
 
 WATCH_MINUTES = 12.0
@@ -31,33 +31,29 @@ def weights(versions: Sequence[str], percent: int) -> Weights:
         raise ValueError("PERCENT is 0..100")
     if not versions:
         raise ValueError("no version is published yet: deploy first")
-    if percent == 100:
-        return [{"stateMachineVersionArn": versions[0], "weight": 100}]
-    if len(versions) < 2:
+    if percent < 100 and len(versions) < 2:
         raise ValueError("there is only one version, so nothing to share traffic with")
-    if percent == 0:
-        return [{"stateMachineVersionArn": versions[1], "weight": 100}]
     return [
-        {"stateMachineVersionArn": versions[0], "weight": percent},
-        {"stateMachineVersionArn": versions[1], "weight": 100 - percent},
+        {"stateMachineVersionArn": version, "weight": weight}
+        for version, weight in zip(versions, (percent, 100 - percent), strict=False)
+        if weight
     ]
 
 
-def firing(alarms: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """Names of the wanted alarms that fire, or that are not there to be asked."""
+def firing(name: str, cloudwatch: Any) -> list[str]:
+    """Names of an environment's rollback alarms that fire, or that are not there to be asked."""
+    names = [f"docstokg-{name}-{alarm}" for alarm in ROLLBACK_ALARMS]
+    alarms = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
     states = {str(alarm["AlarmName"]): alarm["StateValue"] for alarm in alarms}
     return sorted(name for name in names if states.get(name, "MISSING") in ("ALARM", "MISSING"))
 
 
 def promote(name: str, percent: int, states: Any, cloudwatch: Any) -> Weights:
     """Shift the alias; ValueError while a rollback alarm fires, unless traffic goes back."""
-    target: Environment = environment(name)
-    alarms = [f"docstokg-{target.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
-    if percent > 0:
-        metric_alarms = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
-        if bad := firing(metric_alarms, alarms):
-            raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
-    machine = _machine(states, f"docstokg-{target.name}")
+    environment(name)
+    if percent > 0 and (bad := firing(name, cloudwatch)):
+        raise ValueError(f"not while these alarms fire or are missing: {', '.join(bad)}")
+    machine = _machine(states, f"docstokg-{name}")
     listed = states.list_state_machine_versions(stateMachineArn=machine, maxResults=10)
     versions = [v["stateMachineVersionArn"] for v in listed["stateMachineVersions"]]
     routing = weights(versions, percent)
@@ -78,12 +74,9 @@ def watch(
 
     Gives the names of those that fired: none when the traffic stays. `wait`: for so many seconds.
     """
-    target = environment(name)
-    alarms = [f"docstokg-{target.name}-{alarm}" for alarm in ROLLBACK_ALARMS]
     for _ in range(max(1, math.ceil(minutes * 60 / LOOK_EVERY_S))):
         wait(LOOK_EVERY_S)
-        metric_alarms = cloudwatch.describe_alarms(AlarmNames=alarms)["MetricAlarms"]
-        if bad := firing(metric_alarms, alarms):
+        if bad := firing(name, cloudwatch):
             promote(name, 0, states, cloudwatch)
             return bad
     return []

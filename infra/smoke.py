@@ -138,14 +138,20 @@ def answers(service: Service, namespace: str) -> None:
 
 def is_empty(service: Service, namespace: str) -> None:
     """Nothing of the namespace is found any more."""
-    until = time.monotonic() + WAIT_S
-    while True:
+    for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
-        gone = answer.status == 200 and not answer.body["citations"]
-        if gone or time.monotonic() > until:
+        if gone := answer.status == 200 and not answer.body["citations"]:
             break
-        time.sleep(2)
     expect(gone, answer, "what was deleted is still found")
+
+
+def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
+    """Once, and again after a pause for as long as there is time."""
+    until = time.monotonic() + most_s
+    yield
+    while time.monotonic() <= until:
+        time.sleep(pause_s)
+        yield
 
 
 @contextmanager
@@ -168,13 +174,11 @@ def loaded(service: Service, namespace: str) -> Iterator[None]:
 
 def _ended(service: Service, begun: Answer) -> Answer:
     """The job, done; in AWS its functions start cold and other loads may go first."""
-    until = time.monotonic() + JOB_S
-    while True:
+    for _ in tries(JOB_S, PAUSE_S):
         job = service.ask("GET", f"/v1/jobs/{begun.body['job_id']}")
         expect(job.status == 200, job, "the job is not there")
-        if job.body["state"] not in ("queued", "running") or time.monotonic() > until:
+        if job.body["state"] not in ("queued", "running"):
             break
-        time.sleep(PAUSE_S)
     expect(job.body["state"] == "done", job, "the job is not done")
     return job
 
@@ -185,8 +189,7 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
     started = time.time() - 5
     for state in ("ALARM", "OK"):
         cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="make smoke")
-    until = time.monotonic() + WAIT_S
-    while True:
+    for _ in tries(WAIT_S):
         history = cloudwatch.describe_alarm_history(
             AlarmName=name, HistoryItemType="Action", StartDate=started, MaxRecords=10
         )["AlarmHistoryItems"]
@@ -195,9 +198,7 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
             return
         if failed := [text for text in summaries if text.startswith("Failed")]:
             raise Wrong(f"alarm {name} could not tell anybody: {failed[0]}")
-        if time.monotonic() > until:
-            raise Wrong(f"alarm {name} told nobody within {WAIT_S:.0f} s")
-        time.sleep(2)
+    raise Wrong(f"alarm {name} told nobody within {WAIT_S:.0f} s")
 
 
 def smoke(service: Service, say: Callable[[str], object]) -> None:

@@ -60,35 +60,10 @@ class Workflow(Construct):
         definition = patient(json.loads(ASL.read_text("utf-8")), environment.cold_start_s)
         by_substitution = {f.spec.substitution: f for f in functions.values()}
         used = [by_substitution[name] for name in substitutions()]
-        self.name = f"docstokg-{environment.name}"
-        self.machine = stepfunctions.StateMachine(
-            self,
-            "Machine",
-            state_machine_name=self.name,
-            state_machine_type=stepfunctions.StateMachineType.EXPRESS,
-            definition_body=stepfunctions.DefinitionBody.from_string(
-                json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
-            ),
-            definition_substitutions={f.spec.substitution: f.version_arn for f in used},
-            tracing_enabled=True,
-            logs=(log := logged(self, self.name, key)),
-        )
-        assert isinstance(log.destination, logs.LogGroup)
-        self.logs = log.destination
-        may_invoke(self.machine, used)
-        resource = self.machine.node.default_child
-        assert isinstance(resource, stepfunctions.CfnStateMachine)
-        # E3601: the linter's schema of states knows no JSONata expression for a number, the service
-        # does. tests/infra/test_template.py lints this resource without the exception.
-        resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ["E3601"]}})
-        self.version = stepfunctions.CfnStateMachineVersion(
-            self,
-            "Version",
-            state_machine_arn=self.machine.state_machine_arn,
-            state_machine_revision_id=resource.attr_state_machine_revision_id,
-        )
-        # The version before this one must stay: a rollback goes back to it.
-        self.version.apply_removal_policy(RETAIN)
+        name = f"docstokg-{environment.name}"
+        # This prefix keeps the account's log resource policy short.
+        self.logs = log_group(self, "Logs", key, name=f"/aws/vendedlogs/states/{name}")
+        self.machine, self.version = state_machine(self, name, definition, used, self.logs)
         self.alias_arn = f"{self.machine.state_machine_arn}:{ALIAS}"
 
     def let_start(self, function: Function) -> None:
@@ -126,13 +101,43 @@ class Workflow(Construct):
         )
 
 
-def logged(machine: Construct, name: str, key: kms.IKey) -> stepfunctions.LogOptions:
-    """Log every event of a state machine, without what it carried."""
-    # This prefix keeps the account's log resource policy short.
-    group = log_group(machine, "Logs", key, name=f"/aws/vendedlogs/states/{name}")
-    return stepfunctions.LogOptions(
-        destination=group, level=stepfunctions.LogLevel.ALL, include_execution_data=False
+def state_machine(
+    scope: Construct,
+    name: str,
+    definition: dict[str, Any],
+    used: Sequence[Function],
+    log: logs.LogGroup,
+    kind: stepfunctions.StateMachineType = stepfunctions.StateMachineType.EXPRESS,
+) -> tuple[stepfunctions.StateMachine, stepfunctions.CfnStateMachineVersion]:
+    """Make a machine over the functions it uses, every event logged without what it carried."""
+    text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
+    machine = stepfunctions.StateMachine(
+        scope,
+        "Machine",
+        state_machine_name=name,
+        state_machine_type=kind,
+        definition_body=stepfunctions.DefinitionBody.from_string(text),
+        definition_substitutions={f.spec.substitution: f.version_arn for f in used},
+        tracing_enabled=True,
+        logs=stepfunctions.LogOptions(
+            destination=log, level=stepfunctions.LogLevel.ALL, include_execution_data=False
+        ),
     )
+    may_invoke(machine, used)
+    resource = machine.node.default_child
+    assert isinstance(resource, stepfunctions.CfnStateMachine)
+    # E3601: the linter's schema of states knows no JSONata expression for a number, the service
+    # does. tests/infra/test_template.py lints this resource without the exception.
+    resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ["E3601"]}})
+    version = stepfunctions.CfnStateMachineVersion(
+        scope,
+        "Version",
+        state_machine_arn=machine.state_machine_arn,
+        state_machine_revision_id=resource.attr_state_machine_revision_id,
+    )
+    # A rollback goes back to the version before this one, and a run under way goes on with its own.
+    version.apply_removal_policy(RETAIN)
+    return machine, version
 
 
 def may_invoke(machine: stepfunctions.StateMachine, functions: Sequence[Function]) -> None:

@@ -4,6 +4,7 @@ Nothing is invented: terms with their definitions, which disease shows which abn
 and who reported it (phenotype.hpoa), and counts over those annotations.
 """
 
+import csv
 import hashlib
 import importlib.util
 import json
@@ -49,6 +50,11 @@ class Annotation:
     phenotype: str
     frequency: str
     references: tuple[str, ...]
+
+    @property
+    def papers(self) -> list[str]:
+        """Give the papers among its references; a curator's summary is none."""
+        return [reference for reference in self.references if reference.startswith("PMID:")]
 
     @property
     def seen(self) -> int:
@@ -119,9 +125,8 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
             stamp.update(file.read(65536))
         stamp.update(str((data / name).stat().st_size).encode())
     target = folder / f"demo-{'full' if full else 'slice'}-{stamp.hexdigest()[:12]}"
-    # Hidden, so that the loader passes over it; that of earlier releases it would refuse.
+    # Hidden, so that the loader passes over it.
     complete = target / ".complete"
-    (target / "complete").unlink(missing_ok=True)
     if complete.exists():
         return target
     target.mkdir(parents=True, exist_ok=True)
@@ -179,8 +184,7 @@ def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]
         for annotation in ontology.shown_by[disease]:
             if annotation.phenotype == centre:
                 # A paper counts for more than a curator's summary.
-                papers = sum(ref.startswith("PMID:") for ref in annotation.references)
-                seen[disease] = max(seen[disease], annotation.seen * min(papers, 1))
+                seen[disease] = max(seen[disease], annotation.seen * bool(annotation.papers))
     diseases = sorted(seen, key=lambda disease: (-seen[disease], disease))[:SLICE_DISEASES]
     return sorted(family | set(companions)), sorted(diseases)
 
@@ -237,12 +241,11 @@ def disease_passages(
     Only the `most` best documented abnormalities, when given.
     """
     name = ontology.diseases[disease]
+    ranked = sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype))
     best: dict[str, Annotation] = {}
-    for annotation in ontology.shown_by[disease]:
-        best_one = best.get(annotation.phenotype)
-        if best_one is None or annotation.seen > best_one.seen:
-            best[annotation.phenotype] = annotation
-    rows = sorted(best.values(), key=lambda a: (-a.seen, a.phenotype))[:most]
+    for annotation in ranked:
+        best.setdefault(annotation.phenotype, annotation)
+    rows = list(best.values())[:most]
     for number, begin in enumerate(range(0, len(rows), PER_CHUNK)):
         chunk_id = f"{disease}/{number}"
         text, edges = "", []
@@ -254,20 +257,17 @@ def disease_passages(
                 if place:
                     text += " and " if place == len(part) - 1 else ", "
                 phrase = _phrase(ontology, annotation)
+                start, end = len(text), len(text) + len(phrase)
                 edge: dict[str, Any] = {
                     "source": disease,
                     "type": "has_phenotype",
                     "target": annotation.phenotype,
-                    "evidence": {
-                        "chunk_id": chunk_id,
-                        "start": len(text),
-                        "end": len(text) + len(phrase),
-                    },
+                    "evidence": {"chunk_id": chunk_id, "start": start, "end": end},
                 }
                 if annotation.frequency:
                     edge["frequency"] = FREQUENCIES.get(annotation.frequency, annotation.frequency)
-                if pmids := [r for r in annotation.references if r.startswith("PMID:")]:
-                    edge["pmid"] = pmids
+                if annotation.papers:
+                    edge["pmid"] = annotation.papers
                 edges.append(edge)
                 text += phrase
             text += "."
@@ -278,7 +278,7 @@ def disease_passages(
             "document_name": f"HPO annotations of {disease}",
             "section": "Phenotypic abnormalities",
             "text": text,
-            "pmid": sorted({r for a in rows for r in a.references if r.startswith("PMID:")}),
+            "pmid": sorted({paper for a in rows for paper in a.papers}),
         }
         yield passage, edges
 
@@ -290,32 +290,23 @@ def _phrase(ontology: Ontology, annotation: Annotation) -> str:
     elif annotation.frequency:
         share = FREQUENCIES.get(annotation.frequency, f"{annotation.frequency} of patients")
         phrase += f" in {share}"
-    if pmids := [ref for ref in annotation.references if ref.startswith("PMID:")]:
-        phrase += f" ({', '.join(pmids[:2])})"
+    if annotation.papers:
+        phrase += f" ({', '.join(annotation.papers[:2])})"
     return phrase
 
 
 def _annotations(path: Path) -> Iterator[tuple[Annotation, str]]:
     with path.open(encoding="utf-8") as file:
-        header: list[str] = []
-        for line in file:
-            if line.startswith("#"):
-                continue
-            cells = line.rstrip("\n").split("\t")
-            if not header:
-                header = cells
-                continue
-            row = dict(zip(header, cells, strict=True))
+        lines = (line for line in file if not line.startswith("#"))
+        for row in csv.DictReader(lines, dialect="excel-tab", quoting=csv.QUOTE_NONE, strict=True):
             frequency = row["frequency"]
             if row["aspect"] != "P" or row["qualifier"] == "NOT" or frequency == EXCLUDED:
                 continue
             if (match := _RATIO.fullmatch(frequency)) and int(match[1]) == 0:
                 continue
             references = tuple(ref.strip() for ref in row["reference"].split(";") if ref.strip())
-            yield (
-                Annotation(row["database_id"], row["hpo_id"], frequency, references),
-                row["disease_name"],
-            )
+            annotation = Annotation(row["database_id"], row["hpo_id"], frequency, references)
+            yield annotation, row["disease_name"]
 
 
 def _term_entity(term: RawEntity) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class TerminalProgress:
             yield lambda steps: None
             return
         if not self._console.is_terminal:
-            with _Lines(title, total).as_time_goes() as advance:
+            with _lines(title, total) as advance:
                 yield advance
             return
         columns = (
@@ -150,46 +150,36 @@ class TerminalProgress:
             yield lambda steps: bars.advance(task, steps)
 
 
-class _Lines:
-    """Plain lines for logs: what is done, how fast, how long it still takes."""
+@contextmanager
+def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Print a line now and then until the end, however long one step takes."""
+    begun, done, end = time.monotonic(), 0, threading.Event()
 
-    def __init__(self, title: str, total: int | None) -> None:
-        self._title, self._total = title, total
-        self._begun = time.monotonic()
-        self._done = 0
+    def advance(steps: int) -> None:
+        nonlocal done
+        done += steps
 
-    @contextmanager
-    def as_time_goes(self) -> Iterator[Callable[[int], None]]:
-        """Print a line now and then until the end, however long one step takes."""
-        end = threading.Event()
+    def tell() -> None:
+        with suppress(BrokenPipeError):  # nobody reads them any more; the load goes on
+            while not end.wait(LINE_EVERY_S):
+                say(_how_far(title, done, total, time.monotonic() - begun), err=True)
 
-        def tell() -> None:
-            with suppress(BrokenPipeError):  # nobody reads them any more; the load goes on
-                while not end.wait(LINE_EVERY_S):
-                    say(self.line(), err=True)
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield advance
+    finally:
+        end.set()
+        thread.join()
 
-        thread = threading.Thread(target=tell, daemon=True)
-        thread.start()
-        try:
-            yield self._advance
-        finally:
-            end.set()
-            thread.join()
 
-    def _advance(self, steps: int) -> None:
-        self._done += steps
-
-    def line(self) -> str:
-        """Say how far it is; without a first step nobody knows how fast it goes."""
-        line = f"{self._title}: {self._done:,}"
-        if self._total is None:
-            return line
-        line += f" of {self._total:,}"
-        if not self._done:
-            return line
-        rate = self._done / (time.monotonic() - self._begun)
-        left = max(0, self._total - self._done) / rate
-        return f"{line}, {rate:,.1f}/s, {left:,.0f} s left"
+def _how_far(title: str, done: int, total: int | None, seconds: float) -> str:
+    """Say how far it is; without a first step nobody knows how fast it goes."""
+    line = f"{title}: {done:,}" + ("" if total is None else f" of {total:,}")
+    if total is None or not done:
+        return line
+    rate = done / seconds
+    return f"{line}, {rate:,.1f}/s, {max(0, total - done) / rate:,.0f} s left"
 
 
 def show_load(report: LoadReport, rejects: RejectLog) -> None:  # noqa: C901 - one line a figure that is there

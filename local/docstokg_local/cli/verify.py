@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -59,30 +60,18 @@ class SourceChunk:
         return self.of.document_name or self.of.title or None
 
 
-class Sources(Protocol):
-    """Where chunks are read again."""
-
-    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
-        """Give the chunks that are there, by uuid."""
+Sources = Callable[[Sequence[str]], dict[str, SourceChunk]]
+"""Reads chunks again, by uuid: those that are there."""
 
 
-class StoreSources:
-    """The index the response came from."""
-
-    def __init__(self, index: SearchIndex, register: DocumentRegister, namespace: str) -> None:
-        self._index = index
-        self._register = register
-        self._scope = Scope(namespace=namespace)
-
-    def read(self, uuids: Sequence[str]) -> dict[str, SourceChunk]:
-        """Read by uuid; every acl is visible on this machine."""
-        batch = self._index.get(uuids, self._scope, READ_S)
-        doc_ids = {chunk.doc_id for chunk in batch.chunks.values()}
-        texts = {i: self._register.text(self._scope.namespace, i) for i in sorted(doc_ids)}
-        return {
-            uuid: SourceChunk(chunk.chunk_id, chunk, texts[chunk.doc_id])
-            for uuid, chunk in batch.chunks.items()
-        }
+def stored_chunks(
+    index: SearchIndex, register: DocumentRegister, namespace: str, uuids: Sequence[str]
+) -> dict[str, SourceChunk]:
+    """Read the index the response came from; every acl is visible on this machine."""
+    chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
+    doc_ids = sorted({chunk.doc_id for chunk in chunks.values()})
+    texts = {doc_id: register.text(namespace, doc_id) for doc_id in doc_ids}
+    return {u: SourceChunk(one.chunk_id, one, texts[one.doc_id]) for u, one in chunks.items()}
 
 
 class FileSources:
@@ -101,18 +90,13 @@ class FileSources:
     ) -> None:
         """`store`: where the files were loaded, for the texts that it keeps."""
         self.notes: list[str] = []
-        self._stored = None if store is None else StoreSources(*store, namespace)
+        self._stored = None if store is None else partial(stored_chunks, *store, namespace)
         self._differing: set[str] = set()
         self._chunks: dict[str, SourceChunk] = {}
         documents: dict[str, str] = {}
-        files = [
-            file
-            for file in find_files([folder], RejectLog())
-            if file.kind in ("chunks", "document")
-        ]
-        staging = Staging()
-        try:
-            for file in files:
+        found = find_files([folder], RejectLog())
+        with closing(Staging()) as staging:
+            for file in [one for one in found if one.kind in ("chunks", "document")]:
                 stage(file, rows_of(file, readers), staging, RejectLog(), None)
                 if file.kind == "document":
                     try:
@@ -126,8 +110,6 @@ class FileSources:
                 document = documents.get(chunk.doc_id)
                 uuid = chunk_uuid(namespace, chunk.id)
                 self._chunks[uuid] = SourceChunk(chunk.id, chunk, document)
-        finally:
-            staging.close()
 
     def _compare(
         self, read: Sequence[Document], namespace: str, register: DocumentRegister
@@ -152,7 +134,7 @@ class FileSources:
             if uuid in self._chunks and self._chunks[uuid].of.doc_id not in self._differing
         }
         if self._stored is not None and self._differing:
-            stored = self._stored.read([uuid for uuid in uuids if uuid not in chunks])
+            stored = self._stored([uuid for uuid in uuids if uuid not in chunks])
             chunks |= {
                 u: chunk for u, chunk in stored.items() if chunk.of.doc_id in self._differing
             }
@@ -176,19 +158,14 @@ def verify_response(
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise LoadError(f"not a RAGResponse: {place}: {first['msg']}") from error
-    namespace = response.metadata.namespace
-    sources: Sources
-    if source is not None:
-        ports = wiring()
-        store = _stored(ports)
-        files = FileSources(source, namespace, readers_of(ports), store)
-        for note in files.notes:
-            tell(note)
-        sources = files
-    else:
-        ports = wiring()
-        sources = StoreSources(ports.search_index(), ports.register(), namespace)
-    return check_response(response, sources)
+    namespace, ports = response.metadata.namespace, wiring()
+    if source is None:
+        store = ports.search_index(), ports.register()
+        return check_response(response, partial(stored_chunks, *store, namespace))
+    files = FileSources(source, namespace, readers_of(ports), _stored(ports))
+    for note in files.notes:
+        tell(note)
+    return check_response(response, files.read)
 
 
 def _stored(ports: Wiring) -> tuple[SearchIndex, DocumentRegister] | None:
@@ -202,7 +179,7 @@ def _stored(ports: Wiring) -> tuple[SearchIndex, DocumentRegister] | None:
 
 def check_response(response: RAGResponse, sources: Sources) -> tuple[list[Finding], int]:
     """Give what is wrong with a response and the number of citations proven."""
-    chunks = sources.read(sorted(_uuids(response)))
+    chunks = sources(sorted(_uuids(response)))
     findings: list[Finding] = []
     proven = 0
     for place, citation in enumerate(response.citations):
