@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigateway as apigateway
@@ -219,13 +220,9 @@ class Api(Construct):
             integration_http_method="POST",
             options=apigateway.IntegrationOptions(
                 credentials_role=self._starter,
-                passthrough_behavior=_passthrough(route),
-                timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
-                request_templates={
-                    "application/json": templates.request_workflow(
-                        route.name, self._workflow.alias_arn, caller
-                    )
-                },
+                **_asking(
+                    route, templates.request_workflow(route.name, self._workflow.alias_arn, caller)
+                ),
                 integration_responses=[
                     _mapped("200", None, templates.response_workflow(route.name), self._cors),
                     # For an AWS service the pattern is matched against its HTTP status.
@@ -237,19 +234,13 @@ class Api(Construct):
         )
 
     def _to_function(self, route: Route, caller: str) -> apigateway.Integration:
+        most = BODY_BYTES.get(route.name, templates.MAX_BYTES)
         return apigateway.LambdaIntegration(
             self._functions[route.function].live,
             proxy=False,
-            passthrough_behavior=_passthrough(route),
-            timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
-            request_templates={
-                "application/json": templates.request_function(
-                    route.name,
-                    caller,
-                    route.parameters,
-                    BODY_BYTES.get(route.name, templates.MAX_BYTES),
-                )
-            },
+            **_asking(
+                route, templates.request_function(route.name, caller, route.parameters, most)
+            ),
             integration_responses=[
                 _mapped("200", None, templates.response_function(), self._cors),
                 # For a function the pattern is matched against its error message.
@@ -413,11 +404,16 @@ def _declared(status: str, headers: Iterable[str]) -> apigateway.MethodResponse:
     return apigateway.MethodResponse(status_code=status, response_parameters=parameters or None)
 
 
-def _passthrough(route: Route) -> apigateway.PassthroughBehavior:
+def _asking(route: Route, template: str) -> dict[str, Any]:
     """A body of another content type is refused; a GET has none, and need not name one."""
-    if route.method != "GET":
-        return apigateway.PassthroughBehavior.NEVER
-    return apigateway.PassthroughBehavior.WHEN_NO_TEMPLATES
+    passing = apigateway.PassthroughBehavior
+    return {
+        "passthrough_behavior": passing.WHEN_NO_TEMPLATES
+        if route.method == "GET"
+        else passing.NEVER,
+        "timeout": cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
+        "request_templates": {"application/json": template},
+    }
 
 
 def _preflight(origin: str) -> apigateway.CorsOptions | None:

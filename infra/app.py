@@ -50,6 +50,15 @@ def missing(target: Environment, *, sources: bool = False) -> list[str]:
     return problems
 
 
+def deployable(name: str) -> Environment:
+    """Give an environment, or end with everything that stands in the way of a deploy at once."""
+    target = environment(name)
+    if problems := missing(target):
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        raise SystemExit(f"{name} cannot be deployed from here:{lines}")
+    return target
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """`python -m infra.app [ENV...] [--out FOLDER] [--sources]`; the CLI passes `-c env=NAME`.
 
@@ -61,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sources", action="store_true", help="ignore built bundles")
     options = parser.parse_args(arguments)
     if CLI in os.environ:
-        _deployable()
+        _for_cli()
         return
     for name in options.environments or ["dev"]:
         target = environment(name)
@@ -76,8 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.write(f"{stack}: {count} resources, {size} KiB, no findings\n")
 
 
-def _deployable() -> None:
-    """Synthesise for the CLI, or say everything that stands in the way at once.
+def _for_cli() -> None:
+    """Synthesise for the CLI, where that can be deployed.
 
     `cdk bootstrap` is of no environment and comes before `make package`; it wants a stack, though
     it deploys none: it gets an empty one, which carries an error that a deploy stops at.
@@ -90,10 +99,7 @@ def _deployable() -> None:
         cdk.Annotations.of(empty).add_error(f"say which environment: {known}")
         app.synth()
         return
-    target = environment(str(name))
-    if problems := missing(target):
-        lines = "".join(f"\n  - {problem}" for problem in problems)
-        raise SystemExit(f"{name} cannot be deployed from here:{lines}")
+    target = deployable(str(name))
     for caution in cautions(target):
         sys.stderr.write(f"warning: {name}: {caution}\n")
     build(target, bundles=BUNDLES).synth()

@@ -1,7 +1,6 @@
 """Where chunks and facts are searched: a domain that exists, or one made here."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
@@ -10,6 +9,7 @@ from constructs import Construct
 
 from docstokg.adapters.opensearch.snapshots import DAILY, REPOSITORY
 from infra.nag import Shared, acknowledge, acknowledge_stars, logical_id, shared_arn
+from infra.network import Network
 from infra.removal import log_group, removal
 from infra.rights import allow
 from infra.settings import Environment
@@ -41,8 +41,7 @@ class SearchData(Construct):
         *,
         environment: Environment,
         key: kms.IKey,
-        vpc: ec2.IVpc | None,
-        security_group: ec2.ISecurityGroup | None,
+        network: Network | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._environment = environment
@@ -54,7 +53,7 @@ class SearchData(Construct):
             case "existing":
                 self.url, self.arn = index.endpoint, index.arn
             case "managed":
-                domain = self._domain(key, vpc, security_group)
+                domain = self._domain(key, network)
                 self.url = f"https://{domain.attr_domain_endpoint}"
                 self.arn = domain.attr_arn
                 self._arn_as_reported = f"<{logical_id(domain)}.Arn>"
@@ -103,9 +102,7 @@ class SearchData(Construct):
         acknowledge_stars(policy, ANY_INDEX, f"{self._arn_as_reported}/*")
         return policy
 
-    def _domain(
-        self, key: kms.IKey, vpc: ec2.IVpc | None, security_group: ec2.ISecurityGroup | None
-    ) -> opensearch.CfnDomain:
+    def _domain(self, key: kms.IKey, network: Network | None) -> opensearch.CfnDomain:
         index, environment = self._environment.index, self._environment
         name = f"docstokg-{environment.name}"
         groups = {
@@ -163,12 +160,11 @@ class SearchData(Construct):
                 kind: {"cloudWatchLogsLogGroupArn": group.log_group_arn, "enabled": True}
                 for kind, group in groups.items()
             },
-            vpc_options={
-                "securityGroupIds": [security_group.security_group_id],
-                "subnetIds": [subnet.subnet_id for subnet in vpc.private_subnets[: index.zones]],
-            }
-            if vpc is not None and security_group is not None
-            else None,
+            vpc_options=network
+            and {
+                "securityGroupIds": [network.group.security_group_id],
+                "subnetIds": [one.subnet_id for one in network.vpc.private_subnets[: index.zones]],
+            },
         )
         # Without it another ENGINE is another domain, and an empty one.
         domain.cfn_options.update_policy = cdk.CfnUpdatePolicy(enable_version_upgrade=True)
@@ -179,7 +175,7 @@ class SearchData(Construct):
             "names a path of it are let in, each request signed (SigV4); no address is trusted."
         )
         reasons = {"AwsSolutions-OS3": iam_only, "AwsSolutions-OS5": iam_only}
-        if vpc is None:
+        if network is None:
             reasons["AwsSolutions-OS1"] = (
                 f"{environment.name} has no VPC, so that an empty account can run it; "
                 "set `network` to move functions and domain into one."

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -16,6 +17,7 @@ from infra.data import SearchData
 from infra.flags import PORT, Flags
 from infra.intake import Intake, grant_posting, grant_stage
 from infra.nag import acknowledge, acknowledge_stars
+from infra.network import Network
 from infra.removal import RETAIN, log_group
 from infra.rights import allow
 from infra.settings import Environment
@@ -44,8 +46,7 @@ class Function(Construct):
         key: kms.IKey,
         variables: Mapping[str, str],
         flags: Flags | None = None,
-        vpc: ec2.IVpc | None = None,
-        security_group: ec2.ISecurityGroup | None = None,
+        network: Network | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.spec = spec
@@ -54,7 +55,11 @@ class Function(Construct):
         self.logs = log_group(self, "Logs", key, days=days, retain=retain)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.logs.grant_write(self.role)
-        if vpc is not None:
+        reach: dict[str, Any] = {}
+        if network is not None:
+            group = network.reading if spec.name == "ingest_read" else network.group
+            subnets = ec2.SubnetSelection(subnets=network.vpc.private_subnets)
+            reach = {"vpc": network.vpc, "vpc_subnets": subnets, "security_groups": [group]}
             # CDK adds these to a role it makes itself, not to one it is given.
             allow(self.role, INTERFACES, "*")
         layers = [layer] if layer else []
@@ -88,9 +93,7 @@ class Function(Construct):
                 removal_policy=RETAIN,
                 description="Immutable; named by state machine versions",
             ),
-            vpc=vpc,
-            vpc_subnets=ec2.SubnetSelection(subnets=vpc.private_subnets) if vpc else None,
-            security_groups=[security_group] if security_group else None,
+            **reach,
         )
         self.live = lambda_.Alias(
             self, "Live", alias_name="live", version=self.function.current_version
@@ -165,11 +168,8 @@ class Functions(Construct):
         flags: Flags,
         traces: TraceQueue,
         intake: Intake,
-        vpc: ec2.IVpc | None,
-        security_group: ec2.ISecurityGroup | None,
-        reading: ec2.ISecurityGroup | None,
+        network: Network | None,
     ) -> None:
-        """`reading`: the security group of what converts strangers' files."""
         super().__init__(scope, construct_id)
         check_settings()
         self._environment, self._intake = environment, intake
@@ -199,8 +199,7 @@ class Functions(Construct):
                 key=key,
                 variables=self._variables(spec),
                 flags=flags,
-                vpc=vpc,
-                security_group=reading if spec.name == "ingest_read" else security_group,
+                network=network,
             )
             self._grant(function)
             self.by_name[spec.name] = function

@@ -37,14 +37,13 @@ class Network(Construct):
         self.group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(7687), "Bolt to the graph")
         self.group.add_ingress_rule(self.group, ec2.Port.tcp(443), "Functions to the domain")
 
-    def reading(self, s3_prefix_list: str) -> ec2.SecurityGroup:
-        """Make the group of what reads strangers' files: S3 and nothing else can be reached."""
-        group = ec2.SecurityGroup(
+        # Of what reads strangers' files: S3 and nothing else can be reached.
+        self.reading = ec2.SecurityGroup(
             self,
             "Reading",
             vpc=self.vpc,
             description="DocsToKG: readers of documents",
             allow_all_outbound=False,
         )
-        group.add_egress_rule(ec2.Peer.prefix_list(s3_prefix_list), ec2.Port.tcp(443), "S3")
-        return group
+        addresses = ec2.Peer.prefix_list(network.s3_prefix_list)
+        self.reading.add_egress_rule(addresses, ec2.Port.tcp(443), "S3")

@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from struct import unpack_from as unpack
 from typing import Literal
@@ -80,26 +79,12 @@ PRUNE = (
 RECIPE = "3"
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """One built folder; `mb` counts the files in it, unzipped, in MB of 10^6 bytes."""
-
-    name: str
-    target: Target
-    folder: Path
-
-    @property
-    def mb(self) -> float:
-        """Unzipped size."""
-        return size_mb(self.folder)
-
-
 def size_mb(folder: Path) -> float:
     """Sum of file sizes below `folder`, in MB of 10^6 bytes."""
     return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
 
 
-def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> tuple[Bundle, ...]:
+def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
     """Build what is missing or stale of `target`, and touch nothing else: others may be reading."""
     if "{}.{}".format(*sys.version_info) != PYTHON:
         raise SystemExit(f"bundles are compiled with Python {PYTHON}, as Lambda runs them")
@@ -108,21 +93,16 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> tuple[B
     # Two builds at once would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _build(folder, target, specs)
-
-
-def _build(folder: Path, target: Target, specs: tuple[FunctionSpec, ...]) -> tuple[Bundle, ...]:
-    _layer(folder / "layer")
-    if target == "host":
-        _vendor(folder / "runtime", _excerpt(ROOT / "requirements.lock", RUNTIME), target)
-    bundles = []
-    for spec in specs:
-        bundle = folder / spec.name
-        _vendor(bundle, _lock(spec.packages), target, spec.keeps)
-        _own_code(bundle, spec)
-        bundles.append(Bundle(spec.name, target, bundle))
-    _forget_unused()
-    return tuple(bundles)
+        _layer(folder / "layer")
+        if target == "host":
+            _vendor(folder / "runtime", _excerpt(ROOT / "requirements.lock", RUNTIME), target)
+        for spec in specs:
+            _vendor(folder / spec.name, _lock(spec.packages), target, spec.keeps)
+            _own_code(folder / spec.name, spec)
+        # What no bundle has any more.
+        for one in SHARED.glob("*"):
+            if one.stat().st_nlink == 1:
+                one.unlink()
 
 
 def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
@@ -196,13 +176,6 @@ def _share(folder: Path) -> None:
         elif not one.samefile(path):
             path.unlink()
             path.hardlink_to(one)
-
-
-def _forget_unused() -> None:
-    """Remove the shared files that no bundle has any more."""
-    for one in SHARED.glob("*"):
-        if one.stat().st_nlink == 1:
-            one.unlink()
 
 
 def _keep_only(folder: Path, patterns: tuple[str, ...]) -> None:
@@ -317,8 +290,7 @@ def _compile(folder: Path, below: Path | None = None) -> None:
 def _excerpt(lock: Path, names: tuple[str, ...]) -> str:
     """The entries of a lock that pin `names`, with their hashes."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8"))
-    projects = dict.fromkeys(names)
-    pins = [entry for entry in entries if re.split(r"==", entry)[0].strip() in projects]
+    pins = [entry for entry in entries if entry.partition("==")[0].strip() in names]
     return "\n".join(pins) + "\n"
 
 
@@ -335,10 +307,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], default=[])
     options = parser.parse_args(arguments)
     for target in options.targets or TARGETS:
-        layer = size_mb(BUILD / target / "layer") if build(target) else 0.0
+        build(target)
+        layer = size_mb(BUILD / target / "layer")
         sys.stdout.write(f"{target}: layer {layer:.1f} MB unzipped\n")
-        for bundle in build(target):
-            sys.stdout.write(f"  {bundle.name:<11} {bundle.mb + layer:7.1f} MB with the layer\n")
+        for spec in PACKAGED:
+            whole = size_mb(BUILD / target / spec.name) + layer
+            sys.stdout.write(f"  {spec.name:<11} {whole:7.1f} MB with the layer\n")
 
 
 if __name__ == "__main__":

@@ -65,16 +65,8 @@ class DataStack(_Stack):
         name = f"docstokg-{environment.name}-data"
         super().__init__(scope, construct_id, environment, name, "what is kept")
         retain = environment.retain_data
-        self.network = (
-            Network(self, "Network", network=environment.network) if environment.network else None
-        )
-        vpc, group = (self.network.vpc, self.network.group) if self.network else (None, None)
-        # What converts strangers' files gets a group of its own once there is such a function.
-        self.reading = (
-            self.network.reading(environment.network.s3_prefix_list)
-            if self.network and environment.network
-            else None
-        )
+        own = environment.network
+        self.network = Network(self, "Network", network=own) if own else None
         self.key = data_key(self, retain=retain)
         self.topic = alert_topic(self, self.key, environment.alarm_email)
         self.secrets = Secrets(
@@ -82,7 +74,7 @@ class DataStack(_Stack):
         )
         self.state = State(self, "State", key=self.key)
         self.search = SearchData(
-            self, "Search", environment=environment, key=self.key, vpc=vpc, security_group=group
+            self, "Search", environment=environment, key=self.key, network=self.network
         )
         self.storage = Storage(self, "Storage", key=self.key, retain=retain)
         self.search.loader.add_statements(self.storage.handing_over())
@@ -116,7 +108,6 @@ class RunStack(_Stack):
         # Imported, so that no grant here writes into a policy of the stack this one stands on.
         key = kms.Key.from_key_arn(self, "Key", data.key.key_arn)
         topic = sns.Topic.from_topic_arn(self, "Alerts", data.topic.topic_arn)
-        vpc, group = (data.network.vpc, data.network.group) if data.network else (None, None)
         flags = Flags(self, "Flags", environment=environment.name)
         traces = TraceQueue(self, "Traces", key=key)
         functions = Functions(
@@ -131,12 +122,10 @@ class RunStack(_Stack):
             flags=flags,
             traces=traces,
             intake=data.intake,
-            vpc=vpc,
-            security_group=group,
-            reading=data.reading,
+            network=data.network,
         ).by_name
-        if vpc and group and (model_names := models.bedrock_models(environment)):
-            models.bedrock_endpoint(self, vpc, group, model_names)
+        if data.network and (model_names := models.bedrock_models(environment)):
+            models.bedrock_endpoint(self, data.network.vpc, data.network.group, model_names)
         workflow = Workflow(self, "Workflow", environment=environment, functions=functions, key=key)
         workflow.let_start(functions["mcp"])
         called = {name: functions[name] for name in ("check", "documents", "traverse")}

@@ -13,8 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra.app import BUNDLES, build, missing
-from infra.settings import environment
+from infra.app import BUNDLES, build, deployable
 from infra.specs import ROOT
 
 PARAMETER = "AssetBucket"
@@ -51,10 +50,7 @@ def write(assembly: Path, out: Path) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """`python -m infra.template ENV`."""
     (name,) = arguments if arguments is not None else sys.argv[1:]
-    target = environment(name)
-    if problems := missing(target):
-        lines = "".join(f"\n  - {problem}" for problem in problems)
-        raise SystemExit(f"{name} cannot be deployed from here:{lines}")
+    target = deployable(name)
     with tempfile.TemporaryDirectory() as folder:
         build(target, out=Path(folder), bundles=BUNDLES).synth()
         for written in write(Path(folder), ROOT / "build" / "template" / name):

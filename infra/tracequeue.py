@@ -1,5 +1,7 @@
 """Retrieval traces leave the request path by a queue; their writer has its own credential."""
 
+from typing import Any
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -12,16 +14,15 @@ from infra.rights import allow, use_key
 LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads on."
 
 
+def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **more: Any) -> sqs.Queue:
+    encrypted = {"encryption": sqs.QueueEncryption.KMS, "encryption_master_key": key}
+    kept = cdk.Duration.days(days)
+    return sqs.Queue(scope, name, enforce_ssl=True, retention_period=kept, **encrypted, **more)
+
+
 def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queue:
     """A queue of what could not be done, encrypted with `key`, kept for two weeks."""
-    queue = sqs.Queue(
-        scope,
-        construct_id,
-        encryption=sqs.QueueEncryption.KMS,
-        encryption_master_key=key,
-        enforce_ssl=True,
-        retention_period=cdk.Duration.days(14),
-    )
+    queue = _queue(scope, construct_id, key, days=14)
     acknowledge(queue, {"Serverless-SQSRedrivePolicy": LAST_STOP})
     return queue
 
@@ -33,13 +34,11 @@ class TraceQueue(Construct):
         super().__init__(scope, construct_id)
         self._key = key
         self.dead = dead_letters(self, "Dead", key)
-        self.queue = sqs.Queue(
+        self.queue = _queue(
             self,
             "Queue",
-            encryption=sqs.QueueEncryption.KMS,
-            encryption_master_key=key,
-            enforce_ssl=True,
-            retention_period=cdk.Duration.days(4),
+            key,
+            days=4,
             # Six times the consumer's timeout: a slow write must not be delivered twice meanwhile.
             visibility_timeout=cdk.Duration.seconds(180),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=3),

@@ -5,7 +5,9 @@ those it reads and no other. Each setting of the product stands here once: a new
 out, or a value that `Settings` refuses, ends the synthesis.
 """
 
+from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 
 from docstokg.errors import Misconfigured
 from docstokg.settings import NAMES, SECRETS, Settings, variable
@@ -59,6 +61,9 @@ BY_FUNCTION: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 """Read by one function for its own decisions."""
 
+DEPLOYED = EVERY.union(*BY_USE.values(), *BY_FUNCTION.values())
+"""Read by any function."""
+
 RESOURCES = frozenset(
     {
         "index_url", "index_auth", "graph_url", "cache_dir", "cache_table", "circuit_table",
@@ -85,18 +90,14 @@ HERE = frozenset(
 
 def check_settings() -> None:
     """Hold the table against the product's settings; `Misconfigured` names what is off."""
-    placed = [EVERY, *BY_USE.values(), *BY_FUNCTION.values()]
-    deployed = frozenset().union(*placed)
-    fields = frozenset(NAMES)
-    everything = deployed | RESOURCES | CREDENTIALS | HERE
-    if lost := sorted(fields - everything):
-        raise Misconfigured(f"infra/variables.py says nothing of {', '.join(lost)}")
-    if gone := sorted(everything - fields):
-        raise Misconfigured(f"infra/variables.py names {', '.join(gone)}, which is no setting")
-    kinds = (deployed, RESOURCES, CREDENTIALS, HERE)
-    twice = {name for name in fields if sum(name in kind for kind in kinds) > 1}
-    if twice:
-        raise Misconfigured(f"infra/variables.py places {', '.join(sorted(twice))} twice")
+    times = Counter(chain(DEPLOYED, RESOURCES, CREDENTIALS, HERE))
+    for wrong, names in (
+        ("says nothing of {}", frozenset(NAMES) - times.keys()),
+        ("names {}, which is no setting", times.keys() - frozenset(NAMES)),
+        ("places {} twice", {name for name, count in times.items() if count > 1}),
+    ):
+        if names:
+            raise Misconfigured("infra/variables.py " + wrong.format(", ".join(sorted(names))))
 
 
 def chosen(environment: Environment) -> dict[str, Value]:
@@ -110,8 +111,7 @@ def chosen(environment: Environment) -> dict[str, Value]:
     explicit = dict(environment.settings)
     if doubled := sorted(own.keys() & explicit.keys()):
         raise Misconfigured(f"{environment.name}: {', '.join(doubled)} has a field of its own")
-    deployable = frozenset().union(EVERY, *BY_USE.values(), *BY_FUNCTION.values())
-    if foreign := sorted(explicit.keys() - deployable):
+    if foreign := sorted(explicit.keys() - DEPLOYED):
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
     variables = own | explicit
     texts = {variable(name): text(value) for name, value in variables.items()}

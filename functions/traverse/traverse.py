@@ -284,7 +284,9 @@ def view_of_citations(
     count(run.telemetry, result)
     nodes, edges = result.view()
     free = _view_room(plan, grounded)
-    cursor = _view_cursor(run, request, free)
+    # None where it repeats too much of question and filter.
+    written = write_cursor(request, run.scope)
+    cursor = written if 2 * len(written) <= free else None
     shown = view_within(nodes, edges, free - len(cursor or ""))
     left_out = len(nodes) - len(shown[0])
     if left_out or (cursor is None and result.skipped):
@@ -297,12 +299,6 @@ def view_of_citations(
             cursor=cursor if result.skipped + left_out else None,
         ),
     )
-
-
-def _view_cursor(run: Run, request: WalkRequest, free: int) -> str | None:
-    """Give the cursor of a view, None when it repeats too much of question and filter."""
-    cursor = write_cursor(request, run.scope)
-    return cursor if 2 * len(cursor) <= free else None
 
 
 def _view_room(plan: Plan, grounded: Grounded) -> int:

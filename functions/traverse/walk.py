@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from docstokg.contracts.graph import DOCUMENT, TOPIC, SliceRequest
+from docstokg.contracts.graph import DOCUMENT, TOPIC, GraphSlice, SliceRequest
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.contracts.retrieval import ChannelQuery
@@ -257,8 +257,12 @@ class _Walker:
         with self._call.telemetry.span("graph_walk_layer"):
             edges += self._around_entities(by_label["Entity"])
             edges += self._around_chunks(by_label["Chunk"])
-            groups = by_label["Document"] + by_label["Topic"]
-            edges += [self._membership(group, uuid) for group, uuid in self._members(groups)]
+            edges += [
+                (group, "HAS_CHUNK", uuid)
+                if group.startswith(DOCUMENT)
+                else (uuid, "HAS_TOPIC", group)
+                for group, uuid in self._members(by_label["Document"] + by_label["Topic"])
+            ]
         return self._next_layer(names, [edge for edge in edges if self._is_wanted(edge)], depth)
 
     def _next_layer(
@@ -308,9 +312,7 @@ class _Walker:
             return []
         part = self._graph.widen(names, self._slice(), self._call.scope, self._left_s())
         self._read([item.uuid for item in part.chunks])
-        for item in part.entities:
-            self._titles.setdefault(item.id, item.name)
-            self._kinds[item.id] = item.type
+        self._note(part)
         heaviest = sorted(part.relations, key=lambda relation: -relation.weight)
         for relation in heaviest:
             for end in (relation.source, relation.target):
@@ -320,14 +322,17 @@ class _Walker:
             *((m.uuid, "MENTIONS", m.entity_id) for m in part.mentions),
         ]
 
+    def _note(self, part: GraphSlice) -> None:
+        for item in part.entities:
+            self._titles.setdefault(item.id, item.name)
+            self._kinds[item.id] = item.type
+
     def _around_chunks(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
         if not names:
             return []
         around = self._slice(chunks=names, around=0)
         part = self._graph.slice(around, self._call.scope, self._left_s())
-        for item in part.entities:
-            self._titles.setdefault(item.id, item.name)
-            self._kinds[item.id] = item.type
+        self._note(part)
         edges = [(m.uuid, "MENTIONS", m.entity_id) for m in part.mentions]
         for name in names:
             chunk = self._chunks[name]
@@ -338,11 +343,6 @@ class _Walker:
                 self._titles.setdefault(TOPIC + topic, topic)
                 edges.append((name, "HAS_TOPIC", TOPIC + topic))
         return edges
-
-    def _membership(self, group: str, uuid: str) -> tuple[str, str, str]:
-        if group.startswith(DOCUMENT):
-            return (group, "HAS_CHUNK", uuid)
-        return (uuid, "HAS_TOPIC", group)
 
     def _members(self, groups: Sequence[str]) -> list[tuple[str, str]]:
         """Find the chunks of documents and topics that best match the question."""

@@ -49,11 +49,12 @@ class AskOptions:
 
 def ask(workflow: Workflow, request: dict[str, Any], route: RouteName = "answer") -> Outcome:
     """Run one request through the whole state machine; everything of this machine is visible."""
-    reply = workflow.run(_envelope(request, route))
+    reply = workflow.run(envelope_of(request, route))
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
-def _envelope(request: dict[str, Any], route: RouteName) -> Envelope:
+def envelope_of(request: dict[str, Any], route: RouteName) -> Envelope:
+    """Write a request of this machine as the HTTP server would."""
     body = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return Envelope(
         route=route,
@@ -68,7 +69,7 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: dict[str, An
     from docstokg_local.cli.display import as_it_comes
     from docstokg_local.server.live import listening
 
-    envelope = _envelope(request, "answer")
+    envelope = envelope_of(request, "answer")
     with as_it_comes() as tell, workflow.telling(envelope.request_id, listening(wiring)(tell)):
         reply = workflow.run(envelope)
     return Outcome(reply.statusCode, json.loads(reply.body))

@@ -1,19 +1,16 @@
 """`docstokg check`: a file through the same function as `/v1/check`, shown for reading."""
 
-import base64
 import json
-import sys
 from pathlib import Path
 from typing import Any
-
-from ulid import ULID
 
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
+from docstokg_local.cli.asking import envelope_of
 from docstokg_local.cli.causes import VERDICTS, in_words
+from docstokg_local.cli.options import text_file
 from docstokg_local.cli.printing import say
-from docstokg_local.server.authentication import EVERYBODY
 
 Body = dict[str, Any]
 
@@ -26,21 +23,11 @@ def check_file(
     A citation of the response narrows its source only when the response holds its own snippet's
     place; `LoadError` when a file is not what its name says.
     """
-    try:
-        text = sys.stdin.read() if str(draft) == "-" else draft.read_text(encoding="utf-8")
-    except OSError as broken:
-        raise LoadError(f"{draft}: {broken.strerror}") from broken
-    except UnicodeDecodeError as broken:
-        raise LoadError(f"{draft} is not UTF-8: {broken}") from broken
+    text = text_file(draft)
     request: Body = {"text": text, "namespace": namespace}
     if response is not None:
         request["citations"] = _citations(response)
-    event = {
-        "route": "check",
-        "request_id": str(ULID()),
-        "caller": EVERYBODY.model_dump(mode="json"),
-        "body_b64": base64.b64encode(json.dumps(request).encode()).decode(),
-    }
+    event = envelope_of(request, "check").model_dump(mode="json")
     reply = check_step.build(wiring)(event, None)
     return text, reply["statusCode"], json.loads(reply["body"])
 

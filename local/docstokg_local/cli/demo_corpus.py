@@ -125,8 +125,9 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
             stamp.update(file.read(65536))
         stamp.update(str((data / name).stat().st_size).encode())
     target = folder / f"demo-{'full' if full else 'slice'}-{stamp.hexdigest()[:12]}"
-    # Hidden, so that the loader passes over it.
+    # Hidden, so that the loader passes over it; that of earlier releases it would refuse.
     complete = target / ".complete"
+    (target / "complete").unlink(missing_ok=True)
     if complete.exists():
         return target
     target.mkdir(parents=True, exist_ok=True)

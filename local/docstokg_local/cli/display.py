@@ -336,7 +336,9 @@ def path_line(citation: dict[str, Any]) -> str:
     evidence = citation.get("kg_evidence")
     if not evidence:
         return FOUND_BY_WALK if citation["kg_path"] else ""
-    name = _with_id(evidence["matched_entity"], evidence["entity_id"])
+    name, identifier = evidence["matched_entity"], evidence["entity_id"]
+    # An id that was only made up from the name says nothing beside it.
+    name = name if _is_made_up(identifier) else f"{name} ({identifier})"
     if evidence["path"]:
         ends = {citation["kg_path"][0]: evidence.get("related_to")}
         ends[evidence["entity_id"]] = evidence["matched_entity"]
@@ -346,11 +348,6 @@ def path_line(citation: dict[str, Any]) -> str:
         ]
         return f"{name}: {'; '.join(steps)}"
     return f"{name} named here"
-
-
-def _with_id(name: str, identifier: str) -> str:
-    """Give a name with its id, but for an id that was only made up from the name."""
-    return name if _is_made_up(identifier) else f"{name} ({identifier})"
 
 
 def _shown(identifier: str, names: dict[str, str | None]) -> str:

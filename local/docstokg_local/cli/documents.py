@@ -7,7 +7,7 @@ from typing import Any
 from docstokg.contracts.records import DocumentRecord
 from docstokg.loading.read.source_registry import every_document
 from docstokg.ports import DocumentRegister, GraphWriter
-from docstokg_local.cli.printing import counted, say
+from docstokg_local.cli.printing import agreed, counted, say
 
 SHOWN = 20
 """Documents that are named before a question; all of them where nobody can be asked."""
@@ -32,16 +32,14 @@ def list_loaded(
     names = register.namespaces() if namespace is None else (namespace,)
     every = {name: list(every_document(register, name)) for name in names}
     summaries = [_summary(name, records) for name, records in every.items() if records]
-    if documents:
-        for summary in summaries:
-            summary["documents"] = [
-                record.model_dump(include=set(FIELDS)) for record in every[summary["namespace"]]
-            ]
-    if entities is not None:
-        for summary in summaries:
+    for summary in summaries:
+        name = summary["namespace"]
+        if documents:
+            summary["documents"] = [one.model_dump(include=set(FIELDS)) for one in every[name]]
+        if entities is not None:
             summary["entities"] = [
                 {"id": item.id, "name": item.name, "type": item.type, "mentions": item.mentions}
-                for item in entities.most_mentioned(summary["namespace"], MOST_MENTIONED)
+                for item in entities.most_mentioned(name, MOST_MENTIONED)
             ]
     if as_json:
         from docstokg_local.cli.display import print_json
@@ -98,5 +96,4 @@ def agree_to_remove(gone: Sequence[str]) -> bool:
         return False
     if len(gone) > SHOWN:
         say(f"... and {len(gone) - SHOWN:,} more", err=True)
-    say(f"Remove {counted(len(gone), 'document')}? [y/N] ", err=True, end="")
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return agreed(f"Remove {counted(len(gone), 'document')}?")

@@ -9,7 +9,7 @@ from docstokg.errors import Misconfigured
 from docstokg.loading.context import Context, ExtractionReport
 from docstokg.loading.names.extraction import Estimate, Extraction, extract
 from docstokg.wiring import Wiring
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import agreed, say
 
 
 def extractor_of(
@@ -55,5 +55,4 @@ def agree_to_send(estimate: Estimate, *, where: str, yes: bool) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         say("nobody can be asked here: --yes sends them", err=True)
         return False
-    say("Send them? [y/N] ", err=True, end="")
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return agreed("Send them?")

@@ -72,13 +72,20 @@ def check_namespace(namespace: str) -> None:
         raise typer.BadParameter(f"namespace {namespace!r}: {rule}", param_hint="--namespace")
 
 
+def text_file(path: Path) -> str:
+    """Read a file, or a pipe (`-`); `LoadError` says what is wrong."""
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except OSError as broken:
+        raise LoadError(f"{path}: {broken.strerror}") from broken
+    except UnicodeDecodeError as broken:
+        raise LoadError(f"{path} is not UTF-8: {broken}") from broken
+
+
 def json_file(path: Path) -> dict[str, Any]:
     """Read an object from a file, or a pipe (`-`); `LoadError` says what is wrong."""
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        value = json.loads(text)
-    except OSError as broken:
-        raise LoadError(f"{path}: {broken.strerror}") from broken
+        value = json.loads(text_file(path))
     except ValueError as broken:
         raise LoadError(f"{path} is not JSON: {broken}") from broken
     if not isinstance(value, dict):

@@ -29,6 +29,12 @@ def say(text: str, *, err: bool = False, end: str = "\n") -> None:
     stream.flush()
 
 
+def agreed(question: str) -> bool:
+    """Ask a person, on standard error; anything but yes is no."""
+    say(f"{question} [y/N] ", err=True, end="")
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
 def counted(count: int, what: str) -> str:
     """Write a count with its word: `1 chunk`, `2,000 chunks`."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
