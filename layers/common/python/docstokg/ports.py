@@ -140,6 +140,9 @@ class DocumentRegister(Protocol):
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Read the text a converter made of a document; None where there is none."""
 
+    def original(self, namespace: str, doc_id: str) -> bytes | None:
+        """Read the file a document was; None where it, or any, is not kept."""
+
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with their texts (None: the whole namespace)."""
 

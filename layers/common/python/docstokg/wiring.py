@@ -48,6 +48,8 @@ FIRST_FLAGS_TIME_S = 0.5
 """The agent fetches while the sandbox starts; its first answer may be on its way."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
+DRAW_S = 10
+"""Of the processor, for the picture of one page."""
 
 
 def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
@@ -142,6 +144,13 @@ class Wiring:
         place = f"{self.settings.index_url} {self.settings.index_name} {self.settings.graph_url}"
         name = hashlib.sha256(place.encode()).hexdigest()[:16]
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
+
+    def draw_page(self, raw: bytes, number: int) -> bytes:
+        """Draw a page of a PDF as PNG, in a process of its own; `LoadError` says why it cannot."""
+        from docstokg.adapters.conversion.parent import ChildConverter
+
+        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S))
+        return drawer.draw(raw, number)
 
     def snapshots(self) -> "Snapshots":
         """Give the snapshots of the index; `Misconfigured` for a file store, which is copied."""

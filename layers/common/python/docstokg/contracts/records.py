@@ -28,7 +28,7 @@ class ChunkText(Contract):
 
     `sentences`: code-point spans of `text` that do not overlap, in order. `char_start`: place in
     the source document, or None when unknown. `headings`: those it stands under, searched with the
-    title.
+    title. `layout`: where its words stand on their page, see `domain.layout`.
     """
 
     uuid: str
@@ -44,6 +44,7 @@ class ChunkText(Contract):
     uri: str | None = None
     anchor: str | None = None
     char_start: int | None = None
+    layout: str = ""
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
@@ -89,6 +90,7 @@ class DocumentRecord(Contract):
     `root`: a keyed hash of the folder it was read from, `path` its place there; neither is ever
     shown. `named`: its id was written by its owner, not made from its path. `sha256`: of its
     text. `converter`: what made the text, "" where that is the decoded file; then `text` is None.
+    `original`: the file itself, of a PDF.
     """
 
     namespace: str
@@ -104,6 +106,7 @@ class DocumentRecord(Contract):
     path: str = ""
     named: bool = False
     text: str | None = None
+    original: bytes | None = None
 
 
 class FactRecord(Contract):

@@ -108,6 +108,16 @@ class Provenance(Contract):
     retrieved_at: str
 
 
+class PageBox(Contract):
+    """A stretch of a line on a page of a PDF: points from the page's upper left corner."""
+
+    page: int = Field(description="1-based")
+    x0: float = Field(description="left edge")
+    y0: float = Field(description="upper edge")
+    x1: float = Field(description="right edge")
+    y1: float = Field(description="lower edge")
+
+
 class Citation(Contract):
     """One verifiable piece of evidence: `snippet` is exactly text[start:end] of its source."""
 
@@ -125,6 +135,9 @@ class Citation(Contract):
     char_end: int
     offset_base: OffsetBase
     text_sha256: str
+    boxes: tuple[PageBox, ...] = Field((), description="where the snippet stands, of a PDF")
+    ocr: bool = Field(False, description="read from a picture of the page")
+    ocr_confidence: float | None = Field(None, description="of its least sure line, 0 to 1")
     score: float = Field(ge=0, le=1)
     full_text: str | None = None
     title: str | None = None

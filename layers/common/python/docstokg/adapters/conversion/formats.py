@@ -20,7 +20,7 @@ FORMATS: dict[str, tuple[str, str, str]] = {
     ".html": ("convert_html", "convert", "selectolax"),
     ".docx": ("convert_office", "convert_docx", US),
     ".pptx": ("convert_office", "convert_pptx", US),
-    ".pdf": ("convert_pdf", "convert", "pypdf"),
+    ".pdf": ("convert_pdf", "convert", "pypdfium2"),
     ".csv": ("convert_sheets", "convert_csv", "charset-normalizer"),
     ".xlsx": ("convert_sheets", "convert_xlsx", US),
     ".ods": ("convert_odf", "convert", US),

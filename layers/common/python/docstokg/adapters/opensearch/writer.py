@@ -470,7 +470,9 @@ class OpenSearchWriter:
         )
 
 
-_SHOWN = ("text_sha256", "page", "uri", "anchor", "char_start", "sentences", "metadata")
+_SHOWN = (
+    *("text_sha256", "page", "uri", "anchor", "char_start", "layout", "sentences", "metadata"),
+)
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:

@@ -57,6 +57,7 @@ STORED_FIELDS = (
     "uri",
     "anchor",
     "char_start",
+    "layout",
     "topics",
     "acl",
     "metadata",
@@ -121,7 +122,7 @@ def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
         title=row["title"],
         vector=row["compact"],
         run_id=row["run_id"],
-        **{field: rest[field] for field in STORED_FIELDS},
+        **{field: rest[field] for field in STORED_FIELDS if field in rest},
     )
 
 

@@ -90,6 +90,8 @@ def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
     own = asdict(chunk)
     for key in ("mentions", "whole", "embedding", "sparse"):
         del own[key]
+    if not chunk.layout:
+        del own["layout"]  # the mark of a chunk that has none is that of earlier versions
     vector_digest = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
     weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
     every = _hash([FINGERPRINT, own, vector_digest, weights])

@@ -59,6 +59,7 @@ class ChunkRow(StrictContract):
     uri: str | None = None
     anchor: str | None = None
     char_start: Place | None = None
+    layout: str = ""
     metadata: dict[str, Any] = {}
     topics: Labels = ()
     acl: Labels = ()
