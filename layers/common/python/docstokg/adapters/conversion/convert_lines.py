@@ -77,7 +77,7 @@ class TextMaker:
     def table(self, rows: Iterable[Sequence[Cell]], may_name: bool = True) -> None:
         """Write a document's table, each row a line that can be read, and cited, alone.
 
-        `Model: City; Weight: 21 kg` where the columns have names; `Weight: 21 kg` where there are
+        `Model: City; Weight: 21 kg.` where the columns have names; `Weight: 21 kg.` where there are
         two columns without. `may_name`: a first row without figures names the columns.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
@@ -104,7 +104,9 @@ class TextMaker:
                 if cell.box:
                     self.places.append(Place(start, start + len(part), *cell.box))
                 start += len(part) + len(between)
-            self.add("text", between.join(parts))
+            line = between.join(parts)
+            # A row is a statement: without a sign at its end a reader takes it for a heading.
+            self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
 
     def lines(self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int], int]]]) -> None:
         """Write a paragraph of words, each with its box and how sure it is, as of a `Place`."""

@@ -63,7 +63,8 @@ def _png(page: pdfium.PdfPage, scale: float) -> bytes:
     lines = (pixels[at : at + row] for at in range(0, drawn.stride * drawn.height, drawn.stride))
     head = struct.pack(">IIBBBBB", drawn.width, drawn.height, 8, 2, 0, 0, 0)
     body = zlib.compress(b"".join(b"\0" + line for line in lines), 6)
-    parts = ((b"IHDR", head), (b"IDAT", body), (b"IEND", b""))
+    dots = struct.pack(">IIB", *[round(scale * 72 / 0.0254)] * 2, 1)  # a metre
+    parts = ((b"IHDR", head), (b"pHYs", dots), (b"IDAT", body), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in parts

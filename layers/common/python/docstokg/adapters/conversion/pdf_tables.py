@@ -50,8 +50,7 @@ def _together(level: Sequence[Box], upright: Sequence[Box]) -> list[tuple[list[B
         return []
     for kind, rules in enumerate((level, upright)):
         for rule in rules:
-            made: tuple[Box, list[Box], list[Box]] = (rule, [], [])
-            made[1 + kind].append(rule)
+            made = (rule, [] if kind else [rule], [rule] if kind else [])
             apart = []
             for group in groups:
                 if _touch(group[0], made[0]):
@@ -217,15 +216,16 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
     if len(several) < FEWEST_ROWS:
         return None
     boxes = [[union(words[at].box for at in part) for part in parts] for parts in several]
-    starts = _free(boxes)
-    edges = starts[1:]
+    columns = _covered(boxes)
     table: list[list[list[int]]] = []
     for parts in region:
-        cells: list[list[int]] = [[] for _ in starts]
+        cells: list[list[int]] = [[] for _ in columns]
         for part in parts:
+            left, _, right, _ = union(words[at].box for at in part)
+            over = [n for n, (low, high) in enumerate(columns) if low < right and left < high]
             for at in part:
-                cells[bisect_right(edges, words[at].middle[0])].append(at)
-        if table and not cells[0] and len(parts) < len(starts):
+                cells[over[0] if len(over) == 1 else _nearest(columns, words[at])].append(at)
+        if table and not cells[0] and len(parts) < len(columns):
             for above, more in zip(table[-1], cells, strict=True):
                 above.extend(more)
         else:
@@ -233,13 +233,13 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
     every = [list(chain.from_iterable(cells)) for cells in table]
     filled = sum(bool(some) for cells in table for some in cells)
     sizes = [
-        median([len(some) for some in column if some] or [0]) for column in zip(*table, strict=True)
+        median([len(some) for some in each if some] or [0]) for each in zip(*table, strict=True)
     ]
     in_order = sum(max(above) < min(below) for above, below in pairwise(every))
     if (
-        len(starts) < 2
+        len(columns) < 2
         or len(table) < FEWEST_ROWS
-        or filled < 0.6 * len(table) * len(starts)
+        or filled < 0.6 * len(table) * len(columns)
         or min(sizes) > LONGEST_WORDS
         or in_order < 0.8 * (len(table) - 1)
     ):
@@ -249,20 +249,29 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
     return Table(
         rows,
         frozenset(chain.from_iterable(every)),
-        len(starts) > 2 or fonts[0].isdisjoint(fonts[1]),
+        len(columns) > 2 or fonts[0].isdisjoint(fonts[1]),
     )
 
 
-def _free(rows: Sequence[Sequence[Box]]) -> list[int]:
-    """Give where each column begins: right of what (nearly) every row leaves free."""
+def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:
+    middle = word.middle[0]
+    return min(
+        range(len(columns)), key=lambda n: max(columns[n][0] - middle, middle - columns[n][1])
+    )
+
+
+def _covered(rows: Sequence[Sequence[Box]]) -> list[tuple[int, int]]:
+    """Give where columns stand: between what (nearly) every row leaves free."""
     few = len(rows) // 8
     boxes = [box for row in rows for box in row]
     edges = sorted([*((box[0], 1) for box in boxes), *((box[2], -1) for box in boxes)])
-    starts: list[int] = []
-    covered = 0
+    columns: list[tuple[int, int]] = []
+    covered = start = 0
     for x, steps in groupby(edges, key=lambda edge: edge[0]):
         before = covered
         covered += sum(step for _, step in steps)
         if before <= few < covered:
-            starts.append(x)
-    return starts
+            start = x
+        elif covered <= few < before:
+            columns.append((start, x))
+    return columns
