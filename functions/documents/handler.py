@@ -47,7 +47,9 @@ def build(wiring: Wiring) -> Handler:
         "passage": partial(read_passage, begin=begin, index=wiring.search_index()),
         "load": partial(load_documents, register=register, queue=queue),
         "delete": partial(remove_document, register=register, queue=queue),
-        "page": partial(show_page, register=register, draw=wiring.draw_page),
+        "page": partial(
+            show_page, register=register, draw=wiring.draw_page, telemetry=wiring.telemetry
+        ),
         "job": partial(job_of, queue=queue),
         "cancel": partial(cancel_job, queue=queue),
     }

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from docstokg.contracts.documents import PageName
 from docstokg.contracts.envelope import Envelope, Reply
-from docstokg.errors import LoadError
+from docstokg.errors import LoadError, cause
+from docstokg.observability import Telemetry
 from docstokg.ports import DocumentRegister
 from docstokg.usecases.intake import parse_body
 from docstokg.usecases.problems import problem_reply
@@ -15,7 +16,11 @@ HEADERS = {"Content-Type": "image/png", "Cache-Control": "private, max-age=300"}
 
 
 def show_page(
-    envelope: Envelope, *, register: DocumentRegister, draw: Callable[[bytes, int], bytes]
+    envelope: Envelope,
+    *,
+    register: DocumentRegister,
+    draw: Callable[[bytes, int], bytes],
+    telemetry: Telemetry,
 ) -> Reply:
     """Give a PNG in base64 as a reply, or the problem: 400, 403, 404.
 
@@ -35,6 +40,7 @@ def show_page(
     try:
         picture = draw(original, int(name.n))
     except LoadError as refused:
+        telemetry.log("INFO", "page_refused", request_id=envelope.request_id, **cause(refused))
         detail = f"The page cannot be shown: {refused}."
         return problem_reply(404, "no_page", detail, envelope.request_id)
     return Reply(statusCode=200, body=base64.b64encode(picture).decode(), headers=HEADERS)

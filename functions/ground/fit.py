@@ -76,7 +76,7 @@ def located(
     limit: int,
 ) -> list[Citation]:
     """Say where each snippet stands on its page, from the first rank on, as far as it fits."""
-    left = limit - sum(_bytes(item) for item in (*citations, *blocks))
+    left = limit - sum(map(_bytes, citations)) - sum(map(_bytes, blocks))
     found = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
     made = []
     for citation in citations:
