@@ -143,7 +143,7 @@ class EvidenceTable:
         return min(
             reached,
             key=lambda e: (
-                not self._is_written(uuid, e),
+                bool(named) and not self._is_written(uuid, e),
                 e not in named,
                 self._start_of(e) not in named,
                 self._graph.entities[e].type == "Heading",
