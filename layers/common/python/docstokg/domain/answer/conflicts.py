@@ -36,7 +36,6 @@ MOST_TOLD: Final = 6
 _ALIKE: Final = 0.6
 """The share by rarity of the shorter sentence that the other one holds, to be compared at all."""
 
-_EXTRA: Final = 0.1
 _SHARED: Final = 0.5
 _LEAST: Final = 2
 _DATED: Final = ("date", "updated", "modified", "lastmod", "published", "effective", "year")
@@ -68,11 +67,19 @@ def conflicts(cited: Cited, question: str) -> tuple[Conflict, ...]:
     better ranked. What only dates tell is `superseded` if the passages share a title and disagree,
     and the question does not ask for the older one's year.
     """
-    heads = [stems_of(chunk.title) for _, chunk in cited]
+    heads = [_plain(stems_of(chunk.title)) for _, chunk in cited]
     sentences = [list(_sentences(place, chunk)) for place, (_, chunk) in enumerate(cited)]
+    numbers = [
+        {one.value for one in quantities(chunk.title) if one.date is None} for _, chunk in cited
+    ]
+    held = [
+        head.union(*(one.stems for one in own)) for head, own in zip(heads, sentences, strict=True)
+    ]
     near = [
         (likeness, left, right)
-        for one, other in combinations(sentences, 2)
+        for (i, one), (j, other) in combinations(enumerate(sentences), 2)
+        # Each is about something else: of another title, or the 26th and the 38th of a kind.
+        if not (heads[i] - held[j] and heads[j] - held[i]) and numbers[i] == numbers[j]
         for left, right in product(one, other)
         if (likeness := _likeness(left, right)) >= _ALIKE
     ]
@@ -185,7 +192,7 @@ def _differ(
     missing -= {name for _, name in opposed}
     shares = [share(rarities(own), own - left) for own, left in ((mine, extra), (theirs, missing))]
     same = mine & _plain(other.stems | other_head)
-    if max(shares) < 1 - _EXTRA or min(shares) < _SHARED or len(same) + len(opposed) < _LEAST:
+    if (extra and missing) or min(shares) < _SHARED or len(same) + len(opposed) < _LEAST:
         return None
     if extra & one.verb or missing & other.verb or _in_other_places(one, other):
         return None
