@@ -53,6 +53,7 @@ OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "weak", "unsupported", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
+ConflictKind = Literal["value", "negation", "superseded"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
@@ -69,6 +70,18 @@ class Span(Contract):
     uuid: str
     char_start: int
     char_end: int
+
+
+class Conflict(Contract):
+    """Two cited passages that disagree, the newer first where it is known which one that is.
+
+    `value`: they state other numbers or dates of one thing. `negation`: one denies what the other
+    says, or says the opposite. `superseded`: the second one's document is replaced by the first's.
+    """
+
+    ranks: tuple[int, int]
+    spans: tuple[Span, Span]
+    kind: ConflictKind
 
 
 class EdgeEvidence(Contract):
@@ -235,6 +248,21 @@ class GraphGain(Contract):
     skipped: str | None = None
 
 
+class PlanUse(Contract):
+    """Whether the graph's query plans are admitted, and the time its step may take."""
+
+    explain_ok: bool
+    timeout_ms: int
+
+
+class GraphUse(Contract):
+    """Nodes of the slice around which was looked, those that were not, and why none were."""
+
+    expanded: int = 0
+    pruned: int = 0
+    reason: str | None = None
+
+
 class Fusion(Contract):
     """How the channels' lists became one."""
 
@@ -294,6 +322,8 @@ class Diagnostics(Contract):
     channels: dict[Channel, ChannelUse] = {}
     kg_stats: KgStats = KgStats()
     graph_gain: GraphGain = GraphGain()
+    plan: PlanUse
+    graph: GraphUse = GraphUse()
     fusion: Fusion
     budget_used: BudgetUsed
     budget_limits: BudgetLimits
@@ -341,6 +371,7 @@ class RAGResponse(Contract):
     confidence_level: ConfidenceLevel = "low"
     confidence_parts: ConfidenceParts | None = None
     grounding: Grounding | None = None
+    conflicts: tuple[Conflict, ...] = ()
     graph: GraphView | None = None
     warnings: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None

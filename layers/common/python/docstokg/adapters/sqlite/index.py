@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.adapters.sqlite.index_files import Floats, Ints, Rows, Section, Sidecars
+from docstokg.adapters.sqlite.index_files import ArrayFiles, Floats, Ints, Rows, Section
 from docstokg.adapters.sqlite.index_schema import (
     check_layout,
     fact_words_table,
@@ -57,7 +57,7 @@ class SqliteIndex:
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
         self._sessions = Sessions(self._path, READING)
-        self._sidecars = Sidecars(self._path)
+        self._arrays = ArrayFiles(self._path)
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
 
     def search(
@@ -129,7 +129,7 @@ class SqliteIndex:
                 generation = _notes(db, "generation")
             for name in ("dense", "sparse"):
                 if generation is not None:
-                    self._sidecars.section(name, generation, deadline - time.monotonic())
+                    self._arrays.section(name, generation, deadline - time.monotonic())
 
         self._wait(self._workers.submit(open_all), deadline)
 
@@ -274,7 +274,7 @@ class SqliteIndex:
     def _section(self, name: str, context: "_SearchContext") -> Section:
         if context.generation is None:
             raise Unavailable(f"no load into {self._path} was ever finished: run it again")
-        return self._sidecars.section(name, context.generation, context.deadline - time.monotonic())
+        return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
         """Give the namespace's rows, None when it is empty; chunks without any are a lost channel.
