@@ -317,7 +317,7 @@ class Wiring:
             return None
         from docstokg.adapters.sqlite.vector_cache import CachedNames
 
-        return CachedNames(spacy_names.SpacyNames(), self.cache_folder())
+        return CachedNames(spacy_names.SpacyNames(self.languages()), self.cache_folder())
 
     @once
     def languages(self) -> LanguageFinder | None:

@@ -152,16 +152,19 @@ def encoded(context: Context, fresh: Fresh) -> Records:
     texts, borders = encoder_input([chunk for chunk, _ in fresh])
     with ThreadPoolExecutor(1) as beside:
         chunks = [chunk for chunk, _ in fresh]
-        weighing = beside.submit(weights_of, context.sparse, chunks, texts)
         languages = [language_of(context.stores.languages, text) for text in texts]
+        # The sparse encoder knows English pieces: of another language it would weigh letters.
+        english = [i for i, other in enumerate(languages) if not other]
+        weighing = beside.submit(
+            weights_of, context.sparse, [chunks[i] for i in english], [texts[i] for i in english]
+        )
         read = vectors_of(context.dense, chunks, texts, borders)
-        weights = weighing.result()
+        weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
+        weights |= zip(english, weighing.result().values(), strict=True)
     records = []
     for i, (chunk, mark) in enumerate(fresh):
         vector, packed = read.get(i, (chunk.embedding, b""))
-        # The sparse encoder knows English pieces: of another language it would weigh letters.
-        own = chunk.sparse or {} if languages[i] else weights[i]
-        encoding = Encoding(tuple(borders[i]), own, languages[i], vector, packed)
+        encoding = Encoding(tuple(borders[i]), weights[i], languages[i], vector, packed)
         run_id = context.report.run_id
         records.append((chunk_record(chunk, context.namespace, run_id, encoding), mark))
     return records
