@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import validate as validate_openapi
 from schemathesis import GenerationMode
@@ -228,8 +228,16 @@ def malformed(draw: st.DrawFn) -> tuple[str, bytes, set[str]]:
     return route, json.dumps(body).encode(), {"$." + ".".join(place) for place in places}
 
 
+def is_object(body: bytes) -> bool:
+    """Tell whether bytes drawn at random happen to be a JSON object, which may be a request."""
+    try:
+        return isinstance(json.loads(body), dict)
+    except ValueError:
+        return False
+
+
 NO_REQUEST = (
-    st.binary(max_size=60)
+    st.binary(max_size=60).filter(lambda body: not is_object(body))
     | st.sampled_from([b"", b"null", b"[]", b"3", b'"text"', b"{", b'{"query": "abc"', b"[" * 9999])
     | st.sampled_from([b'{"query": "abc", "top_k": NaN}', b'{"query": "\\ud800abc"}', b"\xff{}"])
 )
@@ -277,7 +285,6 @@ def test_a_thousand_malformed_requests_are_told_all_their_errors(steps, made) ->
 @given(st.sampled_from(["answer", "search", "check"]), NO_REQUEST)
 @settings(UNHURRIED, max_examples=300)
 def test_what_is_no_request_at_all_is_refused(steps, route, body) -> None:
-    assume(not body.lstrip().startswith(b'{"query": "abc"}'))
     assert refusal(steps, route, body)["errors"]
 
 

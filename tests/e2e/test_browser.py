@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.conftest import load_folder
-from tests.e2e.browser import LOOKS, ask, draw, fail, launched, light_a_span, upload
+from tests.e2e.browser import LOOKS, PATIENCE_MS, ask, draw, fail, launched, light_a_span, upload
 from tests.streaming_model import StreamingModel, streaming
 
 SLOWLY = "A seizure is an event [1]. It may be short [1]. Fever may cause one [2]. "
@@ -218,15 +218,17 @@ def test_code_in_an_answer_is_shown_as_code(
 
 def test_a_conversation_goes_on_is_stopped_and_begins_anew(browser: Browser, server_for) -> None:
     with streaming(StreamingModel(SLOWLY, piece_s=0.02)) as model:
-        url = server_for(llm_base_url=model.url, models=("gateway/tiny", "extractive"))
+        # On a fresh machine the first call to a model imports, and compiles, its library.
+        patient = {"max_timeout_s": 60.0, "models": ("gateway/tiny", "extractive")}
         page = browser.new_page()
-        page.goto(url)
+        page.goto(server_for(llm_base_url=model.url, **patient))
         page.locator("#models option[value='gateway/tiny']").wait_for(state="attached")
         page.locator("#settings summary").click()
         page.locator("#model").fill("gateway/tiny")
-        page.locator("#timeout_s").fill("25")
+        page.locator("#timeout_s").fill("60")
         ask(page, QUESTION)
-        page.locator("#answer", has_text="A seizure is an event [1].").wait_for()
+        shown = page.locator("#answer", has_text="A seizure is an event [1].")
+        shown.wait_for(timeout=PATIENCE_MS)
         assert page.evaluate("document.activeElement.id") == "question"
         ask(page, "And in children?")
         assert "understood as" in page.locator("#understood").inner_text()
