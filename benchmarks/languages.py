@@ -48,7 +48,9 @@ def main() -> None:
     print("| questions:passages | words | dense | search | ms | gold said | silent |")
     for pair in options.pairs:
         language, _, namespace = pair.partition(":")
-        asked = spread(questions(options.folder / f"xquad.{language}.json"), options.questions)
+        every = questions(options.folder / f"xquad.{language}.json")
+        count = min(options.questions, len(every))
+        asked = [every[i * len(every) // count] for i in range(count)]  # evenly over all
         ranks: dict[str, list[int]] = {"bm25": [], "dense": [], "search": []}
         said = silent = 0
         begun = time.monotonic()
@@ -74,21 +76,17 @@ def main() -> None:
 
 def prepare(file: Path) -> None:
     """Write the paragraphs of a language as passages."""
-    folder = file.parent / file.name.split(".")[1]
-    folder.mkdir(exist_ok=True)
     rows = [{"id": i, "doc_id": i, "text": one["context"]} for i, one in paragraphs(file)]
+    (file.parent / file.name.split(".")[1]).mkdir(exist_ok=True)
     text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    (folder / "passages.jsonl").write_text(text, encoding="utf-8")
+    (file.parent / file.name.split(".")[1] / "passages.jsonl").write_text(text, encoding="utf-8")
 
 
 def paragraphs(file: Path) -> list[tuple[str, Any]]:
     """Number the paragraphs alike in every language."""
     articles = json.loads(file.read_text(encoding="utf-8"))["data"]
-    return [
-        (f"{a}-{p}", one)
-        for a, row in enumerate(articles)
-        for p, one in enumerate(row["paragraphs"])
-    ]
+    rows = [row["paragraphs"] for row in articles]
+    return [(f"{a}-{p}", one) for a, row in enumerate(rows) for p, one in enumerate(row)]
 
 
 def questions(file: Path) -> list[Question]:
@@ -100,20 +98,13 @@ def questions(file: Path) -> list[Question]:
     ]
 
 
-def spread(rows: list[Question], count: int) -> list[Question]:
-    """Take so many, evenly over all."""
-    return [rows[i * len(rows) // count] for i in range(min(count, len(rows)))]
-
-
 def alone(wiring: Wiring, namespace: str, text: str) -> dict[str, list[str]]:
     """Ask the index by words, and by vectors."""
     index, scope = wiring.search_index(), Scope(namespace=namespace)
     encoder = encoder_of(wiring.embedder(), index.info(9.0).model_of(namespace))
     vector = encoder.embed([text], None)[0] if encoder else None
-    asked = (
-        ChannelQuery(channel="bm25", size=5, text=text),
-        ChannelQuery(channel="dense", size=5, vector=vector),
-    )
+    words = ChannelQuery(channel="bm25", size=5, text=text)
+    asked = (words, ChannelQuery(channel="dense", size=5, vector=vector))
     found = index.search(asked, scope, 9.0)
     chunks = index.get([hit.uuid for one in found for hit in one.hits], scope, 9.0).chunks
     return {one.channel: [chunks[hit.uuid].doc_id for hit in one.hits] for one in found}
