@@ -237,7 +237,7 @@ def list_(
     wiring = wiring_of(index, graph, aloud=not as_json)
     graph_writer = wiring.graph_writer() if entities else None
     info = info_before(wiring.search_index())
-    is_listed = list_loaded(wiring.register(), info, namespace, documents, as_json, graph_writer)
+    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, graph_writer, info)
     raise typer.Exit(DONE if is_listed else NOT_GOOD)
 
 

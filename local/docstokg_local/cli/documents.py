@@ -20,19 +20,22 @@ FIELDS = ("doc_id", "title", "chunks", "run_id", "loaded_at")
 
 def list_loaded(
     register: DocumentRegister,
-    index: IndexInfo,
     namespace: str | None,
     documents: bool,
     as_json: bool,
     entities: GraphWriter | None = None,
+    index: IndexInfo | None = None,
 ) -> bool:
     """Print the namespaces, or the documents of all or one; False when there is nothing.
 
-    `entities`: the graph whose most mentioned entities are listed too.
+    `entities`: the graph whose most mentioned entities are listed too. `index`: what says the
+    encoder and the languages of each namespace.
     """
     names = register.namespaces() if namespace is None else (namespace,)
     every = {name: list(every_document(register, name)) for name in names}
-    summaries = [_summary(name, records, index) for name, records in every.items() if records]
+    summaries = [
+        _summary(name, records, index or IndexInfo()) for name, records in every.items() if records
+    ]
     if documents:
         for summary in summaries:
             summary["documents"] = [
