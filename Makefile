@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate bench-load-kills bench-ingest
+.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page synth sam-validate package promote prune smoke index-job bench-verbosity bench-load soak clean bench-load-rate
 # The laptop alone needs few packages; EXTRAS=llm,aws brings more, and so does naming another store
 # or a remote model.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
@@ -27,10 +27,10 @@ demo: ## set up, build the demo store, ask the demo question (EXTRAS=llm: more; 
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg demo $(STORES)
 
 test: ## set up and run the tests of a change: rules, contracts, workflow, page, synth (six minutes)
-	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services"
+	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services and not slow"
 
 test-all: test ## run those, then every other test this machine can run: servers, faults, kills, wheels
-	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m services && .venv/bin/python -m pytest $(DEADLINES)
+	@$(PYTEST) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m "services or slow" && .venv/bin/python -m pytest $(DEADLINES)
 
 check: ## format, lint and type check
 	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
@@ -78,12 +78,6 @@ bench-load: ## the server under 1 to 128 clients and with broken stores (STORE=f
 soak: ## half of the capacity for MINUTES= (STORE=, QUESTIONS=, MORE= as above)
 	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load soak $(STORE) $(QUESTIONS) --minutes $(MINUTES) $(MORE)
 
-bench-load-kills: ## loads killed at random while somebody reads (KILLS=20, REAL=--real, WORKERS=2)
-	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.load_kills --kills $(or $(KILLS),20) --workers $(or $(WORKERS),1) $(REAL)
-
-bench-ingest: ## 2,000 documents through the loading machine, killed at random (DOCUMENTS=, KILLS=)
-	@scripts/setup requirements.lock && .venv/bin/python -m benchmarks.ingest --documents $(or $(DOCUMENTS),2000) --kills $(or $(KILLS),10)
-
 prune: ## remove versions of ENV that no rollback can want
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.prune $(ENV)
 
@@ -101,7 +95,7 @@ smoke: ## ask, load, delete and fire one alarm (URL=, ENV= for a deployed enviro
 	$(if $(URL),,$(error name the service: make smoke URL=https://... ENV=dev))
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
 
-index-job: ## a job on a real index (JOB="rebuild", "register --bucket B --role R", "snapshot N", "restore N")
+index-job: ## a job on a real index (JOB="register --bucket B --role R", "snapshot N", "restore N")
 	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.cli.index_jobs $(JOB)
 
 clean: ## remove what the targets made, but no data

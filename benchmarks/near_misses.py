@@ -1,6 +1,6 @@
 """When the built-in model says nothing: questions that can be answered, and near misses.
 
-    python -m benchmarks.near_misses FOLDER... [--least 0.08]
+    python -m benchmarks.near_misses FOLDER... [--least 0.65]
 
 Each FOLDER holds `given.jsonl` (training.passages). Near misses are the same questions with every
 passage taken away that holds the answer: of a gold document, or, where a set names statements

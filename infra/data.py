@@ -106,10 +106,7 @@ class SearchData(Construct):
         return policy
 
     def _domain(
-        self,
-        key: kms.IKey,
-        vpc: ec2.IVpc | None,
-        security_group: ec2.ISecurityGroup | None,
+        self, key: kms.IKey, vpc: ec2.IVpc | None, security_group: ec2.ISecurityGroup | None
     ) -> opensearch.CfnDomain:
         index, environment = self._environment.index, self._environment
         name = f"docstokg-{environment.name}"

@@ -85,8 +85,4 @@ def _managed(priority: int, name: str) -> dict[str, Any]:
 
 def _visible(name: str) -> dict[str, Any]:
     # Sampled requests would keep client text in the console.
-    return {
-        "cloudWatchMetricsEnabled": True,
-        "metricName": name,
-        "sampledRequestsEnabled": False,
-    }
+    return {"cloudWatchMetricsEnabled": True, "metricName": name, "sampledRequestsEnabled": False}

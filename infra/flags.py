@@ -39,23 +39,14 @@ ANY_ALARM = "AppConfig's guide asks for DescribeAlarms on every alarm; it reads 
 class Flags(Construct):
     """The flags document, its schema, and the address functions read it from."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, environment: str) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         self.application = appconfig.Application(
             self, "Application", application_name=f"docstokg-{environment}"
         )
         self.environment = appconfig.Environment(
-            self,
-            "Environment",
-            application=self.application,
-            environment_name=environment,
+            self, "Environment", application=self.application, environment_name=environment
         )
         self.profile = appconfig.HostedConfiguration(
             self,

@@ -252,10 +252,7 @@ class Functions(Construct):
             **settings_of(environment, spec),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
-        index = {
-            "DOCSTOKG_INDEX_URL": self._data.url,
-            "DOCSTOKG_INDEX_AUTH": self._data.auth,
-        }
+        index = {"DOCSTOKG_INDEX_URL": self._data.url, "DOCSTOKG_INDEX_AUTH": self._data.auth}
         per_use: dict[str, dict[str, str]] = {
             "index": index,
             "loader": index,

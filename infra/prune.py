@@ -107,13 +107,8 @@ def _machine_versions(machine: str, states: Any) -> Iterator[str]:
 
 
 def _pages(client: Any, operation: str, field: str, **parameters: str) -> Iterator[dict[str, Any]]:
-    more: dict[str, str] = {}
-    while True:
-        page = getattr(client, operation)(**parameters, **more)
+    for page in client.get_paginator(operation).paginate(**parameters):
         yield from page[field]
-        if not page.get("NextMarker"):
-            return
-        more = {"Marker": page["NextMarker"]}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

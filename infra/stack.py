@@ -38,33 +38,34 @@ from infra.traces import TraceRecording
 from infra.workflow import Workflow
 
 
-def _prepare(stack: cdk.Stack, environment: Environment) -> None:
-    # W3005: orders CDK writes down although a reference implies them are harmless.
-    stack.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
-    tags = {"docstokg:environment": environment.name, "docstokg:service": "rag"}
-    for name, value in (tags | dict(environment.tags)).items():
-        cdk.Tags.of(stack).add(name, value)
+class _Stack(cdk.Stack):
+    """A region and, when it is named, the only account this may go to; tags and protection."""
 
-
-def _place(environment: Environment) -> cdk.Environment:
-    """A region and, when it is named, the only account this may go to."""
-    return cdk.Environment(region=environment.region, account=environment.account or None)
-
-
-class DataStack(cdk.Stack):
-    """Key, secrets, index, tables, bucket, topic: made once, changed rarely."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, environment: Environment, name: str, about: str
+    ) -> None:
         super().__init__(
             scope,
             construct_id,
-            stack_name=f"docstokg-{environment.name}-data",
-            description="DocsToKG: what is kept",
-            env=_place(environment),
+            stack_name=name,
+            description=f"DocsToKG: {about}",
+            env=cdk.Environment(region=environment.region, account=environment.account or None),
             termination_protection=environment.termination_protection,
             synthesizer=cdk.DefaultStackSynthesizer(),
         )
-        _prepare(self, environment)
+        # W3005: orders CDK writes down although a reference implies them are harmless.
+        self.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3005"]}})
+        tags = {"docstokg:environment": environment.name, "docstokg:service": "rag"}
+        for key, value in (tags | dict(environment.tags)).items():
+            cdk.Tags.of(self).add(key, value)
+
+
+class DataStack(_Stack):
+    """Key, secrets, index, tables, bucket, topic: made once, changed rarely."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment) -> None:
+        name = f"docstokg-{environment.name}-data"
+        super().__init__(scope, construct_id, environment, name, "what is kept")
         retain = environment.retain_data
         self.network = (
             Network(self, "Network", network=environment.network) if environment.network else None
@@ -79,11 +80,7 @@ class DataStack(cdk.Stack):
         self.key = DataKey(self, "DataKey", retain=retain).key
         self.topic = Alerts(self, "Alerts", key=self.key, email=environment.alarm_email).topic
         self.secrets = Secrets(
-            self,
-            "Secrets",
-            key=self.key,
-            retain=retain,
-            vendors=models.vendors(environment),
+            self, "Secrets", key=self.key, retain=retain, vendors=models.vendors(environment)
         )
         self.state = State(self, "State", key=self.key)
         self.search = SearchData(
@@ -104,7 +101,7 @@ class DataStack(cdk.Stack):
             cdk.CfnOutput(self, f"Secret{name.title().replace('_', '')}", value=secret.secret_arn)
 
 
-class RunStack(cdk.Stack):
+class RunStack(_Stack):
     """Functions, state machine, API, flags, alarms: deployed again with every change."""
 
     def __init__(
@@ -116,16 +113,8 @@ class RunStack(cdk.Stack):
         data: DataStack,
         bundles: Path | None,
     ) -> None:
-        super().__init__(
-            scope,
-            construct_id,
-            stack_name=f"docstokg-{environment.name}",
-            description="DocsToKG: questions to evidence",
-            env=_place(environment),
-            termination_protection=environment.termination_protection,
-            synthesizer=cdk.DefaultStackSynthesizer(),
-        )
-        _prepare(self, environment)
+        name = f"docstokg-{environment.name}"
+        super().__init__(scope, construct_id, environment, name, "questions to evidence")
         # Imported, so that no grant here writes into a policy of the stack this one stands on.
         key = kms.Key.from_key_arn(self, "Key", data.key.key_arn)
         topic = sns.Topic.from_topic_arn(self, "Alerts", data.topic.topic_arn)
@@ -168,12 +157,7 @@ class RunStack(cdk.Stack):
         )
         ingestion.let_start(functions["documents"])
         api = Api(
-            self,
-            "Api",
-            environment=environment,
-            workflow=workflow,
-            functions=functions,
-            key=key,
+            self, "Api", environment=environment, workflow=workflow, functions=functions, key=key
         )
         recording = TraceRecording(
             self, "Recording", queue=traces, record=functions["record"], key=key

@@ -40,10 +40,7 @@ def request_workflow(route: str, target: str, caller_vtl: str) -> str:
 
 
 def request_function(
-    route: str,
-    caller_vtl: str,
-    parameters: tuple[str, ...] = (),
-    max_bytes: int = MAX_BYTES,
+    route: str, caller_vtl: str, parameters: tuple[str, ...] = (), max_bytes: int = MAX_BYTES
 ) -> str:
     """The same envelope as the workflow's, as a function's event.
 

@@ -20,7 +20,7 @@ DATA = tempfile.TemporaryDirectory(prefix="docstokg-data-", ignore_cleanup_error
 os.environ["XDG_DATA_HOME"] = DATA.name
 
 # A property is about values: on a busy machine any example may take seconds.
-settings.register_profile("values", deadline=None)
+settings.register_profile("values", deadline=None, max_examples=50)
 settings.load_profile("values")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost", ""}

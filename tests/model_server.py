@@ -207,11 +207,7 @@ def reply(state: ModelServer, path: str, body: dict[str, Any]) -> Any:
         "created": 1,
         "model": body.get("model"),
         "choices": [
-            {
-                "index": 0,
-                "finish_reason": "stop",
-                "message": {"role": "assistant", "content": text},
-            }
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
         ],
         "usage": {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150},
     }

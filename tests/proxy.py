@@ -54,10 +54,7 @@ class Proxy:
             with self._lock:
                 self._open |= {client, server}
             line = _Line()
-            for work, source, sink in (
-                (self._ask, client, server),
-                (self._answer, server, client),
-            ):
+            for work, source, sink in ((self._ask, client, server), (self._answer, server, client)):
                 threading.Thread(target=work, args=(source, sink, line), daemon=True).start()
 
     def _ask(self, client: socket.socket, server: socket.socket, line: "_Line") -> None:

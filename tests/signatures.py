@@ -27,11 +27,7 @@ def problem(
     """Check one request, its header names in lower case; None when it is right."""
     scheme, _, told = headers.get("authorization", "").partition(" ")
     parts = dict(part.strip().split("=", 1) for part in told.split(",") if "=" in part)
-    if scheme != "AWS4-HMAC-SHA256" or parts.keys() != {
-        "Credential",
-        "SignedHeaders",
-        "Signature",
-    }:
+    if scheme != "AWS4-HMAC-SHA256" or parts.keys() != {"Credential", "SignedHeaders", "Signature"}:
         return f"no signature: {headers.get('authorization')}"
     stamp = headers["x-amz-date"]
     if parts["Credential"] != f"{KEY}/{stamp[:8]}/{REGION}/{signed.service}/aws4_request":

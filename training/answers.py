@@ -9,7 +9,8 @@ Each FOLDER holds `given.jsonl` (training.passages). Fits
    out of this: nobody asks them for a fact.
 2. `right`: a logistic model of the choice being right. Where a set names its gold documents, a
    third of its questions come again without them; questions without an answer count half.
-3. `confidence_of_quotation` and `confidence_of_parts`: logistic models of the same, of what (2)
+3. `answerable`: the same of any passage answering, whatever was chosen; it decides on silence.
+4. `confidence_of_quotation` and `confidence_of_parts`: logistic models of the same, of what (2)
    says when its set is left out of the fit, and of the parts of `confidence_parts`.
 
 Prints each set left out. `Leak` when a question or a paragraph is in a set that is kept for
@@ -42,6 +43,7 @@ KEPT = (
 )
 CHOICE = ("cosine", "words", "words_around", "place", "long")
 RIGHT = ("share", "margin", "cosine", "words", "kind_missed")
+ANSWERABLE = (*RIGHT, "words_around")
 QUOTATION = ("log_odds",)
 PARTS = ("retrieval", "similarity")
 WITHOUT_GOLD = 3
@@ -178,13 +180,15 @@ def fit_logistic(
     }
 
 
-def fit_right(sets: Iterable[Sequence[Chosen]], names: Sequence[str] = RIGHT) -> dict[str, Any]:
-    """Fit how likely a choice is right; sets count alike."""
+def fit_right(
+    sets: Iterable[Sequence[Chosen]], names: Sequence[str] = RIGHT, of: str = "right"
+) -> dict[str, Any]:
+    """Fit how likely a choice is right, or `of` "answerable" any is; sets count alike."""
     groups = list(sets)
     rows = [one for group in groups for one in group]
     return fit_logistic(
         np.array([[one.signs[name] for name in names] for one in rows]),
-        np.array([one.right for one in rows], dtype=float),
+        np.array([getattr(one, of) for one in rows], dtype=float),
         _importance(groups),
         names,
     )
@@ -266,6 +270,7 @@ def fit_all(
         "fitted_on": {name: len(sets[name]) for name in names},
         "choice": {name: round(weight, 4) for name, weight in choice.items()},
         "right": right,
+        "answerable": fit_right(chosen.values(), ANSWERABLE, of="answerable"),
         "confidence_of_quotation": fit_right(left_out, QUOTATION),
         "confidence_of_parts": fit_rising(left_out, PARTS),
     }

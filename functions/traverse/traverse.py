@@ -16,13 +16,7 @@ from docstokg.contracts.response import (
     GraphViewEdge,
 )
 from docstokg.contracts.state import Grounded, Plan
-from docstokg.contracts.traverse import (
-    Caps,
-    Explain,
-    Scoring,
-    TraverseRequest,
-    TraverseResponse,
-)
+from docstokg.contracts.traverse import Caps, Explain, Scoring, TraverseRequest, TraverseResponse
 from docstokg.domain import base64url, time_budget
 from docstokg.domain.budget import (
     GRAPH_VIEW_LIMIT_BYTES,
@@ -54,12 +48,7 @@ Walking = Callable[[Call, WalkRequest, float], WalkResult]
 
 
 def traverse(
-    envelope: Envelope,
-    *,
-    begin: Begin,
-    walk: Walking,
-    budget: CallBudget,
-    enabled: bool,
+    envelope: Envelope, *, begin: Begin, walk: Walking, budget: CallBudget, enabled: bool
 ) -> Reply:
     """Give the TraverseResponse as a reply, or the problem: 400, 403, 404, 413, 429, 503."""
     if not enabled:
@@ -242,7 +231,7 @@ def _scoring(request: WalkRequest, result: WalkResult) -> Scoring:
 
 
 def _is_view(request: TraverseRequest) -> bool:
-    """Tell the cursor of an answer's graph, sent with nothing but a namespace."""
+    """Tell whether the request goes on with the graph view of an answer, from its cursor alone."""
     return not request.seed_ids and (request.cursor or "").startswith(PREFIX)
 
 

@@ -85,13 +85,7 @@ class Rules(Contract):
         )
 
 
-def validate(
-    envelope: Envelope,
-    *,
-    rules: Rules,
-    started_at: str,
-    now_ms: float,
-) -> Validated:
+def validate(envelope: Envelope, *, rules: Rules, started_at: str, now_ms: float) -> Validated:
     """Give the plan and the scope of a request, or the reply that ends the execution.
 
     `started_at`: ISO time at which the execution began, trusted unless it is over 5 s off.

@@ -12,13 +12,7 @@ import pytest
 
 from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.records import (
-    ChunkNode,
-    EntityRecord,
-    MentionRecord,
-    RelationRecord,
-    Scope,
-)
+from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord, Scope
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.identity import entity_id
 from docstokg.domain.text.folding import question_keys

@@ -114,7 +114,7 @@ def test_what_is_served_is_what_is_published(app) -> None:
     | st.text("abc/._-%20", min_size=1, max_size=20).map("/x".__add__),
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
 )
-@settings(UNHURRIED, max_examples=40)
+@settings(UNHURRIED, max_examples=20)
 def test_every_other_path_is_404(client, path, method) -> None:
     response = client.request(method, path, follow_redirects=False)
     assert response.status_code == 404
@@ -157,7 +157,7 @@ def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method)
     one = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
 
     @given(case=operation.as_strategy())
-    @settings(UNHURRIED, max_examples=1 if one else 20)
+    @settings(UNHURRIED, max_examples=1 if one else 8)
     def holds(case: schemathesis.Case) -> None:
         case.validate_response(case.call(), checks=CHECKS)
 
@@ -169,7 +169,7 @@ def test_any_request_the_contract_forbids_is_refused_by_it(schema, path) -> None
     operation = schema[path]["POST"]
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
-    @settings(UNHURRIED, max_examples=20)
+    @settings(UNHURRIED, max_examples=8)
     def holds(case: schemathesis.Case) -> None:
         response = case.call()
         case.validate_response(response, checks=CHECKS)
@@ -274,8 +274,8 @@ def refusal(steps: dict[str, Handler], route: str, body: bytes) -> dict[str, Any
 
 
 @given(malformed())
-@settings(UNHURRIED, max_examples=1000)
-def test_a_thousand_malformed_requests_are_told_all_their_errors(steps, made) -> None:
+@settings(UNHURRIED, max_examples=200)
+def test_malformed_requests_are_told_all_their_errors(steps, made) -> None:
     route, body, paths = made
     problem = refusal(steps, route, body)
     assert {error["path"] for error in problem["errors"]} >= paths
@@ -283,13 +283,13 @@ def test_a_thousand_malformed_requests_are_told_all_their_errors(steps, made) ->
 
 
 @given(st.sampled_from(["answer", "search", "check"]), NO_REQUEST)
-@settings(UNHURRIED, max_examples=300)
+@settings(UNHURRIED, max_examples=60)
 def test_what_is_no_request_at_all_is_refused(steps, route, body) -> None:
     assert refusal(steps, route, body)["errors"]
 
 
 @given(malformed())
-@settings(UNHURRIED, max_examples=40)
+@settings(UNHURRIED, max_examples=20)
 def test_malformed_requests_over_http(client, made) -> None:
     route, body, paths = made
     response = client.post(

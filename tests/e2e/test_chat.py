@@ -65,18 +65,6 @@ def test_a_stream_ends_in_what_the_whole_completion_says(client, url) -> None:
     assert raw.text.endswith("\n\ndata: [DONE]\n\n")
 
 
-async def _async_text(url: str) -> str:
-    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="-") as opened:
-        done = await opened.chat.completions.create(model="extractive", messages=[QUESTION])
-        return done.choices[0].message.content
-
-
-@pytest.mark.asyncio
-async def test_the_async_client_gets_the_same(client, url) -> None:
-    done = client.chat.completions.create(model="extractive", messages=[QUESTION])
-    assert await _async_text(url) == done.choices[0].message.content
-
-
 def test_a_follow_up_is_asked_as_the_turns_before_it_say(client) -> None:
     talk = [
         {"role": "system", "content": "Be brief."},
@@ -93,13 +81,6 @@ def test_a_follow_up_is_asked_as_the_turns_before_it_say(client) -> None:
     last = {"role": "user", "content": "and when did they begin?"}
     followed = client.chat.completions.create(model="extractive", messages=[*talk, last])
     assert followed.docstokg["query_used"].startswith("and when did they begin? (seizures")
-
-
-def test_a_long_talk_keeps_its_last_turns(client) -> None:
-    old = {"role": "user", "content": "What is the Golden Gate Bridge? " + "x" * 4000}
-    talk = [old] * 12 + [QUESTION, {"role": "user", "content": "why?"}]
-    done = client.chat.completions.create(model="extractive", messages=talk)
-    assert done.docstokg["query_used"] == "why? (seizures)"
 
 
 def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_path: Path) -> None:

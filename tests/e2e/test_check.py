@@ -55,76 +55,11 @@ def test_a_draft_with_citations(client, cited) -> None:
     assert body["diagnostics"]["timings_ms"]["total"] > 0
 
 
-def test_a_span_narrows_its_source(client, cited) -> None:
-    text = "Anticonvulsants reduce the frequency of seizures by 50 percent [1]."
-    row = cited["seizure"]
-    whole = check(client, text=text, citations=[{"rank": 1, "uuid": row["uuid"]}])
-    assert whole["grounding"]["sentences"][0]["verdict"] == "supported"
-    span = whole["grounding"]["sentences"][0]["span"]
-    narrow = check(
-        client,
-        text=text,
-        citations=[{"rank": 1, "uuid": row["uuid"], "char_start": 0, "char_end": 78}],
-    )
-    assert narrow["grounding"]["sentences"][0]["verdict"] == "unsupported"
-    same = check(
-        client,
-        text=text,
-        citations=[{"rank": 1, **span}],
-    )
-    assert same["grounding"]["sentences"][0]["verdict"] == "supported"
-
-
-def test_without_citations_sources_are_found_per_sentence(client) -> None:
-    text = "Wheezing comes in attacks in asthma. The Golden Gate Bridge opened in 1999."
-    body = check(client, text=text)
-    good, bad = body["grounding"]["sentences"]
-    assert good["verdict"] in ("supported", "weak")
-    named = {row["rank"]: row["uuid"] for row in body["diagnostics"]["sources"]}
-    assert [named[rank] for rank in good["citations"]] == [good["span"]["uuid"]]
-    assert (bad["verdict"], bad["citations"]) == ("unsupported", [])
-    assert body["grounding"]["coverage"] == 0.5
-
-
-def test_what_the_graph_knows_better(client) -> None:
-    text = "Asthma (HP:0001250) was seen. HP:0007777 is unknown. Seizure (HP:0001250) is not."
-    issues = check(client, text=text)["consistency"]["issues"]
-    assert [(row["code"], text[row["start"] : row["end"]]) for row in issues] == [
-        ("id_label_mismatch", "Asthma"),
-        ("unknown_id", "HP:0007777"),
-    ]
-
-
-def test_a_draft_may_be_empty_of_claims(client) -> None:
-    body = check(client, text="Is that so?", citations=[])
-    assert body["grounding"]["grounded"]
-    (only,) = body["grounding"]["sentences"]
-    assert (only["verdict"], only["reasons"]) == ("not_checked", ["no_claim"])
-
-
-def test_all_errors_at_once(client) -> None:
-    body = check(client, 400, text="", namespace="A B", extra=1)
-    assert {error["path"] for error in body["errors"]} == {"$.text", "$.namespace", "$.extra"}
-    span = {"rank": 1, "uuid": "u", "char_start": 5, "char_end": 5}
-    body = check(client, 400, text="x", citations=[span, span])
-    assert [error["path"] for error in body["errors"]] == [
-        "$.citations[0].char_end",
-        "$.citations[1].rank",
-        "$.citations[1].char_end",
-    ]
-
-
 def test_what_cannot_be_read_is_named(client) -> None:
     text = "Seizures are electrical events [1]."
     body = check(client, text=text, citations=[{"rank": 1, "uuid": "nobody"}])
     assert body["diagnostics"]["missing"] == ["nobody"]
     assert body["grounding"]["invalid_citations"] == ["[1]"]
-
-
-def test_a_lost_graph_is_a_reason(copied_store, client_for, tmp_path) -> None:
-    client = client_for(copied_store, graph_url=f"sqlite:///{tmp_path}/absent/graph.sqlite")
-    body = check(client, text="Seizure (HP:0001250) is an event.")
-    assert body["diagnostics"]["degraded_reasons"] == ["kg_unavailable"]
 
 
 def test_hidden_chunks_are_no_sources(small_store, client_for, tmp_path) -> None:

@@ -34,19 +34,6 @@ def test_every_route_gives_its_contract(server_for) -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_async_client_gives_the_same(server_for) -> None:
-    async with AsyncClient(server_for()) as rag:
-        answer = await rag.answer("What are seizures?", **ANSWER)
-        assert "[1]" in answer.answer
-        assert (await rag.search("What are seizures?")).citations
-        assert (await rag.check(CheckRequest(text="Seizures are events."))).grounding
-        assert (await rag.traverse(TraverseRequest(seed_ids=("HP:0001250",)))).nodes
-        assert (await rag.health()).status == "ok"
-        with pytest.raises(ValidationError):
-            await rag.answer("x")
-
-
-@pytest.mark.asyncio
 async def test_documents_are_loaded_listed_and_removed(server_for, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/own.sqlite"
     url = server_for(index_url=store, graph_url=store)
@@ -178,8 +165,3 @@ def test_the_deadline_is_handed_on_and_kept(peer) -> None:
     with pytest.raises(ProblemError):
         Client(peer.url).search("What are seizures?", budget={"timeout_s": 7})
     assert peer.asked[-1]["budget"]["timeout_s"] == 7
-
-
-def test_a_server_that_is_not_there_is_unavailable() -> None:
-    with pytest.raises(Unavailable):
-        Client("http://127.0.0.1:9", timeout_s=5).search("What are seizures?")

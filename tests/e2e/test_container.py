@@ -24,11 +24,6 @@ def lines(word: str) -> list[list[str]]:
     return [line.split()[1:] for line in FILE.splitlines() if line.startswith(f"{word} ")]
 
 
-def test_the_head_says_what_was_never_done() -> None:
-    assert FILE.startswith("# Never built as an image")
-    assert "Never started" in (FOLDER / "compose.yaml").read_text("utf-8").splitlines()[0]
-
-
 def test_one_script_is_all_that_runs_and_nobody_is_root() -> None:
     assert lines("RUN") == [["sh", "container/install", "/src", "/opt/docstokg"]]
     assert lines("USER") == [["10001:10001"]]

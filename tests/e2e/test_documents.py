@@ -135,14 +135,6 @@ def loaded(callers):
     return accepted.json(), loader.done(accepted)
 
 
-def test_a_job_says_what_was_loaded_and_what_was_not_and_why(loaded) -> None:
-    _, job = loaded
-    assert (job["state"], job["loaded"]) == ("done", 3)
-    ((doc_id, reason),) = [(one["doc_id"], one["reason"]) for one in job["rejected"]]
-    assert doc_id == "torn.pdf"
-    assert "no PDF" in reason
-
-
 def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
     accepted, _ = loaded
     listed = callers["loader"].listed()
@@ -246,15 +238,6 @@ def test_one_request_takes_four_mebibytes_and_a_hundred_documents(callers) -> No
     )
 
 
-def test_a_foreign_or_forged_cursor_is_refused(callers, loaded) -> None:
-    loader = callers["loader"]
-    for cursor in ("x", "AAAAAAAAAAAAAAAAAAAAIngi"):
-        given = {"namespace": "plant", "cursor": cursor}
-        refused = loader.client.get("/v1/documents", params=given)
-        assert refused.status_code == 400
-        assert refused.json()["errors"][0]["path"] == "$.cursor"
-
-
 def test_a_list_goes_on_where_its_page_ended(callers, loaded) -> None:
     loader = callers["loader"]
     for start in (0, 70):
@@ -354,13 +337,3 @@ def test_a_killed_worker_and_a_killed_server_lose_no_job(cache_dir, tmp_path) ->
         assert len(anyone.listed()) == 20
     finally:
         serving.stop()
-
-
-def test_the_worker_has_low_priority_and_outlives_the_server(cache_dir, tmp_path) -> None:
-    serving = open_server(tmp_path, cache_dir)
-    anyone = Asked(serving, "")
-    anyone.done(anyone.load({"doc_id": "a", "text": "A pump is oiled."}))
-    (worker,) = workers_of(tmp_path)
-    assert os.getpriority(os.PRIO_PROCESS, worker) >= 10
-    assert os.getsid(worker) == worker  # what ends the server's terminal does not reach it
-    serving.stop()

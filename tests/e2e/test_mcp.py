@@ -241,37 +241,6 @@ async def test_pages_have_the_asked_size_and_join_to_the_whole(url) -> None:
     assert seen == whole["citations"]
 
 
-async def test_every_size_is_kept_by_results_and_by_problems(url) -> None:
-    async with Client(url) as client:
-        for limit in (100, 101, 137, 250, 1000, 3001):
-            for arguments in (
-                {"query": QUESTION, "verbosity": "full"},
-                {"query": "\U0001f600" * 60 + " fever"},
-                {"query": "abc", **{f"unknown {n} \U0001f600": n for n in range(40)}},
-                {"query": "x"},
-            ):
-                result = await client.call_tool(
-                    "search_documentation", {**arguments, "max_response_tokens": limit}
-                )
-                text = text_of(result)
-                assert tokens(text) <= limit
-                assert "truncated" in json.loads(text) or result.is_error
-
-
-async def test_the_same_cursor_gives_the_same_page(url) -> None:
-    asked = {"query": QUESTION, "max_response_tokens": 300}
-    async with Client(url) as client:
-        first = await good(client, "search_documentation", **asked)
-        again = [
-            await good(
-                client, "search_documentation", **asked, response_cursor=first["next_cursor"]
-            )
-            for _ in range(2)
-        ]
-    assert again[0] == again[1]
-    assert again[0]["continues_at"].startswith("/citations/")
-
-
 async def test_problems_are_tool_errors(url) -> None:
     async with Client(url) as client:
         problem = await bad(client, "search_documentation", query="x", top_k=0, nonsense=1)

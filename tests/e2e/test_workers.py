@@ -1,6 +1,5 @@
 """Several processes behind one port answer as one, and outlive the loss of any of them."""
 
-import json
 import os
 import re
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from docstokg.adapters.sqlite.shared import SqliteCircuit, SqliteCounter
+from docstokg.adapters.sqlite.shared import SqliteCircuit
 from docstokg_local.server.lease import Lease
 from docstokg_local.server.serving import SPREADS_CONNECTIONS
 from tests.e2e.test_serving import Serving
@@ -139,15 +138,6 @@ def test_one_word_opens_the_circuit_of_all(tmp_path) -> None:
     assert not there.is_open()
 
 
-def test_counts_are_of_all_and_end(tmp_path) -> None:
-    file = tmp_path / "shared.sqlite"
-    here, there = SqliteCounter(file), SqliteCounter(file)
-    assert [one.add("a", 60, 1.0) for one in (here, there, here)] == [1, 2, 3]
-    assert here.add("b", 1, 1.0) == 1
-    time.sleep(1.1)
-    assert there.add("b", 1, 1.0) == 1
-
-
 def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
     path = tmp_path / "lease"
     reading, writing = os.pipe()
@@ -168,16 +158,6 @@ def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
     here.close()
     os.close(reading)
     os.close(writing)
-
-
-def test_settings_that_no_worker_can_use_end_the_server(small_store, cache_dir, tmp_path) -> None:
-    keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"k": {"no": "sub"}}))
-    more = {"DOCSTOKG_AUTH": "keys", "DOCSTOKG_KEYS_FILE": str(keys)}
-    with pytest.raises(AssertionError) as said:
-        Serving(small_store, cache_dir, "--workers", "2", **more)
-    assert "DOCSTOKG_KEYS_FILE" in str(said.value)
-    assert "Traceback" not in str(said.value)
 
 
 @pytest.mark.skipif(not SPREADS_CONNECTIONS, reason="the kernel does not spread them")

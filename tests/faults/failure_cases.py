@@ -224,7 +224,7 @@ def _garbage(folder: Path) -> Path:
     return folder
 
 
-def _sidecars(store: Path) -> list[Path]:
+def _arrays(store: Path) -> list[Path]:
     return [path for path in store.parent.glob(store.name + "*") if path != store]
 
 
@@ -263,7 +263,7 @@ def _without_channels(store: Embedded) -> AbstractContextManager[object]:
 
 
 def _deleted(store: Embedded) -> AbstractContextManager[object]:
-    for path in [store.path, *_sidecars(store.path)]:
+    for path in [store.path, *_arrays(store.path)]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     return nullcontext()
 

@@ -7,7 +7,6 @@ import pytest
 
 from docstokg.adapters.onnx.wordpieces import cassette_model
 from docstokg.contracts.response import RAGResponse
-from tests.model_server import serving
 from tests.onnx_files import FLOAT, write_model
 
 ASK = {"query": "What are seizures?", "budget": {"timeout_s": 2}}
@@ -75,11 +74,6 @@ def test_without_the_graph_hybrid_results_stay(copied_store, client_for, tmp_pat
     assert reasons(ask(client)) == set()
 
 
-def test_the_shortest_deadline_is_kept(small_store, client_for) -> None:
-    body = ask(client_for(small_store), {**ASK, "budget": {"timeout_s": 1}})
-    assert body["citations"]
-
-
 def test_a_local_reranker_that_fails_on_the_way_leaves_the_order(
     small_store, client_for, tmp_path
 ) -> None:
@@ -93,33 +87,3 @@ def test_a_local_reranker_that_fails_on_the_way_leaves_the_order(
     assert body["diagnostics"]["providers"]["reranker"] is None
     (line,) = [json.loads(text) for text in log if "rerank_failed" in text]
     assert (line["kind"], line["request_id"]) == ("Unavailable", body["metadata"]["request_id"])
-
-
-@pytest.mark.parametrize(
-    ("settings", "wanted", "named", "lost"),
-    [
-        ({"rerank_provider": "cohere"}, "auto", "rerank-v3.5", set()),
-        ({"rerank_provider": "cohere"}, "cohere", "rerank-v3.5", set()),
-        ({"rerank_provider": "cohere"}, "none", None, set()),
-        ({"rerank_provider": "cohere"}, "jina", None, {"reranker_unavailable"}),
-        ({"rerank_provider": "jina"}, "auto", "jina-reranker-v3", set()),
-        (
-            {"rerank_provider": "jina", "provider_jina_enabled": False},
-            "auto",
-            None,
-            {"reranker_unavailable"},
-        ),
-        ({}, "jina", None, {"reranker_unavailable"}),
-        ({}, "auto", None, set()),
-    ],
-)
-def test_the_choice_of_a_reranker_acts_or_is_refused(
-    small_store, client_for, settings: dict, wanted: str, named: str | None, lost: set[str]
-) -> None:
-    with serving() as server:
-        client = client_for(small_store, rerank_base_url=server.url, **settings)
-        body = ask(client, {**ASK, "providers": {"reranker": wanted}})
-        paths = [path for path, _ in server.requests]
-    assert body["diagnostics"]["providers"]["reranker"] == named
-    assert reasons(body) == lost
-    assert paths == (["/v1/rerank"] if named else [])

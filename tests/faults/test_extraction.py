@@ -208,17 +208,6 @@ def test_a_server_that_misbehaves_costs_the_triples_and_no_chunk(
     assert (again.triples, again.failed) == (2, 0)
 
 
-def test_a_broken_reply_costs_one_chunk(server: ModelServer, tmp_path: Path):
-    def answer(body: dict[str, Any]) -> str:
-        return '{"triples": [' if "Lund" in passage(body) else honest(body)
-
-    server.answer = answer
-    store = Store(tmp_path, server)
-    _, read = store.load()
-    assert (read.triples, read.failed) == (1, 1)
-    assert [item.file for item in store.rejects.first] == ["chunk c2"]
-
-
 def test_a_refusal_for_too_many_calls_is_waited_out(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -268,13 +257,6 @@ def test_a_passage_that_gives_orders_changes_its_own_triples_only(
     assert read.refused == {"not in the passage": 1, "relation": 1, "shape": 1}
 
 
-def test_a_provider_without_schemas_is_asked_without_one(server: ModelServer, tmp_path: Path):
-    server.refuses_schemas = True
-    _, read = Store(tmp_path, server).load()
-    assert (read.triples, read.failed) == (2, 0)
-    assert len(server.requests) == 4
-
-
 def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path):
     chunks = [
         {"id": f"c{n}", "doc_id": f"d{n}", "text": f"Vault {chr(65 + n)}x belongs to Fabrikam."}
@@ -319,22 +301,6 @@ def test_the_command_asks_first_and_says_what_it_would_send(server: ModelServer,
         assert said in done.stderr
     assert "nothing was sent and nothing was loaded" in done.stderr
     assert server.requests == []
-
-
-@pytest.mark.parametrize(
-    ("model", "given", "why"),
-    [("extractive", {}, "reads no relations"), (MODEL, {"DOCSTOKG_LLM_BASE_URL": ""}, "set ")],
-)
-def test_without_a_model_nothing_begins(
-    server: ModelServer, tmp_path: Path, model: str, given: dict[str, str], why: str
-):
-    store = Store(tmp_path, server)
-    asked = [model if word == MODEL else word for word in command(store)]
-    done = subprocess.run(
-        asked, env={**environment(store), **given}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert why in done.stderr
 
 
 def command(store: Store) -> list[str]:

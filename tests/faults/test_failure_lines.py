@@ -84,10 +84,6 @@ def asked(
     return answer.status_code, answer.json(), [json.loads(line) for line in log]
 
 
-def test_every_case_has_its_expectation() -> None:
-    assert EXPECTED.keys() == {case.name for case in failure_cases()}
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_log_names_the_cause(
     case: Case, copied_store: Path, models: dict[str, Any], tmp_path: Path,

@@ -68,11 +68,7 @@ def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(tmp_path) -> N
     where = {(Path(rejection.file).name, rejection.line) for rejection in rejects.first}
     assert where == {(name, 1) for name in FRONTS} | {("chunks.jsonl", n) for n in (2, 3, 4, 6)}
     assert count(index) == 3
-    assert texts(index, "good", "d20", "fine.md#0") == [
-        GOOD["text"],
-        "Deep.",
-        "This one is fine.",
-    ]
+    assert texts(index, "good", "d20", "fine.md#0") == [GOOD["text"], "Deep.", "This one is fine."]
 
 
 def test_a_link_out_of_the_folder_is_rejected_by_name(tmp_path) -> None:
@@ -89,11 +85,7 @@ def test_a_link_out_of_the_folder_is_rejected_by_name(tmp_path) -> None:
     (folder / "nowhere.txt").symlink_to(tmp_path / "absent")
     rejects, index = run(folder)
     out = [one for one in rejects.first if "leads out of the folder" in one.reason]
-    assert [Path(rejection.file).name for rejection in out] == [
-        "whole",
-        "host.txt",
-        "stolen.txt",
-    ]
+    assert [Path(rejection.file).name for rejection in out] == ["whole", "host.txt", "stolen.txt"]
     assert count(index) == 1
     assert texts(index, "a.txt#0") == ["Nothing to hide here."]
 

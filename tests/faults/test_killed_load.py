@@ -6,8 +6,6 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,43 +117,3 @@ def check_only_whole_chunks(store: Path) -> None:
         assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
     finally:
         connection.close()
-
-
-def test_kills_of_a_load_with_workers_leave_no_trace(tmp_path: Path):
-    folder = write_corpus(tmp_path / "v1", 1, 60)
-    for number in range(20):
-        (folder / f"page{number}.md").write_text(
-            f"# Page {number}\n\nAlan Turing saw Thing {number}.\n"
-        )
-
-    def load(store: Path, kill_after: float | None = None) -> float:
-        command = [
-            sys.executable,
-            "-m",
-            "docstokg_local.cli.commands",
-            "load",
-            str(folder),
-            "--no-embed",
-        ]
-        command += ["--workers", "2", "--index", f"sqlite:///{store}"]
-        environment = os.environ | {"DOCSTOKG_CACHE_DIR": str(store.parent)}
-        begun = time.monotonic()
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            assert process.wait(kill_after) == 0
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        return time.monotonic() - begun
-
-    for name in ("clean", "killed"):
-        (tmp_path / name).mkdir()
-    seconds = load(tmp_path / "clean" / "store.sqlite")
-    store, chance = tmp_path / "killed" / "store.sqlite", random.Random(5)
-    for _ in range(5):
-        load(store, chance.uniform(0.2, 1) * seconds)
-        check_only_whole_chunks(store)
-    load(store)
-    assert digest(store) == digest(tmp_path / "clean" / "store.sqlite")

@@ -11,7 +11,6 @@ from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
-from docstokg.domain.answer.notices import ABSTENTION, NOT_RELEVANT
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -53,10 +52,7 @@ def complete(url: str | None, timeout_s: float = 5.0, key: str | None = None) ->
 
 
 def plan_for(
-    seconds: float,
-    model: str = "gpt-4o-mini",
-    hint: str | None = None,
-    fallback: str | None = None,
+    seconds: float, model: str = "gpt-4o-mini", hint: str | None = None, fallback: str | None = None
 ) -> Plan:
     now = int(time.time() * 1000)
     return Plan(
@@ -135,13 +131,6 @@ def test_hanging_and_dripping_end_in_time(server: ModelServer, mode: str) -> Non
     assert complete(server.url).text
 
 
-def test_refused_connection_and_nothing_configured() -> None:
-    with pytest.raises(Unavailable):
-        complete("http://127.0.0.1:9/v1")
-    with pytest.raises(Unavailable, match="DOCSTOKG_OPENAI_API_KEY"):
-        complete(None)
-
-
 @pytest.mark.parametrize(
     ("mode", "reason"),
     [
@@ -161,20 +150,6 @@ def test_the_step_says_why_there_is_no_answer(server: ModelServer, mode: str, re
     assert "seizures" not in "".join(log)
 
 
-def test_an_echoed_fence_is_not_answered(server: ModelServer) -> None:
-    server.answer = "It is so [1].\n<<<PASSAGE question>>>"
-    assert written(plan_for(10), server.url).answer.rstrip() == "It is so [1]."
-    server.answer = "<<<PASSAGE question>>>"
-    assert written(plan_for(10), server.url).outcome == "failed"
-
-
-def test_one_fallback_and_no_more(server: ModelServer) -> None:
-    server.mode = "error_500"
-    result = written(plan_for(10, fallback="gpt-4o"), server.url)
-    assert result.outcome == "failed"
-    assert [body["model"] for _, body in server.requests] == ["gpt-4o-mini", "gpt-4o"]
-
-
 def test_the_fallback_answers_for_the_first(server: ModelServer) -> None:
     server.failing_models = {"gpt-4o-mini"}
     result = written(plan_for(10, fallback="gpt-4o"), server.url)
@@ -192,28 +167,3 @@ def test_no_call_when_it_cannot_finish(server: ModelServer) -> None:
     result = written(plan_for(0.3), server.url)
     assert (result.outcome, result.degraded) == ("failed", ("deadline_exceeded",))
     assert server.requests == []
-
-
-def test_nothing_found_means_no_call(server: ModelServer) -> None:
-    result = written(plan_for(5), server.url, blocks=[])
-    assert (result.outcome, result.answer) == ("abstained", ABSTENTION)
-    assert server.requests == []
-
-
-def test_a_low_score_warns_and_never_silences(server: ModelServer) -> None:
-    result = written(plan_for(30), server.url, relevant=False)
-    assert (result.outcome, len(server.requests)) == ("answered", 1)
-    assert result.warnings == (NOT_RELEVANT,)
-
-
-def test_extractive_needs_no_server() -> None:
-    result = written(plan_for(5, model="extractive"), None)
-    assert (result.outcome, result.model, result.cost_usd) == ("answered", "extractive", 0.0)
-    assert "[1]" in result.answer
-
-
-def test_the_prompt_that_is_sent(server: ModelServer) -> None:
-    written(plan_for(5, hint="Use one sentence."), server.url)
-    system, user = server.requests[0][1]["messages"]
-    assert system["role"] == "system" and "Use one sentence." in system["content"]
-    assert "[3] Source: B (Relevance: 5/10)" in user["content"]

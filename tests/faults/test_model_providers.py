@@ -21,7 +21,6 @@ from tests.signatures import KEY, REGION, SECRET, TOKEN
 
 SAID = [{"role": "system", "content": "Cite."}, {"role": "user", "content": "What is it?"}]
 QUESTION = "What are seizures?"
-QUOTE = "Seizures are sudden, uncontrolled electrical events in the brain [1]."
 
 
 @pytest.fixture
@@ -104,12 +103,6 @@ def test_a_lone_address_takes_every_name_without_a_prefix(server: Providers) -> 
     assert retired is not None
     assert retired.dollars_in > 0
     assert access.route("openai/gpt-4o").missing == "DOCSTOKG_OPENAI_API_KEY"
-
-
-def test_one_key_without_an_address_is_the_providers() -> None:
-    access = ModelAccess(api_key="k")
-    assert access.route("gpt-4o").api_key == access.route("claude-haiku-5-5").api_key == "k"
-    assert access.remote(("gpt-4o", "llama3.2", EXTRACTIVE)) == ("gpt-4o",)
 
 
 def test_another_secret_is_refused_by_bedrock(
@@ -241,11 +234,7 @@ def asked(client: Any, model: str, timeout_s: float = 20) -> dict[str, Any]:
     ("settings", "refuse", "cause"),
     [
         ({}, {}, "No key or address is set for model gpt-4o-mini (DOCSTOKG_OPENAI_API_KEY)."),
-        (
-            {"openai_api_key": "wrong"},
-            {},
-            "Model gpt-4o-mini refused the call (401, the key).",
-        ),
+        ({"openai_api_key": "wrong"}, {}, "Model gpt-4o-mini refused the call (401, the key)."),
         (
             {"openai_api_key": OPENAI_KEY},
             {"openai": 429},
@@ -270,19 +259,6 @@ def test_the_warning_names_the_cause(
     assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE, cause]
 
 
-def test_extractive_answers_when_the_model_does_not(small_store, client_for, server) -> None:
-    server.refuse = {"openai": 503}
-    client = client_for(small_store, **configured(server), llm_fallback_model=EXTRACTIVE)
-    body = asked(client, "gpt-4o-mini")
-    assert "[1]" in body["answer"] and body["grounding"]["grounded"]
-    assert body["diagnostics"]["providers"]["llm"] == EXTRACTIVE
-    assert body["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
-    assert "Model gpt-4o-mini failed (503); extractive answered instead." in body["warnings"]
-    alone = asked(client, EXTRACTIVE)
-    assert alone["answer"] == body["answer"], "the fallback is as good as the model itself"
-    assert alone["warnings"] == []
-
-
 def test_doctor_asks_each_configured_model(role: None, server: Providers, small_store) -> None:
     server.answer = "ready"
     server.refuse = {"anthropic": 401}
@@ -301,22 +277,6 @@ def test_doctor_asks_each_configured_model(role: None, server: Providers, small_
     assert "'ready'" in found["model qwen2.5"].message
     assert len(server.asked) == 4
     assert f"model {EXTRACTIVE}" not in found
-
-
-def test_without_litellm_the_extra_is_named() -> None:
-    """In a process where the import fails, as it does where the extra is not installed."""
-    code = (
-        "import sys, json; sys.modules['litellm'] = None\n"
-        "from docstokg.settings import Settings; from docstokg.wiring import Wiring\n"
-        "model = Wiring(Settings(openai_api_key='k')).language_model()\n"
-        "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, timeout_s=5)\n"
-        "except Exception as error: print(json.dumps([type(error).__name__, str(error)]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [
-        "NotInstalled",
-        "the package litellm-core is not installed (docstokg[llm])",
-    ]
 
 
 def test_a_missing_key_is_said_before_litellm_is_imported() -> None:

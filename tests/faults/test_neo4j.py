@@ -22,15 +22,7 @@ from docstokg.domain.circuit import Circuit
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
 from docstokg.settings import Settings
 from tests.conftest import CORPUS, write_corpus
-from tests.faults.real_stores import (
-    ask,
-    client,
-    eventually,
-    load_corpus,
-    reasons,
-    stopped,
-    warm,
-)
+from tests.faults.real_stores import ask, client, eventually, load_corpus, reasons, stopped, warm
 from tests.jvm import servers as services
 from tests.jvm.servers import Endpoint, Engine
 from tests.proxy import Proxy
@@ -187,11 +179,6 @@ def test_a_wrong_password(place: Place) -> None:
         assert hybrid_only(body)
     with asking(place, place.graph()) as opened:  # the server now refuses everybody for seconds
         warm(opened)
-
-
-def test_an_unknown_database(place: Place) -> None:
-    with asking(place, place.graph(database="nowhere")) as opened:
-        assert reasons(ask(opened)) == {"kg_unavailable"}
 
 
 def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:

@@ -91,15 +91,6 @@ def through(place: Place, proxy: Proxy) -> Iterator[TestClient]:
         yield opened
 
 
-def test_nothing_wrong(through: TestClient) -> None:
-    body = ask(through)
-    assert reasons(body) == set()
-    assert {"bm25", "splade", "dense"} <= {
-        channel for citation in body["citations"] for channel in citation["channels"]
-    }
-    assert any(citation["kg_evidence"] for citation in body["citations"])
-
-
 @pytest.mark.parametrize("mood", ["slow", "drip", "cut", "garbage"])
 def test_search_breaks_and_the_graph_still_brings_chunks(
     through: TestClient, proxy: Proxy, mood: Any

@@ -1,13 +1,11 @@
 """Embedders and rerankers against a real loopback server that obeys and breaks their protocols."""
 
 import math
-import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from docstokg.adapters.http import json_post as http_json
 from docstokg.adapters.http.embedder import HttpEmbedder
 from docstokg.adapters.http.json_post import Endpoint
 from docstokg.adapters.http.reranker import HttpReranker
@@ -106,26 +104,6 @@ def test_wrong_vectors_never_get_through(server: ModelServer, case: str) -> None
         embedder(server.url).embed(["a", "b"], 2.0)
 
 
-def test_order_of_the_answer_does_not_matter(server: ModelServer) -> None:
-    server.tamper = _rows(lambda rows: rows[::-1])
-    assert embedder(server.url).embed(["a", "b c"], 2.0) == (
-        pack(vector("a", 8)),
-        pack(vector("b c", 8)),
-    )
-
-
-def test_the_fallback_serves_the_same_model(server: ModelServer) -> None:
-    server.mode = "error_503"
-    with serving() as second:
-        two = embedder(server.url, fallback=second.url)
-        assert two.embed(["a"], 2.0) == (pack(vector("a", 8)),)
-        second.tamper = BAD_VECTORS["another model"]
-        with pytest.raises(WrongAnswer):
-            two.embed(["a"], 2.0)
-        server.mode, second.tamper = "hang", None
-        assert two.embed(["a"], 1.0)
-
-
 def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: ModelServer) -> None:
     now = 0.0
     endpoint = Endpoint(f"{server.url}/embeddings", None, clock=lambda: now)
@@ -198,15 +176,3 @@ def test_one_connection_serves_call_after_call_and_a_lost_one_is_opened_again(
     two.embed(["e"], 2.0)
     assert server.connections > 1
     assert len(server.requests) == 5
-
-
-def test_certificates_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    create = ssl.create_default_context
-    monkeypatch.setattr(ssl, "create_default_context", lambda: read.append(1) or create())
-    http_json._connections.cache_clear()
-    one, two = (Endpoint(f"https://127.0.0.1:{port}/v1", None) for port in (9, 10))
-    for endpoint in (one, two, one):
-        with pytest.raises(Unavailable):
-            endpoint.post({}, 1.0)
-    assert read == [1]

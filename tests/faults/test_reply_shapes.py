@@ -96,7 +96,3 @@ def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> 
     if not any(one["citations"] for one in report["sentences"]):
         assert body["confidence"] <= 0.49
     assert len(reply.content) < 262_144
-
-
-def test_there_are_ninety_six() -> None:
-    assert len(SHAPES) == len({shape.name for shape in SHAPES}) == 96

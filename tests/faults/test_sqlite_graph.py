@@ -141,34 +141,6 @@ def test_a_batch_is_whole_or_absent(path: Path) -> None:
     assert len(list(graph_rows(writer, "default"))) > len(before)
 
 
-OLD_LAYOUT = """
-DROP INDEX graph_mentions_of; DROP INDEX graph_mentions_about; DROP INDEX graph_entities_card;
-ALTER TABLE graph_chunks DROP COLUMN section;
-ALTER TABLE graph_mentions DROP COLUMN about;
-CREATE INDEX graph_mentions_chunk ON graph_mentions (chunk, entity, start, stop);
-ALTER TABLE graph_entities DROP COLUMN open_heads;
-ALTER TABLE graph_entities DROP COLUMN closed_heads;
-UPDATE graph_meta SET value = '1' WHERE key = 'schema';
-"""
-
-
-def test_the_layout_before_says_so_and_is_brought_up_to_date_by_a_load(path: Path) -> None:
-    third = SliceRequest(alias_keys=("name 3",))
-    before = SqliteGraph(path).slice(third, SCOPE, 5.0)
-    assert before.mentions
-    old = sqlite3.connect(path)
-    old.executescript(OLD_LAYOUT)
-    old.close()
-    with pytest.raises(Unavailable, match=r"layout 1, .* layout 3: load into it again"):
-        SqliteGraph(path).slice(third, SCOPE, 5.0)
-    writer = SqliteGraphWriter(path)
-    own = MentionRecord(uuid="u1", entity="X:3", start=0, end=3, about=True)
-    writer.put_mentions("default", {"u1": [own]})
-    writer.close_load()
-    after = SqliteGraph(path).slice(third, SCOPE, 5.0)
-    assert {m.uuid for m in after.mentions if m.about} == {"u1"}
-
-
 def test_another_layout_is_refused(path: Path) -> None:
     other = sqlite3.connect(path)
     with other:

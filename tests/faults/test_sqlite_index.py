@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -24,7 +22,6 @@ from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout, Unavailable
-from docstokg.loading.transfer.contents import index_rows
 
 DIMENSION = 16
 CHUNKS = 60
@@ -136,27 +133,6 @@ def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
     index.close()
 
 
-def test_asking_the_writer_makes_no_file_either(tmp_path: Path) -> None:
-    writer = SqliteIndexWriter(tmp_path / "nothing.sqlite")
-    for call in (
-        lambda: writer.fingerprints("ns", ["x"]),
-        lambda: writer.doc_uuids("ns", "d"),
-        lambda: writer.delete("ns", None),
-        lambda: list(index_rows(writer, "ns")),
-    ):
-        with pytest.raises(Unavailable, match="docstokg load"):
-            call()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_file_is_no_index(tmp_path: Path) -> None:
-    (tmp_path / "empty.sqlite").touch()
-    index = SqliteIndex(tmp_path / "empty.sqlite")
-    with pytest.raises(Unavailable, match="holds no index"):
-        search(index)
-    index.close()
-
-
 def test_a_deleted_file_is_noticed_and_its_return_too(index: SqliteIndex, path: Path) -> None:
     path.rename(path.with_suffix(".away"))
     with pytest.raises(Unavailable, match="there is no index"):
@@ -210,23 +186,6 @@ def test_an_exclusive_lock_is_a_timeout_and_passes(index: SqliteIndex, path: Pat
     locked.close()
 
 
-def test_a_writer_at_work_does_not_disturb_readers(index: SqliteIndex, path: Path) -> None:
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    holder.execute("DELETE FROM index_rows")
-    assert healthy(index)
-    holder.execute("ROLLBACK")
-    holder.close()
-
-
-@pytest.mark.parametrize("timeout_s", [0.0, -1.0])
-def test_no_time_is_a_timeout(index: SqliteIndex, timeout_s: float) -> None:
-    with pytest.raises(Timeout):
-        search(index, timeout_s=timeout_s)
-    with pytest.raises(Timeout):
-        index.info(timeout_s)
-
-
 @pytest.mark.parametrize(
     ("file", "lost"),
     [
@@ -258,25 +217,6 @@ def test_a_damaged_array_costs_its_own_channel(
     assert healthy(index)
 
 
-def test_arrays_gone_altogether_leave_the_words(index: SqliteIndex, path: Path) -> None:
-    shutil.rmtree(path.with_name(f"{path.name}.d"))
-    assert failures(index) == {
-        "bm25": None,
-        "splade": "unavailable",
-        "dense": "unavailable",
-        "facts": None,
-    }
-    load(path)
-    assert healthy(index)
-
-
-def test_a_broken_manifest_is_no_crash(index: SqliteIndex, path: Path) -> None:
-    sidecar(path, "manifest.json").write_text('{"sections": {"dense": []}}', encoding="utf-8")
-    fresh = SqliteIndex(path)
-    assert failures(fresh)["dense"] == failures(fresh)["splade"] == "unavailable"
-    fresh.close()
-
-
 def test_a_namespace_without_weights_or_vectors_loses_those_channels_only(
     index: SqliteIndex, path: Path
 ) -> None:
@@ -297,14 +237,6 @@ def test_a_namespace_without_weights_or_vectors_loses_those_channels_only(
         found = index.search(queries, Scope(namespace=namespace), PATIENT_S)
         assert [result.failure for result in found] == [None, lost, lost]
     assert healthy(index)
-
-
-def test_a_question_of_another_dimension_costs_dense_only(index: SqliteIndex) -> None:
-    query = ChannelQuery(channel="dense", size=5, vector=pack([1.0, 0.0]))
-    words = ChannelQuery(channel="bm25", size=5, text="seizures")
-    dense, bm25 = index.search([query, words], SCOPE, PATIENT_S)
-    assert dense.failure == "unavailable"
-    assert len(bm25.hits) == 5
 
 
 def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path) -> None:
@@ -335,58 +267,6 @@ def test_another_version_of_the_tables_is_refused(path: Path) -> None:
     with pytest.raises(Misconfigured, match="another version"):
         writer.open_load("run", None, None, None)
     index.close()
-
-
-def test_a_load_that_changes_nothing_keeps_the_arrays(path: Path) -> None:
-    before = sidecar(path, "manifest.json")
-    load(path)
-    assert sidecar(path, "manifest.json") == before
-
-
-def digest(path: Path) -> list[str]:
-    writer = SqliteIndexWriter(path)
-    try:
-        return list(index_rows(writer, "ns"))
-    finally:
-        writer.close()
-
-
-def test_loads_killed_at_any_moment_end_as_one_clean_load(tmp_path: Path, path: Path) -> None:
-    broken = tmp_path / "killed.sqlite"
-    moments = random.Random(7)
-    for survived in (1, 6, 12, 13, 13):
-        child = subprocess.Popen(
-            [sys.executable, __file__, str(broken)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            cwd=ROOT,
-        )
-        assert child.stdout is not None
-        for _ in range(survived):
-            if not child.stdout.readline():
-                break
-        try:
-            child.wait(timeout=moments.uniform(0.0, 0.02))
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        reader = SqliteIndex(broken)
-        read = reader.get([record(n).uuid for n in range(CHUNKS)], SCOPE, PATIENT_S)
-        assert all(
-            hashlib.sha256(chunk.text.encode()).hexdigest() == chunk.text_sha256
-            for chunk in read.chunks.values()
-        )
-        assert len(read.chunks) % 5 == 0
-        reader.close()
-    load(broken)
-    assert digest(broken) == digest(path)
-    reader = SqliteIndex(broken)
-    assert healthy(reader)
-    assert not reader.info(PATIENT_S).unfinished_load
-    reader.close()
-    assert len(list(broken.with_name("killed.sqlite.d").iterdir())) <= 2
 
 
 def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> None:

@@ -9,13 +9,10 @@ import time
 
 import pytest
 
-from docstokg.adapters.sqlite.traces import SqliteTraces
 from docstokg.contracts.state import TraceMessage
-from docstokg.errors import QuotaExceeded, Timeout, Unavailable
+from docstokg.errors import QuotaExceeded
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
-from docstokg.wiring import Wiring
-from docstokg_functions.record import handler as record
 from docstokg_local.engine.trace_queue import MOST_WAITING, LocalTraceQueue
 
 QUESTION = "What are seizures in children?"
@@ -108,21 +105,6 @@ def test_they_are_off_by_default(copied_store, client_for) -> None:
     assert Settings().traces == "off"
 
 
-def test_a_locked_store_costs_the_caller_nothing(copied_store, client_for, plain) -> None:
-    client = client_for(copied_store, traces="local")
-    lock = sqlite3.connect(copied_store, isolation_level=None)
-    try:
-        lock.execute("BEGIN IMMEDIATE")
-        body = client.post("/v1/answer", json=ASKED).json()
-        assert evidence(body) == evidence(plain)
-        assert body["diagnostics"]["degraded_reasons"] == []
-        assert traced(copied_store) == []
-        lock.execute("ROLLBACK")
-        wait_for(lambda: traced(copied_store))
-    finally:
-        lock.close()
-
-
 @pytest.mark.parametrize("how", ["deleted", "no database", "no graph"])
 def test_a_broken_store_costs_the_caller_nothing(copied_store, graph_copy, client_for, how) -> None:
     log: list[str] = []
@@ -186,47 +168,3 @@ def test_what_could_not_be_written_is_delivered_again() -> None:
     wait_for(lambda: len(seen) > 3)
     waiting.close()
     assert seen[3:] == [["good"]]
-
-
-EDGES = ("trace_focused_on", "trace_queries", "trace_retrieved", "trace_supported_by")
-
-
-def test_expired_traces_go_with_all_that_hangs_on_them(copied_store, client_for) -> None:
-    day_ms = 86_400_000
-    now = int(time.time() * 1000)
-    ((uuid,),) = rows(copied_store, "SELECT uuid FROM graph_chunks WHERE chunk_id = 'asthma'")
-    hit = ({"uuid": uuid, "rank": 1, "score": 0.5},)
-    more = {
-        "retrieved": hit,
-        "supported_by": (1,),
-        "focused_on": ({"entity": "HP:0002099", "score": 1},),
-    }
-    SqliteTraces(copied_store).write(
-        [message("old", now - 31 * day_ms, **more), message("new", now - 29 * day_ms, **more)], 1.0
-    )
-    client = client_for(copied_store, traces="local")
-    client.post("/v1/search", json={"query": "asthma"})
-    wait_for(lambda: len(traced(copied_store)) == 2 and "old" not in str(traced(copied_store)))
-    for name in EDGES[:1] + EDGES[2:]:
-        assert "old" not in str(rows(copied_store, f"SELECT * FROM {name}"))
-        assert "new" in str(rows(copied_store, f"SELECT * FROM {name}"))
-
-
-def test_the_deployed_clean_up_job_counts_what_it_removed(copied_store) -> None:
-    SqliteTraces(copied_store).write([message("old", 1), message("older", 0)], 1.0)
-    url = f"sqlite:///{copied_store}"
-    wiring = Wiring(Settings(index_url=url, graph_url=url), Telemetry(write=lambda line: None))
-    assert record.build(wiring)({"job": record.CLEAN_UP}, None) == {"removed": 2}
-
-
-def test_the_store_speaks_the_error_tree(copied_store, tmp_path) -> None:
-    with pytest.raises(Unavailable):
-        SqliteTraces(tmp_path / "missing.sqlite").write([message("q")], 1.0)
-    assert not (tmp_path / "missing.sqlite").exists()
-    lock = sqlite3.connect(copied_store, isolation_level=None)
-    try:
-        lock.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Timeout):
-            SqliteTraces(copied_store).write([message("q")], 0.05)
-    finally:
-        lock.close()

@@ -136,9 +136,7 @@ class Policies:
 
 def _matches(statement: Statement, call: Call) -> bool:
     """Action, resource and every condition, as the call gives them."""
-    unknown = set(statement) - {
-        *("Sid", "Effect", "Action", "Resource", "Condition", "Principal"),
-    }
+    unknown = set(statement) - {*("Sid", "Effect", "Action", "Resource", "Condition", "Principal")}
     if unknown:
         raise UnknownCondition(f"statement with {sorted(unknown)}")
     return (

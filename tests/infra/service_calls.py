@@ -1,5 +1,7 @@
 """What AWS services call on our behalf: no process of ours makes these calls, so none is recorded.
 
+What our functions call, and the keys behind it, is recorded by the two fleets' tests.
+
 Written by hand; each line names the page of AWS's documentation that says who calls what, with
 whose right. `rights` turns the table into calls on the resources of one environment.
 """
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from docstokg.contracts.routes import ROUTES
 from infra.settings import environment
-from infra.specs import FUNCTIONS, FunctionSpec
+from infra.specs import FUNCTIONS
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 from tests.infra.iam import ROOT, Call
 
@@ -78,12 +80,6 @@ def _functions(deployed: Deployed) -> Iterator[Right]:
         page = "Lambda guide: lambda-intro-execution-role"
         yield _one(page, "lambda.amazonaws.com", "sts:AssumeRole", role)
         properties = deployed.properties(deployed.function(spec.name))
-        group = properties["LoggingConfig"]["LogGroup"]
-        stream = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:2026/1"
-        for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
-            yield _one("Lambda guide: monitoring-cloudwatchlogs", role, action, stream)
-        for action in ("xray:PutTraceSegments", "xray:PutTelemetryRecords"):
-            yield _one("Lambda guide: services-xray", role, action, "*")
         if "VpcConfig" in properties:
             page = "Lambda guide: configuration-vpc, execution role permissions"
             for action in (
@@ -95,28 +91,6 @@ def _functions(deployed: Deployed) -> Iterator[Right]:
                 "ec2:UnassignPrivateIpAddresses",
             ):
                 yield _one(page, role, action, "*")
-        yield from _keys_behind(deployed, spec)
-
-
-def _keys_behind(deployed: Deployed, spec: FunctionSpec) -> Iterator[Right]:
-    """What a service does with our key when this function reads or writes through it."""
-    role, uses = deployed.role_of(spec.name), spec.uses
-    key = deployed.arn(deployed.only("AWS::KMS::Key"))
-    if uses & {"cache", "circuit"}:
-        page = "KMS guide: services-dynamodb, authorizing use of the table key"
-        for action in ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey"):
-            yield _one(page, role, action, key, via("dynamodb"))
-    if "intake" in uses:
-        page = "S3 guide: UsingKMSEncryption, permissions"
-        for action in ("kms:Decrypt", "kms:GenerateDataKey"):
-            yield _one(page, role, action, key, via("s3"))
-    if "DOCSTOKG_SECRETS" in deployed.variables(spec.name):
-        page = "Secrets Manager guide: security-encryption, permissions for the KMS key"
-        yield _one(page, role, "kms:Decrypt", key, via("secretsmanager"))
-    if "trace" in uses:
-        page = "SQS guide: sqs-key-management, permissions of a producer"
-        for action in ("kms:Decrypt", "kms:GenerateDataKey"):
-            yield _one(page, role, action, key, via("sqs"))
 
 
 def _machine(deployed: Deployed) -> Iterator[Right]:
@@ -124,7 +98,6 @@ def _machine(deployed: Deployed) -> Iterator[Right]:
         yield from _any_machine(deployed, name)
     if deployed.loading:
         yield from _maps(deployed)
-        yield from _stages(deployed)
 
 
 def _any_machine(deployed: Deployed, name: str) -> Iterator[Right]:
@@ -136,83 +109,6 @@ def _any_machine(deployed: Deployed, name: str) -> Iterator[Right]:
     for version in machine["DefinitionSubstitutions"].values():
         page = "Step Functions guide: connect-lambda"
         yield _one(page, role, "lambda:InvokeFunction", version)
-    for action in (
-        "logs:CreateLogDelivery",
-        "logs:GetLogDelivery",
-        "logs:UpdateLogDelivery",
-        "logs:DeleteLogDelivery",
-        "logs:ListLogDeliveries",
-        "logs:PutResourcePolicy",
-        "logs:DescribeResourcePolicies",
-        "logs:DescribeLogGroups",
-    ):
-        yield _one("Step Functions guide: cw-logs", role, action, "*")
-    for action in (
-        "xray:PutTraceSegments",
-        "xray:PutTelemetryRecords",
-        "xray:GetSamplingRules",
-        "xray:GetSamplingTargets",
-    ):
-        yield _one("Step Functions guide: concepts-xray-tracing", role, action, "*")
-
-
-STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "read": (
-        ("sources/d/a.md", "inbox/d/1/a.md", "posted/d/1.json"),
-        ("sources/d/a.md", "inbox/d/1/a.md", "posted/d/1.json"),
-    ),
-    "encode": (("runs/1/rows/a",), ()),
-    "names": (("runs/1/rows/a",), ()),
-    "resolve": (
-        ("posted/d/1.json", "runs/1/rows/a", "runs/lease.json"),
-        ("sources/d/", "inbox/d/1/", "posted/d/1.json", "runs/1/rows/", "runs/1/report.json"),
-    ),
-    "write": (("runs/1/rows/a", "runs/lease.json"), ("runs/1/resolved/", "runs/1/report.json")),
-    "close": (
-        ("runs/1/resolved/a", "runs/lease.json"),
-        ("runs/1/resolved/", "runs/1/report.json", "inbox/d/"),
-    ),
-}
-"""What each stage reads, and what it lists: beginnings of keys, and keys that may be absent."""
-
-
-def _stages(deployed: Deployed) -> Iterator[Right]:
-    bucket = deployed.arn(bucket_of(deployed, "Intake"))
-    domain = deployed.arn(deployed.only("AWS::OpenSearchService::Domain"))
-    page = "S3 guide: security_iam_service-with-iam, actions and resources"
-    for stage, (reads, lists) in STAGE_OBJECTS.items():
-        role = deployed.role_of(f"ingest_{stage}")
-        for key in reads:
-            yield _one(page, role, "s3:GetObject", f"{bucket}/{key}")
-        for prefix in lists:
-            yield _one(page, role, "s3:ListBucket", bucket, {"s3:prefix": prefix})
-        yield _one(page, role, "s3:PutObject", f"{bucket}/runs/1/rows/a")
-        if stage == "close":
-            for key in ("runs/lease.json", "runs/1/rows/a", "inbox/d/1/a.md", "posted/d/1.json"):
-                yield _one(page, role, "s3:DeleteObject", f"{bucket}/{key}")
-            told = "OpenSearch Service guide: managedomains-snapshots, taking manual snapshots"
-            for verb, name in (("Get", "_all"), ("Put", "daily-2026-11-23")):
-                path = f"{domain}/_snapshot/docstokg/{name}"
-                yield _one(told, role, f"es:ESHttp{verb}", path)
-        if stage in ("resolve", "write", "close"):
-            variables = deployed.variables(f"ingest_{stage}")
-            (secret,) = (
-                deployed.ref(name)
-                for name in deployed.all("AWS::SecretsManager::Secret")
-                if "GraphLoader" in name
-            )
-            assert secret in variables["DOCSTOKG_SECRETS"].split(",")
-            yield _one(page, role, "secretsmanager:GetSecretValue", secret)
-            alias = environment(deployed.template.name).index_name
-            told = "OpenSearch Service guide: ac, identity-based policies"
-            for verb, path in (
-                ("Post", f"{alias}/_bulk"),
-                ("Put", f"{alias}-chunks-1"),
-                ("Get", f"{alias}/_mapping"),
-                ("Post", "_aliases"),
-                ("Put", f"{alias}-lease/_doc/loader"),
-            ):
-                yield _one(told, role, f"es:ESHttp{verb}", f"{domain}/{path}")
 
 
 def _maps(deployed: Deployed) -> Iterator[Right]:

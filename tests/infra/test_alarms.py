@@ -127,14 +127,6 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
         assert alarm["InsufficientDataActions"] == alarm["AlarmActions"]
 
 
-def test_one_saved_query_reads_the_lines_of_one_request(template: Template) -> None:
-    query = template.one("AWS::Logs::QueryDefinition")
-    assert 'request_id = "REQUEST_ID"' in query["QueryString"]
-    groups = {one["Ref"] for one in query["LogGroupNames"]}
-    logs = {name for name in template.all("AWS::Logs::LogGroup") if name.startswith("Functions")}
-    assert logs <= groups
-
-
 def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Template) -> None:
     from docstokg.observability import METRICS
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -149,13 +148,6 @@ def test_bundles_are_named_by_their_content_not_by_who_packs_them(
     assert package._recipe("lock") != recipe
 
 
-def test_only_the_python_that_lambda_runs_packs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another minor version writes bytecode that no sandbox reads."""
-    monkeypatch.setattr(package, "PYTHON", "3.14")
-    with pytest.raises(SystemExit, match=r"3\.14"):
-        package.build("host", ())
-
-
 def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) -> None:
     """Another name is another environment beside dev; a named origin may call from a browser."""
     program = (
@@ -208,51 +200,8 @@ def named(template: Template) -> set[str]:
     }
 
 
-def test_equal_files_of_bundles_are_kept_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """23 bundles for two machines took 5 GB, most of it the same libraries again and again."""
-    monkeypatch.setattr(package, "SHARED", tmp_path / "shared")
-    library, other = b"\x7fELF" + bytes(9000), b"\x7fELF" + bytes(9001)
-    for bundle, content in (("one", library), ("two", library), ("three", other)):
-        (tmp_path / bundle / "numpy").mkdir(parents=True)
-        (tmp_path / bundle / "numpy" / "core.so").write_bytes(content)
-        (tmp_path / bundle / "numpy" / "short.py").write_bytes(b"A = 1\n")
-    (tmp_path / "two" / "numpy" / "run.so").write_bytes(library)
-    (tmp_path / "two" / "numpy" / "run.so").chmod(0o755)
-    for bundle in ("one", "two", "three"):
-        package._share(tmp_path / bundle)
-    one, two, three = (tmp_path / name / "numpy" for name in ("one", "two", "three"))
-    assert (one / "core.so").samefile(two / "core.so")
-    assert (one / "core.so").read_bytes() == library
-    assert (three / "core.so").read_bytes() == other
-    assert (two / "run.so").stat().st_mode & 0o777 == 0o755
-    assert (one / "core.so").stat().st_mode & 0o111 == 0
-    shutil.rmtree(tmp_path / "three")
-    package._forget_unused()
-    assert len(list((tmp_path / "shared").iterdir())) == 2
-
-
 def test_bundles_that_are_not_built_keep_an_environment_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package, "BUILD", tmp_path)
     assert any("make package" in told for told in missing(FILLED_IN))
-
-
-def test_what_is_tested_is_what_the_command_line_deploys(dev: Template, tmp_path: Path) -> None:
-    """The CLI hands over the context of cdk.json and its own; the template must be the same."""
-    context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
-    cli = {
-        "CDK_OUTDIR": str(tmp_path),
-        "CDK_CONTEXT_JSON": json.dumps(context | {"env": "dev"}),
-    }
-    program = (
-        "from infra.app import build; from infra.settings import environment;"
-        "build(environment('dev')).synth()"
-    )
-    done = run(["-c", program], cli)
-    assert done.returncode == 0, done.stderr
-    for path in dev.paths:
-        deployed = json.loads((tmp_path / path.name).read_text("utf-8"))
-        assert deployed == json.loads(path.read_text("utf-8"))

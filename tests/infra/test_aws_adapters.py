@@ -78,25 +78,10 @@ def test_a_cached_body_comes_back_until_its_time_is_over(table: str) -> None:
     assert cache.get("k", LONG_S) is None
 
 
-def test_a_missing_table_is_a_wrong_setting(aws: Any) -> None:
-    with pytest.raises(Misconfigured, match="ResourceNotFoundException"):
-        DynamoDbCache("nowhere", REGION).get("k", LONG_S)
-
-
 def test_a_silent_service_costs_only_the_time_given(silent: str) -> None:
     cache = DynamoDbCache("cache", service=AwsService("dynamodb", REGION, silent))
     with pytest.raises(Timeout):
         cache.get("k", 0.05)
-
-
-def test_nobody_listening_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    service = AwsService("sqs", REGION, f"http://127.0.0.1:{port}")
-    with pytest.raises(Unavailable):
-        SqsTrace("http://127.0.0.1/1/q", service).send(TRACE, LONG_S)
 
 
 def refuse() -> None:
@@ -206,16 +191,6 @@ def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
     assert read_secrets([], ["graph_password"]) == {}
 
 
-def test_the_index_is_one_shard_wherever_it_is_made() -> None:
-    """The managed service defaults to five, each with statistics of its own: other rankings."""
-    from docstokg.adapters.opensearch.layout import template
-
-    for kind in ("chunks", "facts"):
-        settings = template()[kind]["settings"]["index"]
-        assert settings["number_of_shards"] == 1
-        assert settings["auto_expand_replicas"] == "0-1"
-
-
 def test_a_rotated_secret_is_used_without_a_deploy(
     aws: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,36 +256,6 @@ def agent() -> Iterator[Agent]:
     made.close()
 
 
-def test_flags_are_read_kept_and_read_again(agent: Agent) -> None:
-    agent.answer = (200, json.dumps({"KG_ENABLED": False, "KG_BOOST_VALUE": 0.2}).encode())
-    flags = AppConfigFlags("app/env/flags", host="127.0.0.1", port=agent.port, keep_s=60)
-    assert flags.current(LONG_S) == {"KG_ENABLED": False, "KG_BOOST_VALUE": 0.2}
-    assert flags.current(LONG_S)["KG_ENABLED"] is False
-    assert agent.paths == ["/applications/app/environments/env/configurations/flags"]
-    eager = AppConfigFlags("app/env/flags", host="127.0.0.1", port=agent.port, keep_s=0)
-    eager.current(LONG_S)
-    eager.current(LONG_S)
-    assert len(agent.paths) == 3
-
-
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [((500, b""), Unavailable), ((200, b"<html>"), WrongAnswer), ((200, b'["a"]'), WrongAnswer)],
-)
-def test_an_agent_that_talks_nonsense(
-    agent: Agent, answer: tuple[int, bytes], error: type[DocsToKGError]
-) -> None:
-    agent.answer = answer
-    with pytest.raises(error):
-        AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port).current(LONG_S)
-
-
-def test_an_agent_that_hangs_costs_only_the_time_given(agent: Agent) -> None:
-    agent.delay_s = 0.5
-    with pytest.raises(Timeout):
-        AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port).current(0.05)
-
-
 def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Agent) -> None:
     agent.answer = (200, json.dumps({"KG_2HOP_ENABLED": False, "UNKNOWN": True}).encode())
     flags = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
@@ -331,7 +276,6 @@ RSA = rsa.generate_private_key(65537, 2048)
 OTHER = rsa.generate_private_key(65537, 2048)
 CURVE = ec.generate_private_key(ec.SECP256R1())
 ISSUER = "https://login.test/"
-Sign = Callable[..., str]
 
 
 @pytest.fixture
@@ -355,16 +299,6 @@ def token(key: Any = RSA, kid: str = "1", algorithm: str = "RS256", **changes: A
     claims |= changes
     claims = {name: value for name, value in claims.items() if value is not None}
     return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": kid})
-
-
-@pytest.mark.parametrize(("key", "kid", "algorithm"), [(RSA, "1", "RS256"), (CURVE, "2", "ES256")])
-def test_a_valid_token_names_its_caller(
-    keys: JwksTokens, key: Any, kid: str, algorithm: str
-) -> None:
-    caller = keys.caller(token(key, kid, algorithm))
-    assert caller == Caller(sub="o'neil", namespaces=("default",), groups=("staff",))
-    no_rights = keys.caller(token(key, kid, algorithm, namespaces=None, groups=None))
-    assert no_rights == Caller(sub="o'neil")
 
 
 @pytest.mark.parametrize(
@@ -415,15 +349,6 @@ def test_an_issuer_may_name_its_claims_as_it_likes(agent: Agent, keys: JwksToken
     )
     assert cognito.caller(token(aud=None, client_id="another", **claims)) is None
     assert cognito.caller(token(**claims)) is None
-
-
-def test_a_key_nobody_published_is_asked_for_once(agent: Agent, keys: JwksTokens) -> None:
-    assert keys.caller(token()) is not None
-    asked = len(agent.paths)
-    for _ in range(5):
-        assert keys.caller(token(kid="forged")) is None
-    assert len(agent.paths) <= asked + 1
-    assert keys.caller(token()) is not None
 
 
 def test_without_the_issuers_keys_nobody_is_let_in_and_nobody_is_called_a_liar() -> None:

@@ -11,7 +11,6 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from docstokg.adapters.aws.s3_objects import S3Objects
 from docstokg.adapters.aws.stepfunctions_runs import StepFunctionsRuns
 from docstokg.adapters.sqlite.documents import SqliteRegister
 from docstokg.contracts.documents import CANCELLED, MAX_QUEUED
@@ -159,14 +158,6 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
     assert (told["state"], told["kind"], told["namespace"]) == ("running", "load", "default")
 
 
-def test_a_removal_is_a_run_over_nothing(deployment: Deployment) -> None:
-    reply = deployment.ask("delete", {"doc_id": "old.md"})
-    assert reply.statusCode == 202, reply.body
-    assert deployment.keys() == []
-    given = deployment.given()
-    assert (given["remove"], given["max_removed"], given["kind"]) == (["old.md"], 1, "delete")
-
-
 @pytest.mark.parametrize(
     ("route", "body", "caller", "status"),
     [
@@ -277,26 +268,6 @@ def test_a_lost_machine_is_a_503_and_a_missing_bucket_is_said(
     assert reply.statusCode == 503, reply.body
     with pytest.raises(Misconfigured, match="INGEST_URL"):
         Wiring(Settings(ingest_url="https://x")).object_store()
-
-
-def test_the_bucket_is_listed_by_pages_and_read_as_it_is(deployment: Deployment) -> None:
-    store = S3Objects(BUCKET)
-    for number in range(1003):
-        deployment.s3.put_object(Bucket=BUCKET, Key=f"runs/1/{number:04}", Body=b"x" * number)
-    deployment.s3.put_object(Bucket=BUCKET, Key="runs/10/0", Body=b"")
-    first = store.list("runs/1/")
-    rest = store.list("runs/1/", first[-1].key)
-    assert [len(first), len(rest), len(store.list("runs/1/", rest[-1].key))] == [1000, 3, 0]
-    assert [item.key for item in (*first, *rest)] == [f"runs/1/{n:04}" for n in range(1003)]
-    assert (rest[-1].size, '"' in rest[-1].etag) == (1002, False)
-    assert store.get("runs/1/0003") == b"xxx"
-    with pytest.raises(KeyError, match="runs/1/none"):
-        store.get("runs/1/none")
-    assert store.put("runs/1/0003", b"new", if_absent=True) is False
-    assert store.put("runs/1/other", b"new", if_absent=True) is True
-    store.delete("runs/1/other")
-    store.delete("runs/1/other")
-    assert store.get("runs/1/0003") == b"xxx"
 
 
 def test_a_run_begins_once(deployment: Deployment) -> None:

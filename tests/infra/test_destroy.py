@@ -1,12 +1,11 @@
 """`make destroy` ends: what CloudFormation cannot delete by itself is taken out of its way."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from infra.destroy import BUCKETS, POLICIES, destroy, forget_versions
+from infra.destroy import BUCKETS, POLICIES, destroy
 from infra.settings import environment
 from tests.infra.conftest import Template
 
@@ -96,40 +95,12 @@ def test_an_environment_that_was_used_goes(made: Any) -> None:
     assert sum("operator" in line for line in said) == 2
 
 
-def test_what_an_environment_keeps_is_not_emptied(made: Any) -> None:
-    """moto deletes a bucket whatever its policy says, so look at what would have been emptied."""
-    said: list[str] = []
-    destroy(replace(environment("dev"), retain_data=True), made.client, said.append)
-    assert not [line for line in said if "objects" in line]
-
-
 def test_it_goes_on_where_it_was_ended(made: Any) -> None:
     made.client("s3")
     destroy(environment("dev"), made.client, lambda text: None)
     said: list[str] = []
     destroy(environment("dev"), made.client, said.append)
     assert said == ["docstokg-dev is not there", "docstokg-dev-data is not there"]
-
-
-class Profile:
-    """AppConfig's profile of flags: it cannot be deleted while it has a hosted version."""
-
-    def __init__(self, versions: int) -> None:
-        self.versions = list(range(1, versions + 1))
-
-    def list_hosted_configuration_versions(self, **given: str) -> dict[str, Any]:
-        assert given == {"ApplicationId": "app", "ConfigurationProfileId": "flags"}
-        return {"Items": [{"VersionNumber": number} for number in self.versions[:2]]}
-
-    def delete_hosted_configuration_version(self, **given: Any) -> None:
-        self.versions.remove(given["VersionNumber"])
-
-
-def test_versions_of_the_flags_that_were_made_by_hand_go_too() -> None:
-    """An operator's change of a flag is a version that no template names; pages are short."""
-    profile = Profile(5)
-    assert forget_versions(profile, "app", "flags") == 5
-    assert profile.versions == []
 
 
 def test_nothing_in_a_template_keeps_its_stack_from_being_deleted(template: Template) -> None:

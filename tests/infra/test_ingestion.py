@@ -39,12 +39,3 @@ def test_the_bucket_of_documents_is_ours_alone(template: Template) -> None:
     assert policy[0]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     kept = "Delete" if template.name != "prod" else "RetainExceptOnCreate"
     assert template.resources[name]["DeletionPolicy"] == kept
-
-
-def test_loading_has_a_graph_credential_of_its_own(template: Template) -> None:
-    users = {
-        json.loads(secret["GenerateSecretString"]["SecretStringTemplate"]).get("graph_user")
-        for secret in template.all("AWS::SecretsManager::Secret").values()
-    }
-    assert {"reader", "trace", "loader"} <= users
-    assert "SecretGraphLoader" in template.outputs

@@ -32,10 +32,7 @@ WHOSE = ["documents", *LOADERS]
 BEHIND = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
 """What S3 does with our key for its caller."""
 
-UNUSED = {
-    ("ingest_encode", "s3:ListBucket", "runs/"),
-    ("ingest_names", "s3:ListBucket", "runs/"),
-}
+UNUSED = {("ingest_encode", "s3:ListBucket", "runs/"), ("ingest_names", "s3:ListBucket", "runs/")}
 """A shard that somebody removed is told by its key, and not as a refusal of S3's."""
 
 

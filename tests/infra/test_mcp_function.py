@@ -15,7 +15,7 @@ from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
 from docstokg.adapters.aws.stepfunctions import StepFunctionsWorkflow
 from docstokg.contracts.envelope import Caller, Envelope
-from docstokg.errors import Misconfigured, QuotaExceeded, Timeout, Unavailable, WrongAnswer
+from docstokg.errors import QuotaExceeded, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Handler, Wiring
@@ -98,15 +98,6 @@ ENVELOPE = Envelope(route="search", request_id="r", caller=CALLER, body_b64="e30
 ROUTE = Envelope(route="check", request_id="r", caller=CALLER, body_b64="e30=")
 
 
-def test_an_execution_gives_its_reply(amazon) -> None:
-    amazon.execution = succeeded(GOOD)
-    assert amazon.workflow().run(ENVELOPE).statusCode == 200
-    ((target, body),) = amazon.asked
-    assert target == "AWSStepFunctions.StartSyncExecution"
-    assert body["stateMachineArn"] == MACHINE
-    assert Envelope.model_validate_json(body["input"]) == ENVELOPE
-
-
 @pytest.mark.parametrize(
     ("execution", "error"),
     [
@@ -121,14 +112,6 @@ def test_an_execution_without_a_reply(amazon, execution, error) -> None:
     with pytest.raises(error) as raised:
         amazon.workflow().run(ENVELOPE)
     assert "SECRET" not in str(raised.value)
-
-
-def test_an_invocation_gives_its_reply(amazon) -> None:
-    amazon.payload = json.dumps(GOOD).encode()
-    assert amazon.function().run(ROUTE).body == GOOD["body"]
-    ((path, body),) = amazon.asked
-    assert path.startswith("/2015-03-31/functions/")
-    assert Envelope.model_validate(body) == ROUTE
 
 
 @pytest.mark.parametrize(
@@ -157,13 +140,6 @@ def test_silence_ends_in_time_and_throttling_has_its_name(amazon) -> None:
     amazon.status, amazon.payload = 429, b"{}"
     with pytest.raises(QuotaExceeded):
         amazon.function().run(ROUTE)
-
-
-def test_no_arn_is_a_wrong_setting() -> None:
-    with pytest.raises(Misconfigured):
-        LambdaRouteFunction("docstokg-dev-check", 1.0)
-    with pytest.raises(Misconfigured, match="DOCSTOKG_WORKFLOW_ARN"):
-        mcp.build(Wiring(Settings()))
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import re
 
 import pytest
 
-from infra.functions import retention
 from infra.settings import environment
 from infra.specs import FUNCTIONS
 from tests.infra.conftest import Template
@@ -37,21 +36,6 @@ def test_a_change_of_flags_is_watched_by_the_alarm_of_degraded_answers(template:
         if found["AlarmName"].endswith("degraded")
     )
     assert watched["AlarmArn"] == {"Fn::GetAtt": [alarm, "Arn"]}
-
-
-def test_logs_are_kept_for_a_time_there_is_or_the_synthesis_ends() -> None:
-    """m7: a number CloudWatch does not know names the ones it does."""
-    assert [retention(days) for days in (14, 90, 731)]
-    with pytest.raises(ValueError, match="14, 30, 60, 90"):
-        retention(45)
-
-
-def test_only_where_it_is_wanted_each_method_has_metrics_of_its_own(template: Template) -> None:
-    """m9: they are paid for by the month."""
-    (stage,) = template.all("AWS::ApiGateway::Stage").values()
-    detailed = any(setting.get("MetricsEnabled") for setting in stage["MethodSettings"])
-    assert detailed == environment(template.name).detailed_metrics
-    assert not environment("dev").detailed_metrics
 
 
 def test_the_log_the_gateway_would_make_is_made_before_it_with_our_key(template: Template) -> None:
@@ -119,11 +103,3 @@ def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template)
             "/v1/documents",
             "ENDS_WITH",
         )
-
-
-def test_health_has_a_rate_of_its_own(template: Template) -> None:
-    """m12: the one open route asks both stores, so it is slower than any caller's."""
-    (stage,) = template.all("AWS::ApiGateway::Stage").values()
-    (health,) = (s for s in stage["MethodSettings"] if "health" in s.get("ResourcePath", ""))
-    assert health["HttpMethod"] == "GET"
-    assert 0 < health["ThrottlingRateLimit"] <= 5

@@ -13,12 +13,12 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template as Stack
 
-from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, SignIn, reply, static_file
+from docstokg_functions.page.page import SIGN_IN, VIEWER, SignIn, reply, static_file
 from infra.page import PATHS, page_function
 from infra.settings import ENVIRONMENTS
 from infra.specs import PAGE
 from tests.infra.conftest import ROOT, Template
-from tests.infra.deployed import REGION, Deployed
+from tests.infra.deployed import Deployed
 from tests.infra.iam import Call, Policies
 from tests.infra.service_calls import API
 from tests.infra.test_template import paths
@@ -68,13 +68,6 @@ def test_every_path_is_open_and_answers_get_alone(paged: Template) -> None:
             assert got["AuthorizationType"] == "CUSTOM", path
 
 
-def test_without_the_setting_nothing_of_it_is_there(template: Template) -> None:
-    found = paths(template)
-    assert not [path for path in PATHS if (path, "GET") in found]
-    functions = template.all("AWS::Lambda::Function")
-    assert not [name for name in functions if name.startswith("Page")]
-
-
 def test_the_pages_function_reaches_nothing_and_only_get_reaches_it(paged: Template) -> None:
     function = paged.function("page")
     assert "Layers" not in function and "VpcConfig" not in function
@@ -100,34 +93,6 @@ def test_the_pages_function_reaches_nothing_and_only_get_reaches_it(paged: Templ
         assert may("GET", path), path
         assert not may("POST", path)
     assert not may("GET", "/v1/health")
-
-
-def test_it_is_watched_and_pruned_as_the_others(paged: Template) -> None:
-    alarms = [alarm["AlarmName"] for alarm in paged.all("AWS::CloudWatch::Alarm").values()]
-    for kind in ("errors", "throttles", "slow"):
-        assert any(name.endswith(f"-{kind}-page") for name in alarms), kind
-    (pruner,) = [s for n, s in paged.statements() if s["Action"] == "lambda:DeleteFunction"]
-    assert "PageFunction" in json.dumps(pruner["Resource"])
-
-
-def test_cfn_lint_finds_nothing(paged: Template) -> None:
-    from cfnlint.api import ManualArgs, lint
-
-    config = ManualArgs(regions=[REGION])
-    for text in paged.texts:
-        assert [f"{m.rule.id} {m.path} {m.message}" for m in lint(text, config=config)] == []
-
-
-def test_its_limits_leave_room_for_questions(paged: Template) -> None:
-    stage = paged.one("AWS::ApiGateway::Stage")
-    limits = {
-        row["ResourcePath"]: row["ThrottlingRateLimit"]
-        for row in stage["MethodSettings"]
-        if row["HttpMethod"] == "GET"
-    }
-    for path in PATHS:
-        named = "/" if path == "/" else "/" + path.replace("/", "~1")
-        assert limits[named] == 20
 
 
 def test_without_tokens_there_is_no_page() -> None:
@@ -239,7 +204,3 @@ def test_an_address_in_the_other_form_is_sent_to_its_own(
     got = reply(resource, asked)
     assert (got["statusCode"], got["headers"]["Location"]) == (308, to)
     assert reply(resource, to)["statusCode"] == 200
-
-
-def test_every_file_is_in_the_table() -> None:
-    assert set(PATHS) == {*FILES, *VIEWER, SIGN_IN}

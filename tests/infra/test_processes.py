@@ -1,6 +1,5 @@
 """The deployed folders, run by the real runtime client, behind the templates of the gateway."""
 
-import base64
 import json
 import os
 import signal
@@ -176,8 +175,7 @@ def test_a_hanging_sandbox_costs_its_step_and_is_replaced(deployment: Deployment
 
 
 @pytest.mark.parametrize(
-    ("step", "status"),
-    [("validate", 500), ("retrieve", 200), ("ground", 503), ("respond", 500)],
+    ("step", "status"), [("validate", 500), ("retrieve", 200), ("ground", 503), ("respond", 500)]
 )
 def test_a_dying_sandbox_is_one_failure(deployment: Deployment, step: str, status: int) -> None:
     sandbox = deployment.fleet.sandbox(step)
@@ -208,62 +206,6 @@ def test_an_error_says_its_class_to_the_machine_and_nothing_to_the_client(
     assert "secret" not in str(caught.value)
     failed = Execution("FAILED", None, "ValidationError", str(caught.value))
     assert "secret" not in deployment.answer(failed).body
-
-
-def test_health_answers_through_its_template(deployment: Deployment) -> None:
-    template = templates.request_function("health", templates.caller("none"))
-    event = render_request(template, "", {"requestId": "req-8"})
-    reply = deployment.fleet.invoke("health", event)
-    answer = render_response(templates.response_function(), reply)
-    assert answer.status == 200
-    assert answer.json["dependencies"]["index"]["state"] == "up"
-
-
-def test_two_hundred_questions_leave_no_word_in_the_logs(
-    deployment: Deployment, small_store: Path
-) -> None:
-    """Every line of every process, at DEBUG: neither questions, drafts nor passages."""
-    snippets = set()
-    for number in range(200):
-        text = f"seizures {MARK} {number} in infants?"
-        # A caller of its own, so that no budget per caller ends the walks.
-        caller = Caller(sub=f"caller-{number}", namespaces=("*",), groups=("*",))
-        match number % 5:
-            case 0 | 1:
-                answer = deployment.post("search", question(text), caller)
-            case 2:
-                more: dict[str, Any] = {"synthesis": {"enabled": True, "model": "extractive"}}
-                body = question(text, **more, budget={"max_tokens_gen": 256}, verbosity="full")
-                answer = deployment.post("answer", body, caller)
-            case 3:
-                answer = deployment.post("answer", question(text, verbosity="graph"), caller)
-            case _:
-                seeds = {"seed_ids": ["HP:0001250"], "query": text}
-                assert deployment.route("traverse", seeds, caller).status == 200
-                answer = deployment.route("check", {"text": f"It is about {text}"}, caller)
-        assert answer.status == 200, answer.body
-        snippets |= {citation["snippet"] for citation in answer.json.get("citations", ())}
-    logs = deployment.fleet.log_text()
-    assert len(logs.splitlines()) > 400
-    assert MARK not in logs
-    assert snippets
-    for snippet in snippets:
-        for words in (snippet, snippet[:40], snippet[-40:]):
-            assert words not in logs
-            assert json.dumps(words)[1:-1] not in logs
-    assert base64.b64encode(MARK.encode()).decode()[:8] not in logs
-
-
-def test_metrics_are_in_the_embedded_format(deployment: Deployment) -> None:
-    deployment.post("search", question())
-    names = set()
-    for line in deployment.fleet.log_text().splitlines():
-        if '"_aws"' in line:
-            for directive in json.loads(line)["_aws"]["CloudWatchMetrics"]:
-                assert directive["Namespace"] == "DocsToKG"
-                assert directive["Dimensions"][0][0] == "environment"
-                names |= {metric["Name"] for metric in directive["Metrics"]}
-    assert {"rag_requests_total", "rag_request_latency_seconds"} <= names
 
 
 def test_a_handler_that_cannot_be_made_fails_in_init(bundles: Path, tmp_path: Path) -> None:

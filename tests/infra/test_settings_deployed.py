@@ -178,26 +178,6 @@ def test_each_provider_has_a_secret_of_its_own(chosen: Template, dev: Template) 
     assert json.dumps(values(chosen, "ground")["DOCSTOKG_SECRETS"]).count('"Ref"') == 1
 
 
-def test_bedrock_may_be_called_for_the_named_models_only(chosen: Template, dev: Template) -> None:
-    mine = [
-        (name, statement)
-        for name, statement in chosen.statements()
-        if "bedrock" in json.dumps(statement["Action"])
-    ]
-    assert {name.startswith("FunctionsSynthesize") for name, _ in mine} == {True}
-    assert {json.dumps(statement["Action"]) for _, statement in mine} == {'"bedrock:InvokeModel"'}
-    (free,) = [statement for _, statement in mine if "Condition" not in statement]
-    (through,) = [statement for _, statement in mine if "Condition" in statement]
-    named = [json.dumps(resource) for resource in free["Resource"]]
-    assert len(named) == 2 and not any("*" in name for name in named)
-    assert "foundation-model/amazon.nova-micro-v1:0" in named[0]
-    assert "inference-profile/eu.amazon.nova-lite-v1:0" in named[1]
-    assert through["Resource"] == "arn:aws:bedrock:*::foundation-model/amazon.nova-lite-v1:0"
-    asked = through["Condition"]["StringEquals"]["bedrock:InferenceProfileArn"]
-    assert "inference-profile/eu.amazon.nova-lite-v1:0" in json.dumps(asked)
-    assert "bedrock" not in json.dumps([statement for _, statement in dev.statements()])
-
-
 def test_iam_lets_a_model_be_called_through_its_profile_and_no_neighbour(
     chosen: Template, dev: Template
 ) -> None:

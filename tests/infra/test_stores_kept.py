@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.conftest import ROOT, Template
+from tests.infra.conftest import Template
 from tests.infra.stores import stores
 
 pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
@@ -54,8 +54,3 @@ def test_the_stack_that_runs_is_deployed_after_what_it_reads(assembly: Path) -> 
         name = path.parent.name
         artifacts = json.loads(path.read_text("utf-8"))["artifacts"]
         assert f"docstokg-{name}-data" in artifacts[f"docstokg-{name}"]["dependencies"]
-
-
-def test_the_context_that_makes_it_so_is_the_checkout_s() -> None:
-    context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
-    assert context["@aws-cdk/core:defaultCrossStackReferences"] == "weak"

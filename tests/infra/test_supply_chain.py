@@ -64,11 +64,3 @@ def test_what_neo4j_sends_is_read_by_compiled_code() -> None:
         if "neo4j" in found:  # the driver's own reader takes 7 ms for a slice of 60 kB, this 0.6
             assert found["neo4j-rust-ext"].startswith(f"{found['neo4j']}."), lock.name
     assert importlib.util.find_spec("neo4j._rust") is not None
-
-
-def test_only_synthesize_brings_a_model_client() -> None:
-    for spec in SPECS:
-        found = pins(ROOT / "requirements" / f"{spec.packages}.lock")
-        assert ("litellm-core" in found) == (spec.name == "synthesize"), spec.name
-        if spec.name == "validate":
-            assert not {"boto3", "numpy", "neo4j", "opensearch-py"} & set(found)

@@ -19,7 +19,6 @@ from docstokg.observability import METRICS, Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_functions.validate.handler import build
-from docstokg_local.server.prometheus import PrometheusSink
 
 
 def published(printed: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[float]]:
@@ -146,19 +145,6 @@ def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixtu
     found = published(printed.out)
     assert sum(found["rag_refused_requests_total", (ENV,)]) == 2
     assert sum(found["rag_requests_total", (ENV,)]) == 2
-
-
-def test_twenty_namespaces_have_series_of_their_own() -> None:
-    sink = PrometheusSink()
-    for number in (*range(25), 0, 24):
-        asked = {"namespace": f"ns-{number}", "synthesis": "false", "mode": "full"}
-        sink.record("rag_requests_total", 1.0, {"route": "answer", "status": "200", **asked})
-    lines = [row for row in sink.text().decode().splitlines() if row.startswith("rag_requests_t")]
-    assert len([row for row in lines if 'namespace="ns-' in row]) == 20
-    (other,) = (row for row in lines if 'namespace="other"' in row)
-    assert other.endswith(" 6.0")
-    (first,) = (row for row in lines if 'namespace="ns-0"' in row)
-    assert first.endswith(" 2.0")
 
 
 def test_the_line_of_an_answer_says_who_asked_what_it_cost_and_who_wrote(

@@ -4,7 +4,6 @@ import json
 import secrets
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -65,25 +64,6 @@ def test_one_of_both_indices_is_made_when_the_other_is_there(
     assert load(url, name) == (1, 1)
     again = json.loads(ask(url, "GET", f"/{name}-{lost}-*/_mapping"))
     assert again[made]["mappings"]["properties"] == mapping[made]["mappings"]["properties"]
-
-
-def test_an_index_that_is_being_made_is_no_error(place: tuple[str, str]) -> None:
-    """The server goes on making what a killed load asked for."""
-    url, name = place
-    writers = [OpenSearchWriter(url=url, name=name) for _ in range(6)]
-    together = threading.Barrier(len(writers))
-
-    def open_load(writer: OpenSearchWriter) -> None:
-        together.wait()
-        writer.open_load("run-1", *SPACE)
-
-    try:
-        with ThreadPoolExecutor(len(writers)) as threads:
-            list(threads.map(open_load, writers))
-    finally:
-        for writer in writers:
-            writer.close()
-    assert load(url, name) == (1, 1)
 
 
 def test_a_load_waits_for_shards_that_are_not_there_yet(place: tuple[str, str]) -> None:

@@ -67,8 +67,7 @@ def test_what_a_snapshot_holds_comes_back(tmp_path: Path) -> None:
             assert len(restored) == 3
             assert register.text("kept", "d") == "One. Two."
             assert set(reader.get(["u1", "u2"], SPACE, 30).chunks) == {"u1", "u2"}
-            # Aliases moved whole: a rebuild, and another load, find one index behind each.
-            assert writer.rebuild() != restored
+            # Aliases moved whole: another load finds one index behind each.
             writer.open_load("again", None, None, None)
             writer.put([(chunk(3), "three")])
             writer.close_load()

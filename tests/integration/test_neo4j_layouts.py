@@ -8,7 +8,7 @@ import pytest
 from docstokg.adapters.neo4j.graph import Neo4jGraph
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.contracts.graph import SliceRequest
-from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
+from docstokg.contracts.records import EntityRecord, MentionRecord, Scope
 from tests.contract.real import neo4j_sides, neo4j_store
 from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
@@ -77,27 +77,3 @@ def test_what_sections_mention_is_found_and_guarded(
         [("s1", "guide"), ("2", "other")], key=lambda pair: number(pair[0])
     )
     assert [chunk.chunk_id for chunk in graph.slice(asked, STRANGER, 30.0).chunks] == ["s1"]
-
-
-def test_the_layout_before_is_brought_up_to_date() -> None:
-    with neo4j_store() as (graph, writer):
-        writer.put_chunks(
-            [ChunkNode(uuid=number("a"), chunk_id="a", namespace="default", doc_id="d")]
-        )
-        writer.put_entities([EntityRecord(id="HP:1", namespace="default", name="one")])
-        writer.put_mentions(
-            "default", {number("a"): [MentionRecord(uuid=number("a"), entity="HP:1")]}
-        )
-        writer.close_load()
-        writer._server.write(
-            "MATCH (s:Store) SET s.schema = 1 WITH s MATCH ()-[m:MENTIONS]->() "
-            "REMOVE m.entity, m.degree, m.chunk",
-            {},
-            30,
-        )
-        asked = SliceRequest(alias_keys=("one",))
-        assert graph.slice(asked, SPACE, 30.0).chunks == ()
-        _, other = neo4j_sides(server(Engine.NEO4J))
-        other.close_load()
-        other.close()
-        assert [chunk.chunk_id for chunk in graph.slice(asked, SPACE, 30.0).chunks] == ["a"]

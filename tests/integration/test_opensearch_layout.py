@@ -68,14 +68,6 @@ def test_a_rare_token_weighs_more_as_it_does_in_the_embedded_index(tmp_path: Pat
         side.close()
 
 
-def test_a_title_counts_more_than_the_text() -> None:
-    query = ChannelQuery(channel="bm25", size=10, text="zebra")
-    inside = chunk("t", {}).model_copy(update={"text": "zebra is the word of this text"})
-    with opensearch_store() as (index, writer):
-        load(writer, "1", inside, chunk("h", {}, title="zebra"))
-        assert found(index, query) == ["h", "t"]
-
-
 def test_another_layout_is_refused_before_anything_is_written() -> None:
     with opensearch_store() as (_, writer):
         load(writer, "1", chunk("a", {}))
@@ -85,5 +77,3 @@ def test_another_layout_is_refused_before_anything_is_written() -> None:
         ask(url, "PUT", f"/{name}/_mapping", {"_meta": noted | {"docstokg": 1}})
         with pytest.raises(Misconfigured, match="layout 1"):
             writer.open_load("2", None, None, None)
-        with pytest.raises(Misconfigured, match="layout 1"):
-            writer.rebuild()

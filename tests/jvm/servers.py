@@ -23,24 +23,8 @@ from docstokg.settings import Settings
 from docstokg_local.cli.printing import say
 from docstokg_local.cli.stores import ENDPOINTS_FILE
 from tests.jvm.launches import Launch, LaunchSpec, neo4j_launch, opensearch_launch
-from tests.jvm.processes import (
-    alive,
-    born,
-    enterable,
-    free_port,
-    gone,
-    port_closes,
-    ready,
-)
-from tests.jvm.programs import (
-    Engine,
-    Report,
-    ServiceError,
-    fetch,
-    fetched,
-    find_java,
-    locked,
-)
+from tests.jvm.processes import alive, born, enterable, free_port, gone, port_closes, ready
+from tests.jvm.programs import Engine, Report, ServiceError, fetch, fetched, find_java, locked
 
 __all__ = ["Endpoint", "Engine", "ServiceError", "free_port", "start", "status", "stop"]
 

@@ -75,9 +75,7 @@ def test_a_response_is_judged_by_what_it_cites() -> None:
     assert by_level([row, nothing]) == {"medium": {"n": 1, "right": 1.0}}
 
 
-def test_answers_are_read_and_questions_with_an_answer_where_there_are_none(
-    tmp_path: Path,
-) -> None:
+def test_answers_are_read_and_questions_with_an_answer_where_there_are_none(tmp_path: Path) -> None:
     rows = [
         {"id": "1", "question": "who?", "gold": ["d"], "answer": "me", "evidence": {"d": [1]}},
         {"id": "2", "question": "when?", "gold": ["d"]},

@@ -374,7 +374,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @example(f"Seizures are events in the brain[2]```\n{notices.ABSTENTION}\n[9]: x [1]```\n", "drop")
 @example("0[1]\n```.\n[0]", "drop")
 @given(st.one_of(st.text(max_size=120), st.lists(PIECES, max_size=25).map("".join)),

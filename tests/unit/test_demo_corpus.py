@@ -8,7 +8,6 @@ import pytest
 
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.sources import find_files
-from docstokg_local.cli.demo import program
 from docstokg_local.cli.demo_corpus import CENTRE, read_ontology, write_corpus
 
 OBO = """format-version: 1.2
@@ -101,23 +100,6 @@ def test_every_edge_of_a_disease_is_stated_where_its_evidence_points(
     assert frequencies["OMIM:2", "HP:0001263"] is None
 
 
-def test_the_centre_says_what_it_occurs_with(data: Path, tmp_path: Path):
-    folder = write_corpus(tmp_path / "out", False, data)
-    (row,) = [row for row in rows(folder, "passages.jsonl") if row["id"] == f"{CENTRE}/with"]
-    assert row["text"] == (
-        "Phenotypic abnormalities associated with Seizure (HP:0001250) are"
-        " Global developmental delay. Of 2 diseases annotated with Seizure (HP:0001250),"
-        " 2 also show Global developmental delay (HP:0001263)."
-    )
-
-
-def test_the_same_data_is_written_once(data: Path, tmp_path: Path):
-    folder = write_corpus(tmp_path / "out", False, data)
-    before = (folder / "passages.jsonl").stat().st_mtime_ns
-    assert write_corpus(tmp_path / "out", False, data) == folder
-    assert (folder / "passages.jsonl").stat().st_mtime_ns == before
-
-
 def test_the_loader_reads_all_that_is_written(data: Path, tmp_path: Path):
     folder = write_corpus(tmp_path / "out", False, data)
     (folder / "complete").touch()  # Earlier releases marked a whole corpus so.
@@ -126,16 +108,3 @@ def test_the_loader_reads_all_that_is_written(data: Path, tmp_path: Path):
         names = {file.path.name for file in find_files([folder], rejects)}
         assert rejects.count == 0
     assert names == {"entities.jsonl", "passages.jsonl", "relations.jsonl"}
-
-
-def test_the_next_command_is_one_a_shell_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    here, other = tmp_path / "here", tmp_path / "other"
-    for folder in (here, other):
-        folder.mkdir()
-        (folder / "docstokg").touch(mode=0o755)
-    monkeypatch.setattr("sys.argv", [str(here / "docstokg")])
-    monkeypatch.setenv("PATH", str(here))
-    assert program() == "docstokg"
-    for elsewhere in (other, tmp_path):
-        monkeypatch.setenv("PATH", str(elsewhere))
-        assert program() == str(here / "docstokg")

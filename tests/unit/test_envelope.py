@@ -24,8 +24,7 @@ def test_a_namespace_is_granted_by_name_or_by_the_star(
 
 
 @pytest.mark.parametrize(
-    ("groups", "seen"),
-    [(("*",), None), (("staff", "*"), None), (("staff",), ("staff",)), ((), ())],
+    ("groups", "seen"), [(("*",), None), (("staff", "*"), None), (("staff",), ("staff",)), ((), ())]
 )
 def test_groups_without_the_star_never_see_everything(
     groups: tuple[str, ...], seen: tuple[str, ...] | None

@@ -298,8 +298,7 @@ def crowded() -> EmbeddedGraph:
     graph.put_chunks([chunk("x", "d5")])
     graph.put_entities([entity("X:1", "other matter", listed=False)])
     graph.put_mentions(
-        "default",
-        {number("x"): [MentionRecord(uuid=number("x"), entity="X:1", about=True)]},
+        "default", {number("x"): [MentionRecord(uuid=number("x"), entity="X:1", about=True)]}
     )
     return graph
 

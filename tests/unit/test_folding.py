@@ -8,13 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from docstokg.domain.identity import entity_id, is_curie
-from docstokg.domain.text.folding import (
-    alias_keys,
-    question_keys,
-    singular,
-    variant,
-    words,
-)
+from docstokg.domain.text.folding import alias_keys, question_keys, singular, variant, words
 from docstokg.domain.text.words import fold
 
 ODD = st.text(

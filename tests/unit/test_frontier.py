@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.graph.frontier import gate_layer, score_layer, share_of
+from docstokg.domain.graph.frontier import gate_layer, score_layer
 from docstokg.domain.vectors import pack, unpack
 
 SCORES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(-1, 1), max_size=12)
@@ -40,17 +40,3 @@ def test_scores_follow_the_formula(
         assert scores[name] == pytest.approx(float(vector @ query) - penalty * near, abs=1e-5)
     alone = score_layer(query, vectors, None, penalty)
     assert all(scores[name] <= alone[name] + 1e-6 for name in vectors)
-
-
-def test_nothing_to_score() -> None:
-    assert score_layer(unpack(pack([1.0])), {}, None, 0.2) == {}
-    assert gate_layer({}, 0.5, 3, 0.1).expand == ()
-
-
-@given(st.integers(-3, 300), st.integers(1, 6))
-def test_every_layer_finds_room(remaining: int, layers: int) -> None:
-    for left in range(layers, 0, -1):
-        share = share_of(remaining, left)
-        assert 0 <= share <= max(0, remaining)
-        remaining -= share
-    assert remaining <= 0

@@ -10,7 +10,6 @@ import pytest
 from pydantic import BaseModel
 
 from docstokg.adapters.sqlite.graph import SqliteGraph, SqliteGraphWriter
-from docstokg.adapters.sqlite.graph_schema import CARDS
 from docstokg.contracts.graph import AliasMatch, GraphSlice, SliceRequest
 from docstokg.contracts.state import Candidate, Retrieval
 from docstokg.domain.graph.linking import Linker
@@ -68,21 +67,7 @@ def test_a_slice_reads_no_vector_of_an_entity(path: Path) -> None:
     connection.close()
     of_entities = [line for line in plans if line.startswith("SEARCH e ")]
     assert len(of_entities) > 4
-    assert [line for line in of_entities if f"INDEX {CARDS}" not in line] == []
-
-
-def test_a_file_of_a_load_before_that_index_answers_alike(path: Path) -> None:
-    part, _ = traced(path)
-    connection = sqlite3.connect(path)
-    connection.execute(f"DROP INDEX {CARDS}")
-    connection.close()
-    assert traced(path)[0] == part
-    writer = SqliteGraphWriter(path)
-    writer.close_load()
-    writer.close()
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (CARDS,)).fetchone()
-    connection.close()
+    assert [line for line in of_entities if "INDEX graph_entities_card" not in line] == []
 
 
 def test_names_are_looked_for_once_however_many_hops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,14 +103,3 @@ def test_edges_are_numbers_from_the_start() -> None:
     made = SliceGraph(graph.slice(first, EVERYBODY, PATIENT_S), ())
     assert isinstance(made.edges, np.ndarray)
     assert made.edges.shape == (sum(map(len, made.mentions.values())) + len(made.relations), 3)
-
-
-def test_counts_of_a_load_that_listed_relation_types_are_read(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    counts = '{"chunks":3,"entities":2,"relations":1,"mentions":4,"relation_types":["p"]}'
-    connection.execute("UPDATE graph_meta SET value = ? WHERE key = 'counts'", (counts,))
-    connection.commit()
-    connection.close()
-    graph = SqliteGraph(path)
-    assert graph.info(PATIENT_S).chunks == 3
-    graph.close()

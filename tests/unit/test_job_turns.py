@@ -14,18 +14,12 @@ import pytest
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.contracts.documents import CANCELLED, Job, JobOrder, PostedDocument
 from docstokg.contracts.envelope import Caller
-from docstokg.loading.run.lease import LEASE
-from docstokg_functions.documents import bucket_jobs
 
 
 def order(job_id: str, namespace: str) -> JobOrder:
     documents = (PostedDocument(doc_id="d", text="x"),)
     return JobOrder(
-        job_id=job_id,
-        kind="load",
-        caller=Caller(sub="s"),
-        namespace=namespace,
-        documents=documents,
+        job_id=job_id, kind="load", caller=Caller(sub="s"), namespace=namespace, documents=documents
     )
 
 
@@ -83,10 +77,6 @@ def test_a_cancelled_job_is_not_taken_and_not_brought_back(queue: SqliteJobs, be
     assert (job.state, job.reason, job.loaded) == ("failed", CANCELLED, 0)
     assert queue.take() is None
     assert not queue.unfinished()
-
-
-def test_both_name_the_same_lease() -> None:
-    assert bucket_jobs.LEASE == LEASE
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is read")

@@ -23,6 +23,8 @@ from docstokg_local.loading.stores import stores_with_workers, workers_for
 from docstokg_local.loading.workers import LoadProcesses
 from tests.conftest import CORPUS, write_corpus
 
+pytestmark = pytest.mark.slow
+
 TEXT = "# Otters\n\nThe sea otter lives near Monterey. It was described by Carl Linnaeus.\n"
 
 

@@ -92,19 +92,6 @@ def test_both_in_one_load_keep_the_first(store: Store, tmp_path: Path):
     assert store.texts() == {"The A rocket is blue."}
 
 
-def test_the_same_text_is_the_same_from_anywhere(store: Store, tmp_path: Path):
-    store.load(folder(tmp_path / "a", README="One rocket."))
-    report = store.load(folder(tmp_path / "b", README="One rocket."))
-    assert (store.rejects.count, report.unchanged) == (0, 1)
-
-
-def test_an_id_its_owner_wrote_replaces_as_ever(store: Store, tmp_path: Path):
-    store.load(folder(tmp_path / "a", x="---\ndoc_id: rocket\n---\nBlue."))
-    store.load(folder(tmp_path / "b", x="---\ndoc_id: rocket\n---\nRed."))
-    assert store.rejects.count == 0
-    assert store.texts() == {"Red."}
-
-
 def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", x="Blue.")
     store.load(home)
@@ -144,14 +131,6 @@ def test_many_gone_are_asked_for_and_stay_without_an_answer(store: Store, tmp_pa
     assert store.texts() == {"B.", "C."}
 
 
-def test_an_empty_folder_removes_nothing_unasked(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", a="A.")
-    store.load(home)
-    (home / "a.md").unlink()
-    report = store.load(home, sync=True)
-    assert (report.kept_back, store.texts()) == (["a.md"], {"A."})
-
-
 def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
     store.load(home)
@@ -183,8 +162,17 @@ def too_deep(path: Path) -> None:
     os.close(inside)
 
 
+def open_to_all() -> str:
+    """Give a folder that whoever is not root reaches too: TMPDIR may lie below root's home."""
+    for base in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
+        place = Path(base).resolve()
+        if place.is_dir() and all(one.stat().st_mode & 1 for one in (place, *place.parents)):
+            return base
+    raise AssertionError("every folder for temporary files is closed to other users")
+
+
 def test_a_file_that_may_not_be_read_stops_no_other(store: Store):
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=open_to_all()) as name:
         home = folder(Path(name), a="Blue.", b="Red.")
         (home / "chunks.jsonl").write_text("{}")
         (home / "terms.obo").write_text("[Term]")

@@ -1,8 +1,6 @@
 """Pages of any JSON document join to the document, and each keeps its size."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +8,8 @@ from hypothesis import strategies as st
 
 from docstokg.contracts.envelope import Caller
 from docstokg.errors import InvalidCursor
-from docstokg_functions.mcp.cursor import Cursor, cursor_from, facts_digest, request_digest
-from docstokg_functions.mcp.paging import START, NoSuchPosition, Position, leaves, page_of
+from docstokg_functions.mcp.cursor import Cursor, cursor_from, request_digest
+from docstokg_functions.mcp.paging import START, NoSuchPosition, Position, page_of
 
 KEYS = st.text("abc/~é", min_size=1, max_size=4)
 VALUES = st.recursive(
@@ -68,17 +66,10 @@ def merge(known, more, path: list[str]):
     return known + more
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(DOCUMENTS, st.integers(400, 3000))
 def test_pages_join_to_the_document(document, max_bytes) -> None:
     assert joined(pages_of(document, max_bytes)) == document
-
-
-def test_elements_stay_whole_while_a_page_can_hold_them() -> None:
-    document = {"rows": [{"id": n, "text": "x" * 150} for n in range(20)], "last": "end"}
-    for page in pages_of(document, 700):
-        for row in page.get("rows", []):
-            assert set(row) == {"id", "text"}
 
 
 def test_a_text_too_long_for_a_page_is_cut_between_code_points() -> None:
@@ -86,24 +77,6 @@ def test_a_text_too_long_for_a_page_is_cut_between_code_points() -> None:
     pages = pages_of(document, 400)
     assert "".join(page.get("answer", "") for page in pages) == document["answer"]
     assert all("�" not in page.get("answer", "") for page in pages)
-
-
-def test_without_a_limit_there_is_one_page() -> None:
-    document = {"rows": [{"a": []}, {}, None], "x": {}}
-    page = page_of(document, START, None, shown)
-    assert page.after is None
-    assert json.loads(page.text) == {"truncated": False, "next_cursor": None, **document}
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.binary(min_size=8, max_size=8))
-def test_a_cursor_comes_back_as_it_was(leaf, character, request) -> None:
-    cursor = Cursor(b"f" * 8, RUN, Position(leaf, character))
-    sealed = cursor.sealed(request, KEY)
-    assert len(sealed) == 64
-    assert cursor_from(sealed, request, KEY) == cursor
-    for wrong in ((request + b"x", KEY), (request, b"another key")):
-        with pytest.raises(InvalidCursor):
-            cursor_from(sealed, *wrong)
 
 
 def test_a_cursor_with_any_letter_changed_is_refused() -> None:
@@ -145,20 +118,3 @@ def test_requests_differ_by_tool_caller_rights_and_arguments_but_not_by_order() 
         *(request_digest("t", {"a": 1, "b": [1, 2]}, caller) for caller in callers),
     ]
     assert len({one, *others}) == 8
-
-
-def test_facts_forget_when_they_were_read() -> None:
-    body = {"citations": [{"uuid": "u", "provenance": {"retrieved_at": "now", "run_id": "r"}}]}
-    later = json.loads(json.dumps(body).replace("now", "later"))
-    other = json.loads(json.dumps(body).replace('"u"', '"v"'))
-    assert facts_digest(body, ["citations"]) == facts_digest(later, ["citations"])
-    assert facts_digest(body, ["citations"]) != facts_digest(other, ["citations"])
-    assert next(leaves(body))[0] == ("citations", 0, "uuid")
-
-
-def test_the_protocol_stays_in_its_function_and_its_server_outside() -> None:
-    root = Path(__file__).resolve().parents[2]
-    for path in [*(root / "functions").rglob("*.py"), *(root / "layers").rglob("*.py")]:
-        names = re.findall(r"^\s*(?:from|import) (mcp\w*)", path.read_text("utf-8"), re.MULTILINE)
-        allowed = {"mcp_types"} if path.parent == root / "functions" / "mcp" else set()
-        assert set(names) <= allowed, path

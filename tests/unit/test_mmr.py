@@ -45,11 +45,6 @@ def test_a_repeat_gives_way_to_something_new() -> None:
     assert mmr.select([1.0, 0.99, 0.8], [one, same, other], 2) == [0, 2]
 
 
-def test_nothing_and_more_than_there_is() -> None:
-    assert mmr.select([], [], 5) == []
-    assert mmr.select([0.0, 0.0], [None, None], 5) == [0, 1]
-
-
 def test_quantised_cosine_is_close() -> None:
     random = np.random.default_rng(1)
     a, b = pack(random.normal(size=384)), pack(random.normal(size=384))

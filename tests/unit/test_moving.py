@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from docstokg.errors import LoadError, Unavailable
+from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions, Stores
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
@@ -88,27 +88,6 @@ def test_what_a_load_left_that_never_ended_is_in_the_way_too(
         load_export(moved, "mine", other, RejectLog())
     load_export(moved, "mine", other, RejectLog(), only=True)
     assert all(chunk.chunk_id != "x" for chunk, _ in other.index_writer.stored_chunks("mine"))
-
-
-def test_a_graph_that_does_not_answer_is_not_taken_for_an_empty_one(
-    source: tuple[Stores, Path, Path], tmp_path: Path, cache_dir: Path
-) -> None:
-    _, _, moved = source
-    here = stores_at(tmp_path / "store.sqlite", cache_dir)
-    load_export(moved, NS, here, RejectLog())
-    nobody = Settings(
-        index_url=f"sqlite:///{tmp_path / 'store.sqlite'}",
-        graph_url="bolt://127.0.0.1:1",
-        graph_password="x",
-        cache_dir=str(cache_dir),
-    )
-    wiring = Wiring(nobody)
-    try:
-        with pytest.raises(Unavailable, match="Neo4j"):
-            load_export(moved, NS, stores_of(wiring, False), RejectLog())
-    finally:
-        wiring.close()
-    assert not here.search_index.info(5).unfinished_load
 
 
 def test_another_namespace_takes_it_beside_others_but_not_over_others(

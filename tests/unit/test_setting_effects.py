@@ -43,15 +43,6 @@ def embedding(server: ModelServer, **more) -> Settings:
     )  # fmt: skip
 
 
-def test_vectors_come_from_the_address_and_model_that_are_set(tmp_path) -> None:
-    with serving() as server:
-        wiring = Wiring(embedding(server, cache_dir=str(tmp_path)))
-        wiring.embedder().embed(["a"], 5.0)
-        ((path, body),) = server.requests
-    assert (path, body["model"]) == ("/v1/embeddings", "m-1")
-    wiring.close()
-
-
 def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
     with serving() as server:
         settings = embedding(server, cache_dir=str(tmp_path))
@@ -64,19 +55,6 @@ def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
         with pytest.raises(Unavailable):
             lonely.embedder().embed(["b"], 5.0)
         lonely.close()
-
-
-def test_passages_are_ranked_by_the_model_that_is_set() -> None:
-    with serving() as server:
-        settings = Settings(
-            rerank_provider="cohere", rerank_base_url=server.url, rerank_model="r-9",
-            rerank_api_key="k",
-        )  # fmt: skip
-        wiring = Wiring(settings)
-        wiring.reranker().rank("q", ["a", "b"], 5.0)
-        ((_, body),) = server.requests
-    assert body["model"] == "r-9"
-    wiring.close()
 
 
 def test_health_is_told_again_where_deployed(small_store, settings_for, models) -> None:

@@ -4,8 +4,6 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.changing_folder import ChangingFolder
-from tests.run_stages import BUILDS, Killed, Stages, listed, run_stages
+from tests.run_stages import Killed, Stages, listed, run_stages
 
 NS = "default"
 RUN = "01JDRUN"
@@ -264,36 +262,6 @@ def run_whole(stages: Stages, place: Place) -> None:
     for items in shards:
         stages.call("write", items)
     stages.call("close")
-
-
-def test_several_writers_of_one_process_end_in_the_same(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
-    """Each keeps a resolver between its shards; a changed folder is loaded over it."""
-    folder = folder_of(tmp_path / "in")
-    for run_id in ("first", "second"):
-        if run_id == "second":
-            changed(folder)
-        laptop.load(folder, sync=True)
-        place.upload(folder)
-        stages = place.stages(run_id, sync=True)
-        sources = list(listed(place.objects, f"sources/{NS}/"))
-        for begin in range(0, len(sources), 7):
-            stages.call("read", sources[begin : begin + 7])
-        shards = [[item] for item in listed(place.objects, f"runs/{run_id}/rows/")]
-        for shard in shards:
-            stages.call("encode", shard)
-            stages.call("names", shard)
-        stages.call("resolve")
-        wiring = place.wiring()
-        handler = BUILDS["write"](wiring)
-        events = [{"run": stages.run, "stage": "write", "items": shard} for shard in shards]
-        with ThreadPoolExecutor(4) as writers:
-            done = list(writers.map(handler, events, repeat(None)))
-        wiring.close()
-        assert len(done) == len(shards) > 4
-        stages.call("close")
-        assert place.digest() == laptop.digest()
 
 
 def changed(folder: Path) -> None:

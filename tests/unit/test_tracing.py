@@ -2,15 +2,12 @@
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
-from typer.testing import CliRunner
 
-from docstokg_local.cli.commands import app
 from docstokg_local.cli.tracing import in_aws, lines_of, told
 
 
@@ -58,10 +55,7 @@ def test_lines_of_a_deployment_come_from_every_function_and_no_other_place(
     }
     for stack in ("docstokg-dev", "docstokg-prod"):
         made = {
-            name: {
-                "Type": "AWS::Logs::LogGroup",
-                "Properties": {"LogGroupName": f"{stack}/{name}"},
-            }
+            name: {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": f"{stack}/{name}"}}
             for name in said
         }
         stacks.create_stack(StackName=stack, TemplateBody=json.dumps({"Resources": made}))
@@ -74,13 +68,3 @@ def test_lines_of_a_deployment_come_from_every_function_and_no_other_place(
     found = lines_of(in_aws(boto3.client, "dev", "r-1"), "r-1")
     assert [one["function"] for one in found] == ["Retrieve", "Respond"]
     assert lines_of(in_aws(boto3.client, "prod", "r-1"), "r-1") == []
-
-
-def test_the_command_reads_what_a_server_printed(tmp_path: Path) -> None:
-    log = tmp_path / "server.log"
-    log.write_text(f"starting\n{SEARCH_FAILED}\n{ANSWERED}\n", encoding="utf-8")
-    done = CliRunner().invoke(app, ["trace", "r-1", "--log", str(log)])
-    assert done.exit_code == 0
-    assert "first: server: search_failed" in done.output
-    assert CliRunner().invoke(app, ["trace", "r-9", "--log", str(log)]).exit_code == 1
-    assert CliRunner().invoke(app, ["trace", "r-1"]).exit_code == 2

@@ -18,10 +18,7 @@ def run(body, route="answer", caller=EVERYBODY, **settings) -> Validated:
         route=route, request_id="r", caller=caller, body_b64=base64.b64encode(raw).decode()
     )
     return validate(
-        envelope,
-        rules=Rules.from_settings(Settings(**settings)),
-        started_at="",
-        now_ms=NOW,
+        envelope, rules=Rules.from_settings(Settings(**settings)), started_at="", now_ms=NOW
     )
 
 

@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.adapters.sqlite.vector_cache import (
-    CachedEmbedder,
-    CachedNames,
-    CachedSparseEncoder,
-    VectorCache,
-)
-from docstokg.contracts.records import FoundName
+from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, VectorCache
 from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Timeout
 from docstokg.ports import Spans
@@ -86,37 +80,6 @@ def test_stretches_are_computed_with_their_text_and_once(tmp_path: Path) -> None
     assert again.computed == []
 
 
-def test_passages_and_questions_are_kept_apart(tmp_path: Path) -> None:
-    inner = CountingEncoder()
-    cached = CachedSparseEncoder(inner, tmp_path)
-    for _ in range(2):
-        assert cached.encode(["x", "y"], None) == ({"x": 1.5}, {"y": 1.5})
-        assert cached.encode_query("x", 1.0) == {"x": 0.5}
-    assert inner.computed == ["x", "y", "x"]
-    assert CachedEmbedder(inner, tmp_path).embed(["x"], None) == (pack([1.0, 1.0]),)
-
-
-class Versioned:
-    """A recogniser that counts how often its version is asked for."""
-
-    asked = 0
-
-    @property
-    def model(self) -> str:
-        self.asked += 1
-        return "versioned==1"
-
-    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        return tuple((FoundName(text, "Place"),) for text in texts)
-
-
-def test_a_recogniser_is_asked_for_its_version_once_for_all_texts(tmp_path: Path) -> None:
-    inner = Versioned()
-    cached = CachedNames(inner, tmp_path)
-    assert len(cached.find([f"Town {n}" for n in range(200)])) == 200
-    assert inner.asked <= 2
-
-
 def test_what_was_computed_before_a_timeout_is_kept(tmp_path: Path) -> None:
     texts = [f"text {i:03d}" for i in range(200)]
     with pytest.raises(Timeout):
@@ -124,14 +87,6 @@ def test_what_was_computed_before_a_timeout_is_kept(tmp_path: Path) -> None:
     again = CountingEncoder()
     CachedEmbedder(again, tmp_path).embed(texts, None)
     assert 0 < len(again.computed) < 100
-
-
-def test_no_time_is_a_timeout_unless_all_is_cached(tmp_path: Path) -> None:
-    cached = CachedEmbedder(CountingEncoder(), tmp_path)
-    cached.embed(["known"], None)
-    assert len(cached.embed(["known"], 0.0)) == 1
-    with pytest.raises(Timeout):
-        cached.embed(["new"], 0.0)
 
 
 def test_entries_expire(tmp_path: Path) -> None:
@@ -154,16 +109,6 @@ def test_a_vector_of_another_length_is_computed_again(tmp_path: Path) -> None:
     assert CachedEmbedder(CountingEncoder(), tmp_path).embed(["x"], None) == (pack([1.0, 1.0]),)
 
 
-@pytest.mark.parametrize("value", [b"\xff\xfe", b"[1, 2]", b'{"a": "b"}', b""])
-def test_unreadable_weights_are_computed_again(tmp_path: Path, value: bytes) -> None:
-    CachedSparseEncoder(CountingEncoder(), tmp_path).encode(["x"], None)
-    file = sqlite3.connect(tmp_path / "vectors.sqlite")
-    with file:
-        file.execute("UPDATE vectors SET value = ?", (value,))
-    file.close()
-    assert CachedSparseEncoder(CountingEncoder(), tmp_path).encode(["x"], None) == ({"x": 1.5},)
-
-
 def test_a_file_that_is_no_database_is_put_aside(tmp_path: Path) -> None:
     (tmp_path / "vectors.sqlite").write_bytes(b"garbage " * 2000)
     inner = CountingEncoder()
@@ -172,22 +117,6 @@ def test_a_file_that_is_no_database_is_put_aside(tmp_path: Path) -> None:
         assert cached.embed(["x"], None) == (pack([1.0, 1.0]),)
     assert (tmp_path / "vectors.sqlite.broken").read_bytes().startswith(b"garbage")
     assert len(inner.computed) < 3, "a new cache takes over"
-
-
-def test_a_folder_that_cannot_be_made_costs_nothing_but_time(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    cached = CachedEmbedder(CountingEncoder(), tmp_path / "file" / "below")
-    assert cached.embed(["x", "y"], 5.0) == (pack([1.0, 1.0]),) * 2
-
-
-def test_a_locked_cache_is_passed_by(tmp_path: Path) -> None:
-    cached = CachedEmbedder(CountingEncoder(), tmp_path)
-    cached.embed(["x"], None)
-    holder = sqlite3.connect(tmp_path / "vectors.sqlite", isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    assert cached.embed(["x", "yy"], None) == CountingEncoder().embed(["x", "yy"], None)
-    holder.execute("ROLLBACK")
-    holder.close()
 
 
 def test_a_thread_that_ends_closes_the_file(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """One process that runs the loading machine over a folder's bucket, and may die on the way.
 
 python -m tests.workflow.ingest_process FOLDER RUN [STAGE N before|after]
-python -m tests.workflow.ingest_process FOLDER load SOURCE GATE
 
-The second one is a load from a laptop, beside it: it names its stages, and waits before it encodes
-until there is a file of the name GATE. The stores and the bucket are in the folder, or where
+The stores and the bucket are in the folder, or where
 `settings.json` in it says.
 """
 
@@ -12,21 +10,14 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from docstokg.loading.context import LoadOptions, NullProgress
-from docstokg.loading.pipeline import load
-from docstokg.loading.read.rejects import RejectLog
-from docstokg.ports import Parts, Spans
 from docstokg.settings import Settings
 from docstokg_local.engine.engine import Execution
-from docstokg_local.loading.stores import stores_of
 from tests.ingest_runner import run_ingest, stage_functions
-from tests.unit.test_stages import NS, Hashed, Place
+from tests.unit.test_stages import NS, Place
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 
@@ -73,39 +64,5 @@ def place_in(folder: Path) -> Place:
     return Place(folder, known)
 
 
-class Waiting(Hashed):
-    """An embedder that reads nothing before its file is there."""
-
-    def __init__(self, gate: Path) -> None:
-        self._gate = gate
-
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        while not self._gate.exists():
-            time.sleep(0.05)
-        return super().embed_parts(texts, parts)
-
-
-class Telling(NullProgress):
-    """Progress that names each stage as it begins."""
-
-    @contextmanager
-    def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-        print(title, flush=True)
-        yield lambda steps: None
-
-
-def load_beside(place: Place, source: Path, gate: Path) -> None:
-    """Load a folder under a prefix of its own."""
-    wiring = place.wiring()
-    wiring.override("embedder", Waiting(gate))
-    try:
-        options = LoadOptions(NS, prefix="beside/")
-        load([source], options, stores_of(wiring), RejectLog(), Telling())
-    finally:
-        wiring.close()
-
-
-if __name__ == "__main__" and sys.argv[2] == "load":
-    load_beside(place_in(Path(sys.argv[1])), Path(sys.argv[3]), Path(sys.argv[4]))
-elif __name__ == "__main__":
+if __name__ == "__main__":
     print(run_machine(place_in(Path(sys.argv[1])), sys.argv[2], tuple(sys.argv[3:])).status)

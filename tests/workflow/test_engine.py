@@ -123,7 +123,7 @@ def test_what_is_used_of_sfnx_is_as_it_was() -> None:
     assert list(inspect.signature(sfnx.Call).parameters) == ["state", "resource", "arguments"]
 
 
-@pytest.mark.parametrize("broken", [None, "RetrieveFunction", "ExpandFunction", "GroundFunction"])
+@pytest.mark.parametrize("broken", [None, "GroundFunction"])
 def test_an_execution_is_that_of_sfnx(broken: str | None) -> None:
     plan = {"expansion": {"enabled": True, "restrict": False}, "verbosity": "graph"}
     replies = {

@@ -4,116 +4,79 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from docstokg_local.cli.stores import default_store, settings_of
+from tests.workflow.conftest import Cli
 
 QUESTION = "What are seizures in children?"
 CODE = "from docstokg_local.cli.commands import main; main()"
-Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def shell(small_store: Path, cache_dir: Path, tmp_path: Path) -> Shell:
-    def run(*arguments: object, store: bool = True, **more: str):
-        own = {key: value for key, value in os.environ.items() if not key.startswith("DOCSTOKG_")}
-        environment = {**own, "DOCSTOKG_CACHE_DIR": str(cache_dir), "XDG_DATA_HOME": str(tmp_path)}
-        if store:
-            environment["DOCSTOKG_INDEX_URL"] = f"sqlite:///{small_store}"
-        words = [sys.executable, "-c", CODE, *map(str, arguments)]
-        return subprocess.run(
-            words,
-            check=False,
-            capture_output=True,
-            text=True,
-            env={**environment, **more},
-            cwd=tmp_path,
-        )
-
-    return run
-
-
-def test_a_printed_question_is_answered_below_five_citations(shell: Shell) -> None:
-    done = shell("ask", QUESTION)
-    assert (done.returncode, done.stderr) == (0, "")
-    at = done.stdout.index
-    assert done.stdout.count("sha256") == 5
-    assert at("sha256") < at("confidence ") < at("ms: validate")
-    assert shell("ask", QUESTION, "--citations", 2).stdout.count("sha256") == 2
-
-
-def test_what_is_printed_is_in_a_readers_words(shell: Shell) -> None:
-    """Without quotes, too; what found nothing says why and no figures."""
-    done = shell("ask", *QUESTION.split())
-    assert done.stdout.startswith(f"question: {QUESTION}\n")
-    last = done.stdout.splitlines()[-1]
+def test_a_printed_question_is_answered_below_five_citations(cli: Cli) -> None:
+    """In a reader's words, and without quotes, too."""
+    code, out, err = cli("ask", *QUESTION.split())
+    assert (code, err) == (0, "")
+    assert out.startswith(f"question: {QUESTION}\n")
+    assert out.count("sha256") == 5
+    assert out.index("sha256") < out.index("confidence ") < out.index("ms: validate")
+    last = out.splitlines()[-1]
     assert "citations, found by words (" in last and ", meaning (" in last
-    assert "bm25" not in done.stdout and "splade" not in done.stdout
-    nothing = shell("ask", QUESTION, "--filter", "doc_id=none")
-    assert "nothing fits the filter" in nothing.stderr
-    assert "times in ms" not in nothing.stdout and "confidence" not in nothing.stdout
+    assert "bm25" not in out and "splade" not in out
+    _, out, err = cli("ask", QUESTION, "--citations", 2, "--filter", "doc_id=none")
+    assert "nothing fits the filter" in err
+    assert "times in ms" not in out and "confidence" not in out
 
 
-def test_what_a_program_asks_is_not_added_to(shell: Shell, tmp_path: Path) -> None:
-    body = json.loads(shell("ask", QUESTION, "--json").stdout)
+def test_what_a_program_asks_is_not_added_to(cli: Cli) -> None:
+    body = json.loads(cli("ask", QUESTION, "--json")[1])
     assert (body["answer"], body["metadata"]["synthesis_enabled"]) == ("", False)
-    (tmp_path / "request.json").write_text(json.dumps({"query": QUESTION}))
-    assert "confidence" not in shell("ask", "--request", "request.json").stdout
 
 
-def test_the_answer_alone(shell: Shell) -> None:
-    done = shell("ask", "What are seizures?", "--answer-only")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("\n") == 1
-    assert "[1]" in done.stdout
+def test_the_answer_alone(cli: Cli) -> None:
+    code, out, err = cli("ask", "What are seizures?", "--answer-only")
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    assert "[1]" in out
 
 
-def test_the_options_are_the_request(shell: Shell) -> None:
-    def asked(*options: object) -> dict:
-        return json.loads(shell("ask", QUESTION, "--json", *options).stdout)
-
-    assert asked("--top-k", 2)["metadata"]["top_k"] == 2
-    assert asked("--no-graph")["metadata"]["kg_expansion_enabled"] is False
-    one = asked("--filter", "doc_id=d-dravet", "--filter", "doc_id=d-scn1a")
-    assert {c["doc_id"] for c in one["citations"]} == {"d-dravet", "d-scn1a"}
-    number = asked("--filter", "year=2021")
-    assert {c["doc_id"] for c in number["citations"]} == {"d-dravet"}
-    wrong = shell("ask", QUESTION, "--filter", "year")
-    assert wrong.returncode == 2
-    assert "KEY=VALUE" in wrong.stderr
+def test_the_options_are_the_request(cli: Cli) -> None:
+    options = ("--top-k", 2, "--no-graph", "--filter", "doc_id=d-dravet", "--filter", "year=2021")
+    asked = json.loads(cli("ask", QUESTION, "--json", *options)[1])
+    assert (asked["metadata"]["top_k"], asked["metadata"]["kg_expansion_enabled"]) == (2, False)
+    assert {c["doc_id"] for c in asked["citations"]} == {"d-dravet"}
+    code, _, err = cli("ask", QUESTION, "--filter", "year")
+    assert code == 2
+    assert "KEY=VALUE" in err
 
 
-def test_an_empty_place_says_what_is_missing_and_what_helps(shell: Shell) -> None:
-    done = shell("ask", QUESTION, store=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "store.sqlite is not there" in done.stderr
-    assert "docstokg load FOLDER" in done.stderr
-    assert "unavailable" not in done.stderr and "{" not in done.stderr
-    other = shell("ask", QUESTION, "--namespace", "nowhere")
-    assert other.returncode == 0
-    assert "namespace nowhere is empty; there is default" in other.stderr
+def test_an_empty_place_says_what_is_missing_and_what_helps(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    code, out, err = cli("ask", QUESTION, store=None)
+    assert (code, out) == (1, "")
+    assert "store.sqlite is not there" in err
+    assert "docstokg load FOLDER" in err
+    assert "unavailable" not in err and "{" not in err
+    code, _, err = cli("ask", QUESTION, "--namespace", "nowhere")
+    assert code == 0
+    assert "namespace nowhere is empty; there is default" in err
 
 
-def test_a_server_that_is_not_there_is_named_with_what_to_check(shell: Shell) -> None:
-    done = shell("ask", QUESTION, "--index", "http://127.0.0.1:9", "--graph", "bolt://127.0.0.1:9")
-    assert done.returncode == 1
-    assert "check DOCSTOKG_INDEX_URL" in done.stderr
-    assert "Traceback" not in done.stderr and "bm25_unavailable" not in done.stderr
+def test_a_server_that_is_not_there_is_named_with_what_to_check(
+    cli: Cli, small_store: Path
+) -> None:
+    away = ("--index", "http://127.0.0.1:9", "--graph", f"sqlite:///{small_store}")
+    code, _, err = cli("ask", QUESTION, *away, store=None)
+    assert code == 1
+    assert "check DOCSTOKG_INDEX_URL" in err
+    assert "Traceback" not in err and "bm25_unavailable" not in err
 
 
-def test_version_help_and_completion(shell: Shell) -> None:
-    assert shell("--version").stdout.startswith("docstokg 0.")
-    assert "Usage:" in shell("-h").stdout
-    assert "--top-k" in shell("ask", "-h").stdout
-    shown = shell("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-    assert "complete" in shown.stdout
-
-
-@pytest.mark.parametrize("command", [("ask", QUESTION), ("ask", QUESTION, "--json"), ("-h",)])
-def test_a_reader_who_goes_away_is_no_error(shell: Shell, command, small_store, cache_dir) -> None:
+def test_a_reader_who_goes_away_is_no_error(small_store: Path, cache_dir: Path) -> None:
     environment = {
         **os.environ,
         "DOCSTOKG_INDEX_URL": f"sqlite:///{small_store}",
@@ -123,7 +86,7 @@ def test_a_reader_who_goes_away_is_no_error(shell: Shell, command, small_store, 
     os.close(reading)
     with os.fdopen(writing, "wb") as gone:
         done = subprocess.run(
-            [sys.executable, "-c", CODE, *command],
+            [sys.executable, "-c", CODE, "ask", QUESTION],
             check=False, stdout=gone, stderr=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -269,16 +269,6 @@ def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph
     assert len(off["top_k_without"]) > 0
 
 
-def test_an_empty_list_in_a_filter_is_refused(
-    small_store: Path, client_for: Callable[..., Any]
-) -> None:
-    answer = client_for(small_store).post(
-        "/v1/search", json={"query": QUESTION, "filter": {"doc_id": []}}
-    )
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["path"].startswith("$.filter.doc_id")
-
-
 def test_what_is_lost_is_said_without_diagnostics(
     copied_store: Path, client_for: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -286,13 +276,6 @@ def test_what_is_lost_is_said_without_diagnostics(
     answer = client.post("/v1/search", json={"query": QUESTION, "diagnostics": False}).json()
     assert answer["diagnostics"] is None
     assert "Degraded: kg_unavailable." in answer["warnings"]
-
-
-def test_the_warnings_of_a_route_arrive(small_store: Path, client_for: Callable[..., Any]) -> None:
-    expansion = {"route": True, "seeds": ["NO:1"]}
-    body = {"query": QUESTION, "kg_expansion": expansion}
-    answer = client_for(small_store).post("/v1/search", json=body).json()
-    assert "No seed of kg_expansion.route is in the graph; it was ignored." in answer["warnings"]
 
 
 def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:

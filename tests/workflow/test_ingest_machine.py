@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from docstokg.domain.budget import STATE_LIMIT_BYTES, json_bytes
 from docstokg_local.engine.engine import Execution
 from tests.ingest_runner import DEFINITION, STAGES, run_ingest
 from tests.memory_bucket import BUCKET, MemoryBucket
@@ -147,18 +146,6 @@ def test_every_object_of_the_prefix_reaches_the_store_once(count: int) -> None:
         assert closing["results"][stage]["Key"].startswith(f"runs/run-1/results/{stage}/")
 
 
-def test_a_long_list_to_remove_goes_to_book_and_close_alone() -> None:
-    stages = folder_of(45)
-    remove = [f"document-{n:06}" for n in range(8000)]
-    assert ran(stages, remove=remove).status == "SUCCEEDED"
-    assert stages.payloads["close"][0]["run"]["remove"] == remove
-    for stage in ("read", "encode", "names", "write"):
-        for payload in stages.payloads[stage]:
-            assert "remove" not in payload["run"]
-            assert payload["run"]["run_id"] == "run-1"
-            assert json_bytes(payload) < STATE_LIMIT_BYTES
-
-
 def test_book_and_close_go_on_from_where_they_stopped() -> None:
     stages = folder_of(3)
     stages.rounds = 4
@@ -259,18 +246,6 @@ def test_a_run_waits_for_the_load_before_it() -> None:
     resolving = ASL["States"]["Resolve"]["Retry"][-1]
     assert resolving["ErrorEquals"] == ["Locked"]
     assert resolving["MaxAttempts"] * resolving["MaxDelaySeconds"] >= 8 * 3600
-
-
-def test_run_again_it_does_nothing_else() -> None:
-    stages = folder_of(50)
-    stages.broken = {"write": "Unavailable"}
-    assert ran(stages).status == "FAILED"
-    stages.broken = {}
-    assert ran(stages).status == "SUCCEEDED"
-    again = folder_of(50)
-    ran(again)
-    assert stages.bucket.objects == again.bucket.objects
-    assert stages.store == again.store
 
 
 def every_task(states: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 Shell = Callable[..., tuple[int, str, str]]
 GENEROUS_S = 300
 

@@ -18,7 +18,7 @@ from docstokg_local.cli.demo_corpus import write_corpus
 from docstokg_local.cli.display import (
     TerminalProgress,
     notes,
-    path_drawing,
+    path_line,
     screen,
     show_answer,
     show_load,
@@ -86,7 +86,7 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
 
 
 def _show_second(workflow: Workflow, out: Console) -> None:
-    """Ask what words alone find late, with the graph and without it, and draw what led there."""
+    """Ask what words alone find late, with the graph and without it, and say what led there."""
     citations = {}
     for graph in (True, False):
         request = {"query": SECOND, "kg_expansion": {"enabled": graph}}
@@ -104,8 +104,7 @@ def _show_second(workflow: Workflow, out: Console) -> None:
             continue
         if place is not None and place <= MODEL_READS:
             continue
-        for line in path_drawing(citation):
-            out.print(line, highlight=False, markup=False)
+        out.print(f"graph: {path_line(citation)}", highlight=False, markup=False)
         was = f"has it at place {place}" if place else "does not find it"
         out.print(f"search alone {was}; a model reads the first {MODEL_READS}", style="dim")
         out.print(snippet_line(citation), highlight=False, markup=False)

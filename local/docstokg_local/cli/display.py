@@ -41,12 +41,7 @@ STEPS = (
     ("llm_synthesis", "synthesize"),
     ("total", "total"),
 )
-CHANNELS = {
-    "bm25": "words",
-    "splade": "related words",
-    "dense": "meaning",
-    "facts": "stated facts",
-}
+CHANNELS = {"bm25": "words", "splade": "related words", "dense": "meaning", "facts": "stated facts"}
 """Ways of searching, as a person says them; the page has the same words."""
 OPTIONS = {
     "$.query": "the question",
@@ -375,32 +370,6 @@ def _shown(identifier: str, names: dict[str, str | None]) -> str:
 
 def _is_made_up(identifier: str) -> bool:
     return identifier.startswith("ent:")
-
-
-def path_drawing(citation: dict[str, Any]) -> list[str]:
-    """Draw how the graph leads from the question to a citation, a line for each step."""
-    evidence = citation["kg_evidence"]
-    steps = ["the question"]
-    matched = _with_id(evidence["matched_entity"], evidence["entity_id"])
-    start = citation["kg_path"][0]
-    if start == evidence["entity_id"]:
-        steps.append(f"names {matched}")
-    else:
-        steps.append(f"names {_with_id(evidence['related_to'], start)}")
-        at = start
-        for edge in evidence["path"]:
-            forward = edge["src"] == at
-            at = edge["dst"] if forward else edge["src"]
-            name = matched if at == evidence["entity_id"] else at
-            steps.append(
-                f"{edge['type']} {'of it' if not forward else ''} {name}".replace("  ", " ")
-            )
-    place = citation["document_name"] or citation["doc_id"]
-    steps.append(f"in [{citation['rank']}] {place}, {citation['chunk_id']}")
-    return [
-        "   " * (depth - 1) + ("\u2514\u2500 " if depth else "") + step
-        for depth, step in enumerate(steps)
-    ]
 
 
 def _show_diagnostics(

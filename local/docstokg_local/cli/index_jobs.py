@@ -1,8 +1,8 @@
-"""Jobs on a real index: rebuild it in place, snapshot it, and bring a snapshot back.
+"""Jobs on a real index: snapshot it, and bring a snapshot back.
 
 `python -m docstokg_local.cli.index_jobs JOB`, where the index is named as for
 `docstokg load` and the caller has the loader's rights. A restore never overwrites: it
-makes indices of its own beside those in use and swaps the aliases in one step, as a rebuild does.
+makes indices of its own beside those in use and swaps the aliases in one step.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from docstokg.errors import DocsToKGError, Misconfigured
+from docstokg.errors import DocsToKGError
 from docstokg.settings import Settings
 from docstokg_local.cli.printing import say
 
@@ -26,9 +26,9 @@ def bucket(name: str, role_arn: str, region: str) -> Json:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """`index_jobs JOB`: rebuild, register --bucket B --role R, snapshots, or one with a name."""
+    """`index_jobs JOB`: register --bucket B --role R, snapshots, or one with a name."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    jobs = ("rebuild", "register", "snapshot", "snapshots", "restore", "drill")
+    jobs = ("register", "snapshot", "snapshots", "restore", "drill")
     parser.add_argument("job", choices=jobs)
     parser.add_argument("name", nargs="?", default="")
     parser.add_argument("--bucket", default="")
@@ -44,16 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _done(options: argparse.Namespace, settings: Settings) -> Sequence[str]:
     from docstokg.wiring import Wiring
 
-    if options.job == "rebuild":
-        wiring = Wiring(settings)
-        try:
-            writer = wiring.index_writer()
-            rebuild = getattr(writer, "rebuild", None)
-            if rebuild is None:
-                raise Misconfigured("only an OpenSearch index is rebuilt; load a file store anew")
-            return tuple(rebuild())
-        finally:
-            wiring.close()
     snapshots = Wiring(settings).snapshots()
     match options.job:
         case "register":

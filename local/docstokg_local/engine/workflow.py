@@ -95,11 +95,7 @@ class LocalWorkflow:
             del self._listeners[request_id]
 
     def run(
-        self,
-        envelope: Envelope,
-        *,
-        arrived: float | None = None,
-        gone: Callable[[], bool] = never,
+        self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never
     ) -> Reply:
         """Run one execution to its reply; a failed or late one is problem+json, as in AWS.
 
@@ -116,11 +112,7 @@ class LocalWorkflow:
         return problem_reply(500, "workflow_failed", "The workflow failed.", envelope.request_id)
 
     def execute(
-        self,
-        envelope: Envelope,
-        *,
-        arrived: float | None = None,
-        gone: Callable[[], bool] = never,
+        self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never
     ) -> Execution:
         """Run one execution and tell how it went, state by state."""
         listener = self._listeners.get(envelope.request_id)

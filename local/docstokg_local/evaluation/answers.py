@@ -159,11 +159,7 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
 
 
 def evaluate_answers(
-    folder: Path,
-    questions: Sequence[WrittenAnswer],
-    namespace: str,
-    model: str,
-    settings: Settings,
+    folder: Path, questions: Sequence[WrittenAnswer], namespace: str, model: str, settings: Settings
 ) -> Report:
     """Put every question with a written answer to the whole state machine, and judge what comes."""
     from docstokg_local.cli.display import TerminalProgress
@@ -180,10 +176,7 @@ def evaluate_answers(
                 "namespace": namespace,
                 "verbosity": "full",
                 "synthesis": {"enabled": True, "model": model},
-                "budget": {
-                    "max_tokens_gen": MAX_TOKENS_GEN,
-                    "timeout_s": settings.max_timeout_s,
-                },
+                "budget": {"max_tokens_gen": MAX_TOKENS_GEN, "timeout_s": settings.max_timeout_s},
             }
             outcome = ask(workflow, request)
             advance(1)

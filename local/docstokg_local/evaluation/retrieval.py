@@ -47,7 +47,7 @@ class Run:
     down: str | None = None
 
 
-class Down:
+class FailingPort:
     """A dependency that refuses every call, as one that is not there."""
 
     def __init__(self, name: str, model: str = "", dimension: int = 0) -> None:
@@ -222,13 +222,13 @@ def _wiring(run: Run, shared: Wiring) -> Wiring:
     embedder = shared.embedder()
     made: dict[str, object] = {"embedder": embedder, "sparse_encoder": shared.sparse_encoder()}
     if run.down == "index":
-        made["search_index"] = Down("index")
+        made["search_index"] = FailingPort("index")
     elif run.down == "graph":
-        made["knowledge_graph"] = Down("graph")
+        made["knowledge_graph"] = FailingPort("graph")
     elif run.down == "embedder" and embedder is not None:
-        made["embedder"] = Down("embedder", embedder.model, embedder.dimension)
+        made["embedder"] = FailingPort("embedder", embedder.model, embedder.dimension)
     elif run.down == "sparse":
-        made["sparse_encoder"] = Down("sparse encoder", "down")
+        made["sparse_encoder"] = FailingPort("sparse encoder", "down")
     return Wiring(shared.settings.model_copy(update=run.settings), shared.telemetry, made)
 
 

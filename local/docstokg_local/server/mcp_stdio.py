@@ -127,11 +127,7 @@ def run(wiring: Wiring) -> None:
 
     workflow, listener = LocalWorkflow(wiring), listening(wiring)
     handler = local_mcp(
-        wiring,
-        workflow,
-        check.build(wiring),
-        traverse.build(wiring),
-        documents.build(wiring),
+        wiring, workflow, check.build(wiring), traverse.build(wiring), documents.build(wiring)
     )
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # The pipe carries messages only: whatever prints by accident must not break them.

@@ -127,10 +127,7 @@ class Run:
 
     def _variables(self) -> dict[str, str]:
         """What the sandboxes of AWS have and the emulator's have not."""
-        return {
-            "PYTHONPATH": str(BUILD / "host" / "runtime"),
-            "OMP_NUM_THREADS": "1",
-        }
+        return {"PYTHONPATH": str(BUILD / "host" / "runtime"), "OMP_NUM_THREADS": "1"}
 
     def deploy(self, assembly: Path) -> str:
         """Deploy both stacks from an assembly, as the guide says."""

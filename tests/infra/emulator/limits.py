@@ -32,16 +32,12 @@ COVERED = (
     ("IAM", "everything is allowed", "test_permissions, test_deployed_fleet, test_loading_fleet"),
     ("quotas, reserved concurrency", "none", "test_load_quota, test_app"),
     ("replacement, export locks", "accepts everything", "test_stores_kept"),
-    (
-        "batches and results of a distributed map",
-        "runs on sfnx over them",
-        "test_ingest_machine",
-    ),
+    ("batches and results of a distributed map", "runs on sfnx over them", "test_ingest_machine"),
     ("error names in Retry and Catch", "not compared", "test_engine"),
     ("TimeoutSeconds as an expression", f"the number {LONGEST_S}", "test_template"),
     ("AppConfig's layer", "its agent is played, from the deployed profile", "test_aws_adapters"),
     ("arm64", "bundles of this machine", "test_bundles"),
-    ("a domain", "a real OpenSearch beside it, as `existing`", "test_engines"),
+    ("a domain", "a real OpenSearch beside it, as `existing`", "test_search_index"),
 )
 """(what, instead, tests)"""
 

@@ -152,7 +152,10 @@ class RankingSettings(Contract):
     fusion: Literal["minmax", "rrf"] = Field("minmax", description="how channels are summed")
     min_score: float = Field(0.3, ge=0, le=1, description="below it an answer carries a warning")
     answer_min_probability: float = Field(
-        0.08, ge=0, le=1, description="below it `extractive` says nothing"
+        0.65,
+        ge=0,
+        le=1,
+        description="`extractive` says nothing where the passages answer less probably than this",
     )
     max_timeout_s: float = Field(25.0, ge=1, le=60, description="longest a request may ask for")
     default_timeout_s: float = Field(

@@ -33,11 +33,7 @@ class JwksTokens:
     """Verifies signature, issuer, audience and time; reads `sub`, namespaces, groups, load."""
 
     def __init__(
-        self,
-        issuer: str,
-        audience: str,
-        jwks_url: str,
-        claims: Claims | None = None,
+        self, issuer: str, audience: str, jwks_url: str, claims: Claims | None = None
     ) -> None:
         self._issuer = issuer
         self._audience = audience

@@ -5,12 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from docstokg.contracts.model import Contract, Many
-from docstokg.contracts.response import (
-    Citation,
-    ConfidenceLevel,
-    DegradedReason,
-    Grounding,
-)
+from docstokg.contracts.response import Citation, ConfidenceLevel, DegradedReason, Grounding
 
 CHAT_ROUTES: Final = ("chat", "models")
 """Routes whose clients read OpenAI's error object instead of a problem."""

@@ -28,9 +28,7 @@ def _packed(value: Any, handler: SerializerFunctionWrapHandler) -> str:
 
 
 Packed = Annotated[
-    Item,
-    BeforeValidator(_unpacked),
-    WrapSerializer(_packed, return_type=str, when_used="json"),
+    Item, BeforeValidator(_unpacked), WrapSerializer(_packed, return_type=str, when_used="json")
 ]
 """A bulky part of a message between steps: JSON in a string, so that no expression of the state
 machine copies or walks it. Every JSONata evaluation costs by the nodes of the whole state."""

@@ -141,9 +141,7 @@ def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int) -> Reply:
     completion = _completion(RAGResponse.model_validate_json(reply.body), chat, started_ms)
     if not chat.stream:
         return Reply(
-            statusCode=200,
-            body=completion.model_dump_json(),
-            headers={"Content-Type": JSON_TYPE},
+            statusCode=200, body=completion.model_dump_json(), headers={"Content-Type": JSON_TYPE}
         )
     event = json.dumps(_event(completion, chat), ensure_ascii=False, separators=(",", ":"))
     return Reply(

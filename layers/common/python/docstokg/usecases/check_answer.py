@@ -17,12 +17,7 @@ from docstokg.contracts.response import (
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import citations as markers
 from docstokg.domain.answer import grounding, notices, verdicts
-from docstokg.domain.answer.confidence import (
-    bounded,
-    confidence,
-    confidence_parts,
-    level,
-)
+from docstokg.domain.answer.confidence import bounded, confidence, confidence_parts, level
 from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts, brought, says
 from docstokg.domain.text import sentences
 from docstokg.usecases.comparison import Comparison
@@ -154,10 +149,7 @@ def _doubts(judged: Sequence[SentenceVerdict]) -> list[str]:
 
 
 def ground_text(
-    text: str,
-    blocks: Sequence[Block],
-    compare: Comparison | None = None,
-    facts: Facts = NO_FACTS,
+    text: str, blocks: Sequence[Block], compare: Comparison | None = None, facts: Facts = NO_FACTS
 ) -> Grounding:
     """Make the report on a text that must stay as it is: orphans are listed and not removed.
 

@@ -1,11 +1,12 @@
 """Vectors from Jina, from any OpenAI-compatible address, or from Hugging Face (or TEI)."""
 
-import math
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from docstokg.adapters.http.json_post import Endpoint, first_that_answers
+from pydantic import BaseModel, FiniteFloat, TypeAdapter
+
+from docstokg.adapters.http.json_post import Endpoint, checked, first_that_answers
 from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
 from docstokg.ports import Parts, Spans
@@ -33,6 +34,18 @@ DIMENSIONS = {
 _BATCH = 64
 _LOADING_TIME_S = 60.0
 _LOADING_TRIES = 4
+
+_VECTORS = TypeAdapter(list[list[FiniteFloat]])
+
+
+class _Row(BaseModel):
+    index: int
+    embedding: list[FiniteFloat]
+
+
+class _Reply(BaseModel):
+    data: list[_Row]
+    model: str | None = None
 
 
 class HttpEmbedder:
@@ -127,32 +140,24 @@ class HttpEmbedder:
         return payload | {"encoding_format": "float"}
 
     def _read(self, answer: Any, count: int) -> list[bytes]:
-        rows = answer if self._provider == "hf" else self._rows(answer)
-        if not isinstance(rows, list) or len(rows) != count:
+        vectors = (
+            checked(_VECTORS, answer, self._model)
+            if self._provider == "hf"
+            else self._numbered(checked(_Reply, answer, self._model))
+        )
+        if len(vectors) != count:
             raise WrongAnswer(f"{self._model}: {count} vectors were expected")
-        return [self._vector(row) for row in rows]
+        if any(len(vector) != self._dimension or not any(vector) for vector in vectors):
+            raise WrongAnswer(f"{self._model}: a vector is not of {self._dimension}, or all zero")
+        return [pack(vector) for vector in vectors]
 
-    def _rows(self, answer: Any) -> list[Any]:
-        data = answer.get("data") if isinstance(answer, dict) else None
-        if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
-            raise WrongAnswer(f"{self._model}: the answer holds no list of vectors")
-        answered_by = answer.get("model")
-        if isinstance(answered_by, str) and not _same_model(answered_by, self._model):
-            raise WrongAnswer(f"{answered_by!r} answered instead of {self._model!r}")
-        places = [row.get("index") for row in data]
-        if sorted(places, key=str) != sorted(range(len(data)), key=str):
+    def _numbered(self, reply: "_Reply") -> list[list[float]]:
+        if reply.model is not None and not _same_model(reply.model, self._model):
+            raise WrongAnswer(f"{reply.model!r} answered instead of {self._model!r}")
+        rows = sorted(reply.data, key=lambda row: row.index)
+        if [row.index for row in rows] != list(range(len(rows))):
             raise WrongAnswer(f"{self._model}: the vectors are not numbered one by one")
-        return [row.get("embedding") for row in sorted(data, key=lambda row: int(row["index"]))]
-
-    def _vector(self, row: Any) -> bytes:
-        if not isinstance(row, list) or len(row) != self._dimension:
-            length = len(row) if isinstance(row, list) else "no"
-            raise WrongAnswer(f"{self._model}: {length} numbers instead of {self._dimension}")
-        if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in row):
-            raise WrongAnswer(f"{self._model}: a vector holds something that is no number")
-        if not all(map(math.isfinite, row)) or not any(row):
-            raise WrongAnswer(f"{self._model}: a vector is not finite or all zero")
-        return pack(row)
+        return [row.embedding for row in rows]
 
 
 def _same_model(answer_name: str, target: str) -> bool:

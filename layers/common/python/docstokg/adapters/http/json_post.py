@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
+from pydantic import TypeAdapter, ValidationError
 
 from docstokg.adapters.bounded import within
 from docstokg.adapters.breaker import Breaker
@@ -39,10 +40,7 @@ class Endpoint:
     """An address with its circuit: after five failures in a row nothing is sent for 30 s."""
 
     def __init__(
-        self,
-        url: str,
-        api_key: str | None,
-        clock: Callable[[], float] = time.monotonic,
+        self, url: str, api_key: str | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -106,6 +104,16 @@ class Endpoint:
 
     def _host(self) -> str:
         return urlsplit(self.url).netloc.rpartition("@")[2]
+
+
+def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: str) -> Shape:
+    """Read an answer as `shape`, types strict; `WrongAnswer`, without what it held, otherwise."""
+    adapter = shape if isinstance(shape, TypeAdapter) else TypeAdapter(shape)
+    try:
+        return adapter.validate_python(answer, strict=True)
+    except ValidationError as broken:
+        first = broken.errors(include_input=False)[0]
+        raise WrongAnswer(f"{model}: {first['loc']}: {first['msg']}") from None
 
 
 def first_that_answers[Answer](

@@ -1,14 +1,24 @@
 """Cross-encoder scores from Jina or from any Cohere-style rerank address."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from docstokg.adapters.http.json_post import Endpoint, first_that_answers
+from pydantic import BaseModel, FiniteFloat
+
+from docstokg.adapters.http.json_post import Endpoint, checked, first_that_answers
 from docstokg.errors import Misconfigured, WrongAnswer
 
 ADDRESSES = {"jina": "https://api.jina.ai/v1", "cohere": "https://api.cohere.com/v2"}
 MODELS = {"jina": "jina-reranker-v3", "cohere": "rerank-v3.5"}
+
+
+class _Row(BaseModel):
+    index: int
+    relevance_score: FiniteFloat
+
+
+class _Reply(BaseModel):
+    results: list[_Row]
 
 
 class HttpReranker:
@@ -46,20 +56,8 @@ class HttpReranker:
         )
 
     def _read(self, answer: Any, count: int) -> tuple[float, ...]:
-        rows = answer.get("results") if isinstance(answer, dict) else None
-        if not isinstance(rows, list) or len(rows) != count:
-            raise WrongAnswer(f"{self._model}: {count} results were expected")
-        scores: dict[int, float] = {}
-        for row in rows:
-            place = row.get("index") if isinstance(row, dict) else None
-            score = row.get("relevance_score") if isinstance(row, dict) else None
-            if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < count:
-                raise WrongAnswer(f"{self._model}: a result names no passage")
-            if not isinstance(score, int | float) or isinstance(score, bool):
-                raise WrongAnswer(f"{self._model}: a score is no number")
-            if not math.isfinite(score):
-                raise WrongAnswer(f"{self._model}: a score is not finite")
-            scores[place] = float(score)
-        if len(scores) != count:
-            raise WrongAnswer(f"{self._model}: a passage was scored twice")
+        rows = checked(_Reply, answer, self._model).results
+        scores = {row.index: row.relevance_score for row in rows}
+        if len(rows) != count or sorted(scores) != list(range(count)):
+            raise WrongAnswer(f"{self._model}: one score for each of {count} was expected")
         return tuple(scores[place] for place in range(count))

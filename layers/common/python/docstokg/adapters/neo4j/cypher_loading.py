@@ -173,9 +173,7 @@ MERGE (e)-[:REPLACED_BY]->(n)""",
 )
 
 NAMESPACES = Template(
-    "namespaces",
-    "MATCH (e:Entity {obsolete: true}) RETURN DISTINCT e.namespace AS namespace",
-    {},
+    "namespaces", "MATCH (e:Entity {obsolete: true}) RETURN DISTINCT e.namespace AS namespace", {}
 )
 
 DROP_UNSUPPORTED = Template(

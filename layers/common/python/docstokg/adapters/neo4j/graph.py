@@ -9,10 +9,7 @@ from importlib import resources
 from operator import attrgetter
 from typing import Any, Unpack
 
-from neo4j import (
-    READ_ACCESS,
-    Record,
-)
+from neo4j import READ_ACCESS, Record
 from neo4j import exceptions as vendor
 
 from docstokg.adapters.breaker import Breaker, SharedCircuit
@@ -32,20 +29,12 @@ from docstokg.contracts.graph import (
     SliceRequest,
     identity,
 )
-from docstokg.contracts.records import (
-    GraphInfo,
-    Scope,
-)
+from docstokg.contracts.records import GraphInfo, Scope
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.graph.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS
 from docstokg.domain.identity import entity_key, namespaced
 from docstokg.domain.visibility import required
-from docstokg.errors import (
-    PlanRejected,
-    Timeout,
-    Unavailable,
-    WrongAnswer,
-)
+from docstokg.errors import PlanRejected, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
 CYPHER_TIMEOUT_MS = 1500
@@ -77,11 +66,7 @@ class Neo4jGraph:
         self._cap_s = timeout_ms / 1000
         self._shared = shared
         self._breaker = Breaker(
-            "graph",
-            circuit=circuit,
-            probe=self._probe,
-            shared=shared,
-            telemetry=self._telemetry,
+            "graph", circuit=circuit, probe=self._probe, shared=shared, telemetry=self._telemetry
         )
         self._lock = threading.Lock()
         self._admitted = committed_digests()
@@ -189,33 +174,15 @@ class Neo4jGraph:
         rows = self._by_id(
             cypher.RELATIONS_OF, ids, scope, timeout_s, {"max_relations": MAX_RELATIONS}
         )
-        return _sorted(
-            SliceRelation(
-                source=row["source"],
-                type=row["type"],
-                target=row["target"],
-                weight=row["weight"],
-                evidence_uuid=row["evidence_uuid"] if row["evidence_chunk_id"] else None,
-                evidence_chunk_id=row["evidence_chunk_id"],
-                evidence_start=row["evidence_start"],
-                evidence_end=row["evidence_end"],
-            )
-            for row in rows
-        )
+        every = (SliceRelation(**row.data()) for row in rows)
+        return _sorted(r if r.evidence_chunk_id else r._replace(evidence_uuid=None) for r in every)
 
     def info(self, timeout_s: float) -> GraphInfo:
         """Say what the graph holds, as counted by the last finished load."""
         rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
         if not rows or rows[0]["chunks"] is None:
             return GraphInfo()
-        row = rows[0]
-        return GraphInfo(
-            chunks=row["chunks"],
-            entities=row["entities"],
-            relations=row["relations"],
-            mentions=row["mentions"],
-            namespaces=tuple(row["namespaces"]),
-        )
+        return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
 
     def close(self) -> None:
         """Give the connections back and end the background loop."""
@@ -423,13 +390,7 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
     matches = {AliasMatch(k, e, p) for k, e, p in row["alias_rows"]}
     entities = [
         SliceEntity(
-            name,
-            label,
-            kind,
-            min(COUNT_LIMIT, count),
-            obsolete,
-            replaced,
-            min(COUNT_LIMIT, heads),
+            name, label, kind, min(COUNT_LIMIT, count), obsolete, replaced, min(COUNT_LIMIT, heads)
         )
         for _, name, label, kind, count, obsolete, replaced, heads in row["entity_rows"]
     ]

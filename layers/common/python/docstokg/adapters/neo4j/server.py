@@ -21,14 +21,7 @@ from neo4j import (
 )
 from neo4j import exceptions as vendor
 
-from docstokg.errors import (
-    DocsToKGError,
-    Misconfigured,
-    Refused,
-    Timeout,
-    Unavailable,
-    WrongAnswer,
-)
+from docstokg.errors import DocsToKGError, Misconfigured, Refused, Timeout, Unavailable, WrongAnswer
 
 PLAN_S = 60.0
 DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"

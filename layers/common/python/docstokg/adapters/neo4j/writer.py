@@ -31,8 +31,6 @@ BATCH = 500
 PAGE = 5000
 DEADLOCK_TRIES, DEADLOCK_S = 8, 0.05
 LOAD_TIMEOUT_S = 120.0
-UPGRADED = (1, 2)
-"""Earlier layouts that are brought up to date where they are met."""
 
 
 class Neo4jGraphWriter:
@@ -169,27 +167,12 @@ class Neo4jGraphWriter:
 
     def chunk_uuids(self, namespace: str) -> Iterable[str]:
         """Yield every chunk uuid of a namespace, sorted."""
-        after = ""
-        while True:
-            rows = self._read(
-                cypher.CHUNK_UUIDS, {"namespace": namespace, "after": after, "batch": PAGE}
-            )
-            yield from (row["uuid"] for row in rows)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1]["uuid"]
+        return (row["uuid"] for row in self._pages(cypher.CHUNK_UUIDS, namespace))
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
-        after = ""
-        while True:
-            page = {"namespace": namespace, "after": after, "batch": PAGE}
-            rows = self._read(cypher.LABELS, page)
-            for row in rows:
-                yield row["uuid"], row["doc_id"], row["title"], row["section"]
-            if len(rows) < PAGE:
-                return
-            after = rows[-1]["uuid"]
+        for row in self._pages(cypher.LABELS, namespace):
+            yield row["uuid"], row["doc_id"], row["title"], row["section"]
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
@@ -314,13 +297,13 @@ class Neo4jGraphWriter:
         return self._server.read(template.text, values, LOAD_TIMEOUT_S)
 
     def _prepare(self) -> None:
-        """Bring the database to our layout, also from the one before; all of it may be repeated."""
+        """Bring the database to our layout; all of it may be repeated."""
         if self._ready:
             return
         parameters = INFO.checked({"name": STORE})
         stored = self._server.read(INFO.text, parameters, LOAD_TIMEOUT_S)
         version = stored[0]["schema"] if stored else None
-        if version not in (None, *UPGRADED, SCHEMA_VERSION):
+        if version not in (None, SCHEMA_VERSION):
             raise Misconfigured(
                 f"the database holds a graph of layout {version}, this version writes layout "
                 f"{SCHEMA_VERSION}: load into another database"

@@ -99,7 +99,6 @@ class Snapshots:
             own = [name for name in held if name.startswith(f"{self._name}-{kind}")]
             if len(own) != 1:
                 raise Misconfigured(f"snapshot {snapshot} holds no one index of {alias!r}: {held}")
-            # Numbered as a rebuild numbers them, so that the next one can count on.
             stem = own[0] if own[0] == self._register else own[0].rpartition("-")[0]
             body = {
                 "indices": own[0],

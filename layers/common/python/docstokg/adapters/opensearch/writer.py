@@ -18,7 +18,6 @@ from docstokg.adapters.opensearch.layout import (
     Json,
     facts_alias,
     feature_name,
-    index_behind,
     index_name,
     numbers,
     template,
@@ -253,32 +252,6 @@ class OpenSearchWriter:
             f"{model!r}, and give that name to what asks"
         )
 
-    def rebuild(self) -> tuple[str, str]:
-        """Copy both indices into fresh ones of the current template and swap the aliases.
-
-        Readers notice nothing: the alias moves in one step. Nothing may be loading meanwhile.
-        Returns the names of the new indices.
-        """
-        notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
-        if notes is not None:
-            self._check_layout(notes)
-        if notes is None or notes.get("unfinished_load") is not None:
-            raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
-        self._refresh()
-        swap: list[Json] = []
-        fresh: list[str] = []
-        for kind, alias in self._aliases():
-            old = index_behind(self._call("GET", f"/{alias}/_mapping"))
-            number = int(old.rpartition("-")[2]) + 1
-            new = index_name(self._name, kind, number)
-            self._call("DELETE", f"/{new}", params={"ignore_unavailable": "true"})
-            self._create(new, kind, notes | {"docstokg": TEMPLATE_VERSION}, None)
-            self._copy(old, new)
-            fresh.append(new)
-            swap += [{"add": {"index": new, "alias": alias}}, {"remove_index": {"index": old}}]
-        self._call("POST", "/_aliases", {"actions": swap})
-        return fresh[0], fresh[1]
-
     def close(self) -> None:
         """Give the lease and the connections back."""
         self._lease.release()
@@ -333,38 +306,18 @@ class OpenSearchWriter:
             return False
         return True
 
-    def _create(self, index: str, kind: str, notes: Json, alias: str | None) -> Json:
-        """Make an index; with an alias, that it is there already is an answer with `error`."""
+    def _create(self, index: str, kind: str, notes: Json, alias: str) -> Json:
+        """Make an index; that it is there already is an answer with `error`."""
         chosen = template()[kind]
         mappings = {**chosen["mappings"], "_meta": notes}
         if kind == "chunks" and (dimension := notes.get("dimension")):
             vector = {**template()["vector"], "dimension": dimension}
             mappings["properties"] = {**mappings["properties"], "vector": vector}
-        body = {"settings": chosen["settings"], "mappings": mappings}
-        if alias:
-            body["aliases"] = {alias: {}}
-        return self._server.call(
-            "PUT",
-            f"/{index}",
-            timeout_s=LOAD_TIMEOUT_S,
-            body=body,
-            answered=400 if alias else None,
-        )
+        body = {"settings": chosen["settings"], "mappings": mappings, "aliases": {alias: {}}}
+        return self._call("PUT", f"/{index}", body, answered=400)
 
     def _note(self, notes: Json) -> None:
         self._call("PUT", f"/{self._name}/_mapping", {"_meta": notes})
-
-    def _copy(self, old: str, new: str) -> None:
-        task = self._call(
-            "POST",
-            "/_reindex",
-            {"source": {"index": old}, "dest": {"index": new}},
-            {"wait_for_completion": "false", "refresh": "true"},
-        )["task"]
-        while not (seen := self._call("GET", f"/_tasks/{task}"))["completed"]:
-            time.sleep(0.2)
-        if problem := seen.get("error") or seen["response"]["failures"]:
-            raise WrongAnswer(f"copying {old} to {new} failed: {json.dumps(problem)[:300]}")
 
     def _refresh(self) -> None:
         for _, alias in self._aliases():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite.graph_schema import CARDS, check_layout
+from docstokg.adapters.sqlite.graph_schema import check_layout
 from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.graph import (
@@ -52,6 +52,9 @@ MAX_MENTIONS = 20_000
 FEW_HEADED = 50
 """Chunks about an entity that are read together with those about others."""
 
+
+_CARD = "graph_entities e INDEXED BY graph_entities_card"
+"""What a slice reads of an entity, without the vector: that would be half a page of each."""
 
 _ENTITY = (
     "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
@@ -139,20 +142,8 @@ class _Reader:
         self._sees_all = scope.groups is None or not self._any_closed()
         self._seen_sql, self._seen_values = self._seen()
         self._allowed_sql, self._allowed_values = self._allowed()
-        self._carded: str | None = None
         self._before: dict[int, str] | None = None
         self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
-
-    def _card(self) -> str:
-        """SQL that has entities read without their vectors, where the file has that index.
-
-        A vector fills half a page, so that every entity would be a page; a file of a load before
-        the index came answers alike, slower.
-        """
-        if self._carded is None:
-            index = self._run("SELECT 1 FROM sqlite_master WHERE name = ?", (CARDS,)).fetchone()
-            self._carded = "" if index is None else f" INDEXED BY {CARDS}"
-        return self._carded
 
     def _any_closed(self) -> bool:
         cursor = self._run(
@@ -236,12 +227,7 @@ class _Reader:
                     rows = self._run(
                         f"SELECT c.chunk FROM {text} AND {self._allowed_sql}"
                         " ORDER BY c.chunk LIMIT ?",
-                        (
-                            self._space,
-                            group.removeprefix(kind),
-                            *self._allowed_values,
-                            MAX_HEADED,
-                        ),
+                        (self._space, group.removeprefix(kind), *self._allowed_values, MAX_HEADED),
                     )
                     keys = sorted((k for (k,) in rows), key=lambda k: places.get(k, len(places)))
                     members += [(group, key) for key in keys[: request.chunks_per_group]]
@@ -268,7 +254,7 @@ class _Reader:
         cursor = self._run(
             f"SELECT a.key, a.preferred, {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
-            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = a.entity"
+            f" CROSS JOIN {_CARD} ON e.entity = a.entity"
             " ORDER BY a.key, a.preferred DESC, e.id LIMIT ?",
             (_array(keys), self._space, MAX_ALIASES),
         ).fetchall()
@@ -285,7 +271,7 @@ class _Reader:
         cursor = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_entities n ON n.namespace = ? AND n.folded = k.value"
-            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = n.entity"
+            f" CROSS JOIN {_CARD} ON e.entity = n.entity"
             " ORDER BY k.key, e.id",
             (_array(folded), self._space),
         ).fetchall()
@@ -394,7 +380,7 @@ class _Reader:
             " (SELECT entity, SUM(weight) AS weight FROM"
             f" (SELECT m.entity, {UNIT} / ({SMOOTHING} + k.key) AS weight FROM json_each(?) k"
             "  CROSS JOIN graph_mentions m ON m.chunk = k.value LIMIT ?) GROUP BY entity) w"
-            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = w.entity"
+            f" CROSS JOIN {_CARD} ON e.entity = w.entity"
             f" WHERE (count >= {LEAST_MENTIONS} OR heads) AND {typed}",
             (_array(opened), MAX_MENTIONS, *values),
         )
@@ -479,7 +465,7 @@ class _Reader:
             text = (
                 f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
                 f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"
-                f" CROSS JOIN graph_entities e{self._card()} ON e.entity = o.there WHERE {typed}"
+                f" CROSS JOIN {_CARD} ON e.entity = o.there WHERE {typed}"
             )
             for place, entity in enumerate(entities):
                 rows = self._run(text, (entity, *values, limit, *kinds))
@@ -505,8 +491,7 @@ class _Reader:
         if not keys:
             return {}
         read = self._run(
-            f"SELECT {_ENTITY} FROM json_each(?) k"
-            f" CROSS JOIN graph_entities e{self._card()} ON e.entity = k.value",
+            f"SELECT {_ENTITY} FROM json_each(?) k CROSS JOIN {_CARD} ON e.entity = k.value",
             (_array(keys),),
         ).fetchall()
         return {row[0]: row for row in self._visible(read)}
@@ -554,10 +539,7 @@ class _Reader:
         # What was known before has its relations among itself already.
         keys, rows_json = _array(key for key in names if key not in rows), _array(rows)
         relations: list[Row] = []
-        for here, there, ends in (
-            ("source", "target", names_json),
-            ("target", "source", keys),
-        ):
+        for here, there, ends in (("source", "target", names_json), ("target", "source", keys)):
             if ends == "[]":
                 continue
             relations += self._run(
@@ -608,9 +590,7 @@ class _Reader:
     def info(self) -> GraphInfo:
         """Read what the last finished load counted."""
         row = self._run("SELECT value FROM graph_meta WHERE key = 'counts'").fetchone()
-        counts = json.loads(row[0]) if row else {}
-        counts.pop("relation_types", None)  # an earlier load listed them, and nobody read the list
-        return GraphInfo.model_validate(counts)
+        return GraphInfo.model_validate(json.loads(row[0]) if row else {})
 
 
 def _sorted_relations(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:

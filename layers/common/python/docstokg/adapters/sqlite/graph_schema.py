@@ -8,9 +8,6 @@ from docstokg.errors import Unavailable
 SCHEMA_VERSION = 3
 """3: a mention says whether the chunk is about the entity; an entity counts what it heads."""
 
-CARDS = "graph_entities_card"
-"""Index with all that a slice reads of an entity but its vector, which fills half a page."""
-
 # Integer keys are hashes of the identities, so that nothing has to be looked up while loading and
 # every order by key is the same for the same content. `degree` = entities the chunk mentions; it
 # comes before the chunk in the key, so that a hub's most focused chunks are read first.
@@ -60,17 +57,6 @@ CREATE INDEX IF NOT EXISTS graph_relations_evidence ON graph_relations (evidence
 CREATE INDEX IF NOT EXISTS graph_relations_type ON graph_relations (namespace, type);
 CREATE TABLE IF NOT EXISTS graph_dirty (entity INTEGER PRIMARY KEY);
 """
-
-UPGRADES = {
-    "1": (
-        "DROP INDEX graph_mentions_chunk",
-        "ALTER TABLE graph_chunks ADD COLUMN section TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE graph_mentions ADD COLUMN about INTEGER NOT NULL DEFAULT 0",
-        "ALTER TABLE graph_entities ADD COLUMN open_heads INTEGER NOT NULL DEFAULT 0",
-        "ALTER TABLE graph_entities ADD COLUMN closed_heads INTEGER NOT NULL DEFAULT 0",
-    )
-}
-"""What brings an earlier layout up to `TABLES`."""
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> int:

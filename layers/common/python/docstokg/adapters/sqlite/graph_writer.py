@@ -9,11 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from docstokg.adapters.sqlite.graph_schema import (
-    SCHEMA_VERSION,
-    TABLES,
-    UPGRADES,
-)
+from docstokg.adapters.sqlite.graph_schema import SCHEMA_VERSION, TABLES
 from docstokg.adapters.sqlite.session import UPSERT, Closing, insert, translated
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import (
@@ -23,13 +19,7 @@ from docstokg.contracts.records import (
     MentionRecord,
     RelationRecord,
 )
-from docstokg.domain.identity import (
-    REDIRECT_DEPTH,
-    chunk_key,
-    entity_key,
-    prefix_of,
-    relation_key,
-)
+from docstokg.domain.identity import REDIRECT_DEPTH, chunk_key, entity_key, prefix_of, relation_key
 from docstokg.domain.text.folding import alias_keys
 from docstokg.errors import Misconfigured
 
@@ -460,24 +450,16 @@ class SqliteGraphWriter:
 
 
 def _prepared(connection: sqlite3.Connection) -> str:
-    """Make the tables, or bring those of an earlier layout up to date; give the layout."""
+    """Make the tables of a new file; give the layout."""
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS graph_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-        " WITHOUT ROWID"
-    )
-    row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
-    version = str(row[0]) if row else None
-    for statement in UPGRADES.get(version or "", ()):
-        connection.execute(statement)
-    if version is None or version in UPGRADES:
-        version = str(SCHEMA_VERSION)
-        connection.execute("INSERT OR REPLACE INTO graph_meta VALUES ('schema', ?)", (version,))
-    if version == str(SCHEMA_VERSION):
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'graph_meta'").fetchone()
+    if known is None:
         for statement in TABLES.split(";"):
             connection.execute(statement)
+        connection.execute("INSERT INTO graph_meta VALUES ('schema', ?)", (str(SCHEMA_VERSION),))
+    row = connection.execute("SELECT value FROM graph_meta WHERE key = 'schema'").fetchone()
     connection.execute("COMMIT")
-    return version
+    return str(row[0]) if row else "unknown"
 
 
 _Run = Any

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from docstokg.adapters.languages import searched
 from docstokg.adapters.sqlite.index_files import (
+    ArrayFiles,
     Floats,
     Ints,
     Rows,
     Section,
-    Sidecars,
     dense_section,
 )
 from docstokg.adapters.sqlite.index_schema import (
@@ -68,7 +68,7 @@ class SqliteIndex:
     def __init__(self, path: Path) -> None:
         self._path = Path(path)
         self._sessions = Sessions(self._path, READING)
-        self._sidecars = Sidecars(self._path)
+        self._arrays = ArrayFiles(self._path)
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="sqlite-index")
 
     def search(
@@ -140,7 +140,7 @@ class SqliteIndex:
                 generation = _notes(db, "generation")
             for name in ("dense", "sparse"):
                 if generation is not None:
-                    self._sidecars.section(name, generation, deadline - time.monotonic())
+                    self._arrays.section(name, generation, deadline - time.monotonic())
 
         self._wait(self._workers.submit(open_all), deadline)
 
@@ -289,7 +289,7 @@ class SqliteIndex:
     def _section(self, name: str, context: "_SearchContext") -> Section:
         if context.generation is None:
             raise Unavailable(f"no load into {self._path} was ever finished: run it again")
-        return self._sidecars.section(name, context.generation, context.deadline - time.monotonic())
+        return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
         """Give the namespace's rows, None when it is empty; chunks without any are a lost channel.

@@ -34,7 +34,7 @@ FETCH = 2000
 LOCK_POLL_S = 0.1
 
 
-def sidecar_folder(path: Path) -> Path:
+def arrays_folder(path: Path) -> Path:
     """Name the folder of an index file's arrays."""
     return path.with_name(f"{path.name}.d")
 
@@ -58,7 +58,7 @@ class LoadLock:
             return
         reported_at = time.monotonic()
         until = reported_at + timeout_s
-        folder = sidecar_folder(self._path)
+        folder = arrays_folder(self._path)
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "load.lock").open("ab")
         while True:
@@ -133,11 +133,11 @@ class Section:
             return False
 
 
-class Sidecars:
+class ArrayFiles:
     """The arrays of the generation an index names, opened once and checked before every use."""
 
     def __init__(self, path: Path) -> None:
-        self._folder = sidecar_folder(path)
+        self._folder = arrays_folder(path)
         self._locks: dict[str, threading.Lock] = {}
         self._open: dict[str, tuple[str, Section]] = {}
         self._broken: dict[str, tuple[str, dict[str, tuple[int, int, int]], str]] = {}
@@ -191,7 +191,7 @@ class GenerationWriter:
     """A folder of arrays in the making; nothing of it counts until the index names it."""
 
     def __init__(self, path: Path) -> None:
-        self._root = sidecar_folder(path)
+        self._root = arrays_folder(path)
         self.name = f"gen-{secrets.token_hex(8)}"
         self.folder = self._root / self.name
         self.folder.mkdir(parents=True)
@@ -255,7 +255,7 @@ class GenerationWriter:
 
 def remove_other_generations(path: Path, keep: set[str]) -> None:
     """Remove what killed loads left, and what is two loads old; readers keep what they mapped."""
-    root = sidecar_folder(path)
+    root = arrays_folder(path)
     if root.is_dir():
         for folder in root.iterdir():
             if folder.name.startswith("gen-") and folder.name not in keep:

@@ -19,7 +19,7 @@ SCHEMA_VERSION = "3"
 """3: headings and options are searched, sentences have vectors; numbered as the other stores."""
 
 # `index_rows` is narrow on purpose: a word query looks at one row per match. Ids are never used
-# twice, so whatever a sidecar file remembers of a replaced chunk finds nothing. Word indexes
+# twice, so whatever an array file remembers of a replaced chunk finds nothing. Word indexes
 # are one per namespace: statistics of words then never leak from one tenant to another.
 TABLES = """
 CREATE TABLE IF NOT EXISTS index_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -14,9 +14,9 @@ import numpy as np
 
 from docstokg.adapters.sqlite.index_files import (
     SECTIONS,
+    ArrayFiles,
     GenerationWriter,
     LoadLock,
-    Sidecars,
     remove_other_generations,
     write_dense,
     write_sparse,
@@ -325,7 +325,7 @@ class SqliteIndexWriter:
             return False
         try:
             for section in SECTIONS:
-                Sidecars(self._path).section(section, generation, BUSY_S)
+                ArrayFiles(self._path).section(section, generation, BUSY_S)
         except Unavailable:
             return False
         return True

@@ -56,7 +56,7 @@ class Answer(NamedTuple):
 
 
 def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
-    """Quote what answers best, if it is right with a probability of `least` or more.
+    """Quote what answers best, if the blocks hold an answer with a probability of `least` or more.
 
     A sentence that leans on the one before comes with it. Quoted brackets with digits become
     round, so that no source can forge a marker. Where blocks call what the question names by
@@ -71,15 +71,16 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
         return Answer(ABSTENTION, 0.0)
     best = max(chosen, key=lambda one: one.probability)
     text = cited(best.candidate)
-    said = best.probability >= least and text and tokens(text) < max_tokens
+    said = best.answerable >= least and text and tokens(text) < max_tokens
     return Answer(text if said else ABSTENTION, best.probability)
 
 
 class Choice(NamedTuple):
-    """The best candidate, and how likely it is right."""
+    """The best candidate, how likely it is right, and how likely any of the passages answers."""
 
     candidate: Candidate
     probability: float
+    answerable: float
 
 
 def choose(query: str, blocks: Sequence[Block]) -> Choice | None:
@@ -94,7 +95,8 @@ def choose(query: str, blocks: Sequence[Block]) -> Choice | None:
     ]
     best = max(range(len(found)), key=scores.__getitem__)
     signs = signs_of(found[best].features, scores, scores[best])
-    return Choice(found[best], logistic(weights["right"], signs))
+    likely = (logistic(weights[name], signs) for name in ("right", "answerable"))
+    return Choice(found[best], *likely)
 
 
 def signs_of(features: Features, scores: Sequence[float], top: float) -> dict[str, float]:

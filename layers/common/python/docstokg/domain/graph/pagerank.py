@@ -14,10 +14,7 @@ ITERATIONS = 20
 
 
 def personalised(
-    edges: Edges,
-    restart: Vector,
-    damping: float = DAMPING,
-    iterations: int = ITERATIONS,
+    edges: Edges, restart: Vector, damping: float = DAMPING, iterations: int = ITERATIONS
 ) -> Vector:
     """Give each node's share of a random surfer who keeps returning to `restart`; sums to 1.
 

@@ -7,13 +7,7 @@ from typing import NamedTuple
 from docstokg.domain.graph.linking import abbreviations
 from docstokg.domain.identity import is_curie
 from docstokg.domain.text.everyday import is_everyday
-from docstokg.domain.text.names import (
-    capitalised_names,
-    is_definition,
-    is_proper,
-    prose,
-    tidy,
-)
+from docstokg.domain.text.names import capitalised_names, is_definition, is_proper, prose, tidy
 from docstokg.domain.text.words import fold
 
 SAME_AS = "SAME_AS"

@@ -146,12 +146,7 @@ def read(text: str) -> Wording:
     folded = normalise(text)
     words = WORD.findall(folded)
     stems = tuple(stem(word) for word in words if word not in CLAIM_STOP_WORDS)
-    return Wording(
-        stems=stems,
-        quantities=quantities(text),
-        names=names(text),
-        ids=ids(text),
-    )
+    return Wording(stems=stems, quantities=quantities(text), names=names(text), ids=ids(text))
 
 
 def ids(text: str) -> frozenset[str]:

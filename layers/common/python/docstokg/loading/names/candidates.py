@@ -7,12 +7,7 @@ from docstokg.contracts.records import FoundName, StoredChunk
 from docstokg.domain.graph.same_names import same_names
 from docstokg.domain.identity import chunk_uuid, is_id
 from docstokg.domain.text.manual_pages import other_names, page_name, references
-from docstokg.domain.text.names import (
-    MANY_DOCUMENTS,
-    capitalised_names,
-    heading_name,
-    title_names,
-)
+from docstokg.domain.text.names import MANY_DOCUMENTS, capitalised_names, heading_name, title_names
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import Context
 from docstokg.loading.read.raw_input import RawChunk

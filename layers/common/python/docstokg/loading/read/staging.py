@@ -9,13 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from docstokg.loading.read.raw_input import (
-    RawChunk,
-    RawEntity,
-    RawMention,
-    RawRelation,
-    RawTriple,
-)
+from docstokg.loading.read.raw_input import RawChunk, RawEntity, RawMention, RawRelation, RawTriple
 from docstokg.loading.read.rejects import Rejected
 
 _SCHEMA = """
@@ -185,10 +179,7 @@ class Staging:
         )
 
     def add_edge(
-        self,
-        key: tuple[str, str, str, str | None],
-        payload: dict[str, Any],
-        fact: str,
+        self, key: tuple[str, str, str, str | None], payload: dict[str, Any], fact: str
     ) -> bool:
         """Keep a resolved edge (source, type, target, evidence uuid); the first one wins."""
         source, kind, target, evidence = key

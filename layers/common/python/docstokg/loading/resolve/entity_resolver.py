@@ -14,7 +14,7 @@ class EntityResolver:
     """Every entity of a load, and which of them are written."""
 
     def __init__(self, context: Context, stale: Set[str] = frozenset()) -> None:
-        """`stale`: stored entities of which only what the load's names say counts."""
+        """`stale`: ids of stored entities whose stored names are dropped for those of this load."""
         self._context = context
         self._stale = stale
         self._own: dict[str, NamedEntity] = {}

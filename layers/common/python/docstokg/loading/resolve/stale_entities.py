@@ -46,7 +46,7 @@ class RescanPolicy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StaleEntities:
-    """Stored entities of which only what this load's names say counts; none where `ids` is empty.
+    """Stored entities that this load alone names anew: what was stored of their names is dropped.
 
     `stored`: what the store says of them, where that was read.
     """

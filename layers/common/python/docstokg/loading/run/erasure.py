@@ -1,11 +1,12 @@
 """What a finished run leaves in the bucket: its report, and of what was sent what is loaded."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from docstokg.contracts.ingest import IngestRun
 from docstokg.loading.run.lease import CLOSED
-from docstokg.ports import ObjectStore, StoredObject
+from docstokg.loading.run.rows import every_object
+from docstokg.ports import ObjectStore
 
 WORKING = ("rows", "vectors", "encoded", "names", "resolved")
 """Of a run's own objects those that hold texts."""
@@ -21,11 +22,11 @@ def erase(
     What a run that has not ended sent is left alone, whatever its document: it is loaded later.
     """
     inbox = f"inbox/{run.namespace}/"
-    own = {entry.key.removeprefix(run.inbox) for entry in _every(objects, run.inbox)}
+    own = {entry.key.removeprefix(run.inbox) for entry in every_object(objects, run.inbox)}
     came = own - {*rejected} if run.posted else set()
     left: dict[str, bool] = {}
     ended: dict[str, bool] = {run.run_id: True}
-    for entry in _every(objects, inbox) if gone or own else ():
+    for entry in every_object(objects, inbox) if gone or own else ():
         job, _, doc_id = entry.key.removeprefix(inbox).partition("/")
         wanted = doc_id not in (rejected if job == run.run_id else {*gone, *came})
         if not wanted and job not in ended:
@@ -40,12 +41,5 @@ def erase(
     for job in (job for job, some in left.items() if not some):
         objects.delete(f"posted/{run.namespace}/{job}.json")
     for kind in WORKING:
-        for entry in _every(objects, run.key(kind)):
+        for entry in every_object(objects, run.key(kind)):
             objects.delete(entry.key)
-
-
-def _every(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
-    after = ""
-    while page := objects.list(prefix, after):
-        yield from page
-        after = page[-1].key

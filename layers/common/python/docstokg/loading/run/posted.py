@@ -70,11 +70,7 @@ def _source(order: JobOrder, number: int, document: PostedDocument) -> SourceFil
 
 
 def posted_file(
-    name: str,
-    doc_id: str,
-    raw: bytes,
-    statement: Mapping[str, Any],
-    groups: tuple[str, ...] | None,
+    name: str, doc_id: str, raw: bytes, statement: Mapping[str, Any], groups: tuple[str, ...] | None
 ) -> SourceFile:
     """Make a file of what was sent with its title, acl, metadata and media_type in `statement`.
 

@@ -80,10 +80,7 @@ class RecordedSparse(_Recorded[dict[str, float]]):
     """A sparse encoder of passages; without `inner` every text has to be noted."""
 
     def __init__(
-        self,
-        model: str,
-        inner: SparseEncoder | None,
-        notes: Notes[dict[str, float]] | None = None,
+        self, model: str, inner: SparseEncoder | None, notes: Notes[dict[str, float]] | None = None
     ) -> None:
         super().__init__(notes)
         self.model, self._inner = model, inner

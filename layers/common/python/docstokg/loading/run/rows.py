@@ -25,7 +25,7 @@ from docstokg.loading.read.raw_input import (
 )
 from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
-from docstokg.ports import ObjectStore
+from docstokg.ports import ObjectStore, StoredObject
 
 SHARD_BYTES = 8_000_000
 """Of rows as text, after which a shard is written and another one begun."""
@@ -191,12 +191,11 @@ def each_line(body: bytes) -> Iterator[str]:
         raise WrongAnswer("an object of this run is cut short or is none of ours") from broken
 
 
-def every_object(objects: ObjectStore, prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield (key, etag) of all objects below a prefix, sorted."""
+def every_object(objects: ObjectStore, prefix: str) -> Iterator[StoredObject]:
+    """Yield all objects below a prefix, sorted by key."""
     after = ""
     while page := objects.list(prefix, after):
-        for entry in page:
-            yield entry.key, entry.etag
+        yield from page
         after = page[-1].key
 
 
@@ -221,7 +220,7 @@ def ahead[Key, Value](
 def shard_names(run: IngestRun, objects: ObjectStore) -> list[str]:
     """List the run's shards."""
     prefix = run.key("rows")
-    keys = (key for key, _ in every_object(objects, prefix))
+    keys = (entry.key for entry in every_object(objects, prefix))
     return [shard_of(key) for key in keys if key.endswith(ENDING)]
 
 

@@ -154,10 +154,7 @@ def _read_object(
 
 
 def encode(
-    task: IngestTask,
-    objects: ObjectStore,
-    embedder: Embedder | None,
-    sparse: SparseEncoder | None,
+    task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
 ) -> Answer:
     """Ask the encoders about the chunks of some shards."""
     count = 0
@@ -271,12 +268,12 @@ class _Resolution:
         """Note what is listed and what was read, and let the models' answers be recalled."""
         run, objects, manifest = self.run, self.objects, self.manifest
         manifest.list(
-            (inner, etag)
-            for key, etag in every_object(objects, self.sources.prefix)
-            if self.sources.counts(inner := self.sources.inner(key))
+            (inner, entry.etag)
+            for entry in every_object(objects, self.sources.prefix)
+            if self.sources.counts(inner := self.sources.inner(entry.key))
         )
         models: dict[str, str | None] | None = None
-        self._lost = {shard_of(key): key for key, _ in every_object(objects, run.key(LOST))}
+        self._lost = {shard_of(e.key): e.key for e in every_object(objects, run.key(LOST))}
         with self.progress.stage("shards", None) as advance:
             for shard, (parts, answers) in ahead(self._read, shard_names(run, objects)):
                 manifest.add(shard, parts)
