@@ -1,3 +1,4 @@
+# ruff: noqa: F811 - a fixture of another file
 """Other languages and other encoders, asked of the embedded index and of the real server."""
 
 from collections.abc import Iterator
@@ -58,7 +59,7 @@ def by_words(store: Store, text: str, namespace: str) -> list[str]:
 
 
 def test_words_of_other_languages_are_found_as_they_are_written_there(
-    store: Store,  # noqa: F811
+    store: Store,
 ) -> None:
     english = chunk("en", "The war about the houses ended.", namespace="de")
     rows = [
