@@ -63,6 +63,7 @@ class ChunkRow(StrictContract):
     metadata: dict[str, Any] = {}
     topics: Labels = ()
     acl: Labels = ()
+    language: str = ""
     sentences: Many[PartRef] = ()
     sentence_vectors: Packed = b""
     sparse: dict[str, Weight] = {}
