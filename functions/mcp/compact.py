@@ -143,7 +143,7 @@ def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str,
     """Give the passage between what surrounds it."""
     (made,) = _only([document], "before", "text", "after")
     made |= {"source": _source(document), "doc_id": document["doc_id"]}
-    return made | _said(uri=document["uri"])
+    return made | _said(uri=document["uri"], lit=document["lit"])
 
 
 def _only(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
