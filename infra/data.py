@@ -160,11 +160,12 @@ class SearchData(Construct):
                 kind: {"cloudWatchLogsLogGroupArn": group.log_group_arn, "enabled": True}
                 for kind, group in groups.items()
             },
-            vpc_options=network
-            and {
+            vpc_options={
                 "securityGroupIds": [network.group.security_group_id],
                 "subnetIds": [one.subnet_id for one in network.vpc.private_subnets[: index.zones]],
-            },
+            }
+            if network
+            else None,
         )
         # Without it another ENGINE is another domain, and an empty one.
         domain.cfn_options.update_policy = cdk.CfnUpdatePolicy(enable_version_upgrade=True)

@@ -15,7 +15,10 @@ LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads
 
 
 def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **more: Any) -> sqs.Queue:
-    encrypted = {"encryption": sqs.QueueEncryption.KMS, "encryption_master_key": key}
+    encrypted: dict[str, Any] = {
+        "encryption": sqs.QueueEncryption.KMS,
+        "encryption_master_key": key,
+    }
     kept = cdk.Duration.days(days)
     return sqs.Queue(scope, name, enforce_ssl=True, retention_period=kept, **encrypted, **more)
 
