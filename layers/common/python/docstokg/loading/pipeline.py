@@ -44,7 +44,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import SourceRegistry, is_listable, many
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.resolve.entity_resolver import EntityResolver
+from docstokg.loading.resolve.entity_resolver import EntityResolver, resolver_of
 from docstokg.loading.resolve.relinking import NewAliases, relink
 from docstokg.loading.resolve.stale_entities import RescanPolicy, stale_entities_of
 from docstokg.loading.write.chunk_writing import write_chunks
@@ -190,7 +190,7 @@ def read_files(
             count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
             advance(1)
-    model = context.model or (UPSTREAM if staging.vector_dimensions() else None)
+    model = context.model or (UPSTREAM if staging.holds_vectors() else None)
     report.embedding_model = model
     return replace(context, model=model, dimension=dimension if model else None)
 
@@ -282,7 +282,7 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     stale = stale_entities_of(
         context, labels, leaving, RescanPolicy(all=unfinished or renamed, must=renamed)
     )
-    resolver = EntityResolver(context, stale.ids)
+    resolver = resolver_of(context, stale.ids)
     resolve_edges(context, resolver.names, frozenset(gone))
     resolver.write_listed()
     resolver.rewrite(stale.changed(resolver))

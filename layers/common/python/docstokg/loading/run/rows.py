@@ -18,10 +18,10 @@ from docstokg.loading.read.raw_input import (
     RawChunk,
     RawDocument,
     RawEntity,
-    RawMention,
     RawRecord,
     RawRelation,
     RawTriple,
+    record_of,
 )
 from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
@@ -42,7 +42,6 @@ KINDS: dict[str, type[RawRecord]] = {
     "document": RawDocument,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
-TUPLES = ("headings", "topics", "acl", "synonyms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +147,9 @@ def row_from(row: Sequence[Any]) -> Row:
     line, kind, fields = row
     if kind == "rejected":
         return line, Rejected(fields)
-    for name in TUPLES:
-        if name in fields:
-            fields[name] = tuple(fields[name])
     if fields.get("embedding") is not None:
         fields["embedding"] = base64.b64decode(fields["embedding"])
-    if fields.get("mentions") is not None:
-        fields["mentions"] = tuple(RawMention(**mention) for mention in fields["mentions"])
-    return line, KINDS[kind](**fields)
+    return line, record_of(KINDS[kind], fields)
 
 
 def packed_lines(lines: Iterable[str]) -> bytes:
