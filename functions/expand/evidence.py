@@ -143,6 +143,7 @@ class EvidenceTable:
         return min(
             reached,
             key=lambda e: (
+                bool(named) and not self._is_written(uuid, e),
                 e not in named,
                 self._start_of(e) not in named,
                 self._graph.entities[e].type == "Heading",
@@ -165,7 +166,7 @@ class EvidenceTable:
         matched = self._matched(uuid, self._reaches)
         if matched is None and source == "hybrid":
             matched = self._matched(uuid, lambda entity: True)
-        pointer = None if matched is None else self._pointer(matched)
+        pointer = None if matched is None else self._pointer(uuid, matched)
         # No path from the question, no evidence; how the walk came to what it added is told.
         if pointer is not None and pointer.match_type is None and source == "hybrid":
             pointer = None
@@ -190,7 +191,12 @@ class EvidenceTable:
             names.append(name)
         return tuple(dict.fromkeys(names))
 
-    def _pointer(self, matched: str) -> EvidencePointer:
+    def _is_written(self, uuid: str, entity: str) -> bool:
+        """Tell whether a chunk can be read for a name: a relation's end may not stand in it."""
+        mention = self._graph.mentions[uuid][entity]
+        return mention.about or mention.start is not None
+
+    def _pointer(self, uuid: str, matched: str) -> EvidencePointer:
         is_named = matched in self._of_question
         nodes = () if is_named else self._paths.to(self._graph.node[matched])
         steps = self._steps([self._graph.names[node] for node in nodes])
@@ -206,6 +212,9 @@ class EvidenceTable:
         match_type: MatchType | None = "direct_mention" if is_named else None
         if path and seed in self._of_question:
             match_type = "related_via"
+        read = [(uuid, matched), *((via, e) for *ends, via in steps if via for e in ends)]
+        if not all(self._is_written(*one) for one in read):
+            match_type = None
         documents = self._documents(matched)
         if seed != matched:
             documents = documents & self._documents(seed)

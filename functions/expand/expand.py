@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.response import ExplainStage, GraphGain, KgStats
+from docstokg.contracts.response import ExplainStage, GraphGain, GraphUse, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
 from docstokg.domain.answer import notices
@@ -359,11 +359,19 @@ def _unchanged(run: Run, retrieval: Retrieval, explored: Exploration) -> Expansi
         graph_gain=GraphGain(
             top_k_without=retrieval.selected[: run.plan.top_k], skipped=explored.skipped
         ),
+        graph=_used(explored),
         trail=(ExplainStage(stage="graph", outcome="skipped", reason=explored.skipped or ""),),
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),
     )
+
+
+def _used(explored: Exploration) -> GraphUse:
+    part = explored.part
+    nodes = {*(item.id for item in part.entities), *(item.uuid for item in part.chunks)}
+    opened = nodes & explored.opened
+    return GraphUse(expanded=len(opened), pruned=len(nodes) - len(opened), reason=explored.skipped)
 
 
 def stated(retrieval: Retrieval) -> list[FactRef]:
@@ -474,6 +482,7 @@ def _expansion(
             triples_traversed=len(explored.part.relations),
         ),
         graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k]),
+        graph=_used(explored),
         seeds=_seeds(ranking),
         trail=_trail(retrieval, order, in_slice, selected | added, graph),
         took_ms=run.took_ms(),

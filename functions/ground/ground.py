@@ -15,6 +15,7 @@ from docstokg.contracts.response import (
     ChannelUse,
     Citation,
     Fusion,
+    GraphUse,
     Provenance,
     ProvidersUsed,
 )
@@ -29,7 +30,7 @@ from docstokg.contracts.state import (
     StepReport,
 )
 from docstokg.domain import budget, mmr, near_duplicates, time_budget
-from docstokg.domain.answer import prompt, relevance
+from docstokg.domain.answer import conflicts, prompt, relevance
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
@@ -38,7 +39,7 @@ from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from docstokg_functions.ground import knowledge, passages
 from docstokg_functions.ground.explained import explain
-from docstokg_functions.ground.fit import fitted, room
+from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
@@ -83,7 +84,14 @@ def ground(
     )
     if is_quoted(plan):
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
-    citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
+    texts = {chunk.uuid: chunk for chunk in chunks}
+    found = conflicts.conflicts([(block.rank, texts[block.uuid]) for block in blocks], plan.query)
+    if found:
+        blocks = conflicts.marked(blocks, texts, found)
+        run.warnings.append(conflicts.warning(found))
+    most = room(run)
+    citations, blocks, trimmed = fitted(citations, blocks, chunks, most)
+    citations = located(citations, blocks, chunks, most)
     if trimmed:
         run.mark_degraded("payload_trimmed")
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
@@ -97,6 +105,7 @@ def ground(
         citations=tuple(citations),
         blocks=tuple(blocks),
         relevant=passages.is_relevant(plan, citations, blocks),
+        conflicts=found,
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
         report=report.model_copy(update=spent),
@@ -120,7 +129,8 @@ def _unique(
     """Give what was read in its order, without repeats and near-repeats."""
     order = [ranked for ranked in ranking if ranked.uuid in hydrated.chunks]
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
-    places = near_duplicates.without_repeats([(c.uuid, c.text_sha256, c.vector) for c in chunks])
+    read = [(chunk.uuid, chunk.text_sha256, chunk.vector, chunk.text) for chunk in chunks]
+    places = near_duplicates.without_repeats(read)
     return [order[i] for i in places], [chunks[i] for i in places]
 
 
@@ -345,6 +355,7 @@ def _report(
         fusion=_fusion(plan),
         kg_stats=stats,
         graph_gain=gain,
+        graph=expansion.graph if expansion is not None else GraphUse(reason=gain.skipped),
         providers=ProvidersUsed(
             embedding=providers.embedding, sparse=providers.sparse, reranker=reranker_name
         ),

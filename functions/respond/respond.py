@@ -14,6 +14,7 @@ from docstokg.contracts.response import (
     Diagnostics,
     Grounding,
     Metadata,
+    PlanUse,
     ProvidersUsed,
     RAGResponse,
     Timings,
@@ -88,6 +89,7 @@ def respond(
         confidence_level=checked.confidence_level if checked else "low",
         confidence_parts=checked.confidence_parts if checked else None,
         grounding=checked.grounding if checked else None,
+        conflicts=grounded.conflicts,
         graph=step_input.graph,
         warnings=tuple(dict.fromkeys(run.warnings)),
         diagnostics=_diagnostics(run, step_input, grounded, extraction_ms, now_ms),
@@ -165,7 +167,7 @@ def check_written(
     run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
 ) -> CheckedAnswer:
     """Check what was written, the whole or the sentences so far; warnings go to the run."""
-    comparison.know(run.plan.query, grounded.query_vector)
+    comparison.know(run.plan.query, grounded.query_vector, grounded.report.index_model)
     blocks = grounded.blocks[: synthesis.block_count]
     answer, is_altered = synthesis.answer, False
     if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own
@@ -246,6 +248,11 @@ def _diagnostics(
         channels=report.channels,
         kg_stats=report.kg_stats,
         graph_gain=report.graph_gain,
+        plan=PlanUse(
+            explain_ok="kg_plan_rejected" not in run.degraded,
+            timeout_ms=round(plan.expansion.time_s * 1000),
+        ),
+        graph=report.graph,
         fusion=report.fusion,
         budget_used=BudgetUsed(
             chunks=len(grounded.citations),

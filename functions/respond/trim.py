@@ -76,9 +76,13 @@ def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRe
 
 
 def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
+    ranks = {citation.rank for citation in citations}
+    told = tuple(one for one in response.conflicts if ranks.issuperset(one.ranks))
     return response.model_copy(
-        update={"citations": tuple(citations), "results_count": len(citations)}
-    )
+        update={
+            "citations": tuple(citations), "results_count": len(citations), "conflicts": told
+        }
+    )  # fmt: skip
 
 
 def _degraded(response: RAGResponse) -> RAGResponse:
@@ -104,7 +108,11 @@ def _shorter(citation: Citation, limit: int) -> Citation:
         space = text.rfind(" ", 0, limit + 1)
         end = space if space > 0 else limit
     return citation.model_copy(
-        update={"snippet": text[:end], "char_end": citation.char_end - (len(text) - end)}
+        update={
+            "boxes": (),
+            "snippet": text[:end],
+            "char_end": citation.char_end - (len(text) - end),
+        }
     )
 
 

@@ -53,6 +53,7 @@ OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "weak", "unsupported", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
+ConflictKind = Literal["value", "negation", "superseded"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
 
 
@@ -69,6 +70,18 @@ class Span(Contract):
     uuid: str
     char_start: int
     char_end: int
+
+
+class Conflict(Contract):
+    """Two cited passages that disagree, the newer first where it is known which one that is.
+
+    `value`: they state other numbers or dates of one thing. `negation`: one denies what the other
+    says, or says the opposite. `superseded`: the second one's document is replaced by the first's.
+    """
+
+    ranks: tuple[int, int]
+    spans: tuple[Span, Span]
+    kind: ConflictKind
 
 
 class EdgeEvidence(Contract):
@@ -108,6 +121,16 @@ class Provenance(Contract):
     retrieved_at: str
 
 
+class PageBox(Contract):
+    """A stretch of a line on a page of a PDF: points from the page's upper left corner."""
+
+    page: int = Field(description="1-based")
+    x0: float = Field(description="left edge")
+    y0: float = Field(description="upper edge")
+    x1: float = Field(description="right edge")
+    y1: float = Field(description="lower edge")
+
+
 class Citation(Contract):
     """One verifiable piece of evidence: `snippet` is exactly text[start:end] of its source."""
 
@@ -125,6 +148,7 @@ class Citation(Contract):
     char_end: int
     offset_base: OffsetBase
     text_sha256: str
+    boxes: tuple[PageBox, ...] = Field((), description="where the snippet stands, of a PDF")
     score: float = Field(ge=0, le=1)
     full_text: str | None = None
     title: str | None = None
@@ -224,6 +248,21 @@ class GraphGain(Contract):
     skipped: str | None = None
 
 
+class PlanUse(Contract):
+    """Whether the graph's query plans are admitted, and the time its step may take."""
+
+    explain_ok: bool
+    timeout_ms: int
+
+
+class GraphUse(Contract):
+    """Nodes of the slice around which was looked, those that were not, and why none were."""
+
+    expanded: int = 0
+    pruned: int = 0
+    reason: str | None = None
+
+
 class Fusion(Contract):
     """How the channels' lists became one."""
 
@@ -283,6 +322,8 @@ class Diagnostics(Contract):
     channels: dict[Channel, ChannelUse] = {}
     kg_stats: KgStats = KgStats()
     graph_gain: GraphGain = GraphGain()
+    plan: PlanUse
+    graph: GraphUse = GraphUse()
     fusion: Fusion
     budget_used: BudgetUsed
     budget_limits: BudgetLimits
@@ -330,6 +371,7 @@ class RAGResponse(Contract):
     confidence_level: ConfidenceLevel = "low"
     confidence_parts: ConfidenceParts | None = None
     grounding: Grounding | None = None
+    conflicts: tuple[Conflict, ...] = ()
     graph: GraphView | None = None
     warnings: tuple[str, ...] = ()
     diagnostics: Diagnostics | None = None

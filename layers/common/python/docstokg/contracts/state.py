@@ -16,12 +16,14 @@ from docstokg.contracts.response import (
     Channel,
     ChannelUse,
     Citation,
+    Conflict,
     DegradedReason,
     EvidenceEdge,
     ExplainResponse,
     ExplainStage,
     Fusion,
     GraphGain,
+    GraphUse,
     GraphView,
     KgStats,
     MatchType,
@@ -266,6 +268,7 @@ class Expansion(Contract):
     renamings: tuple[Renaming, ...] = ()
     kg_stats: KgStats = KgStats()
     graph_gain: GraphGain = GraphGain()
+    graph: GraphUse = GraphUse()
     seeds: tuple[SeedRef, ...] = ()
     trail: tuple[ExplainStage, ...] = ()
     took_ms: float = 0.0
@@ -289,13 +292,22 @@ class OtherName(Contract):
     in_passage: str
 
 
+class Disputed(Contract):
+    """What a passage says (`said`), and what the passage of rank `by` says `instead`."""
+
+    said: str
+    by: int
+    instead: str
+
+
 class Block(Contract):
     """A passage given to the model: `text` is chunk.text[start:start+len(text)].
 
     `char_start`: where the chunk begins in the offset base (0 when unknown). `relevance`: 0..10.
     `subject`: the title above it, or its document's name. `sentences`: code-point spans of `text`;
     `cosines`: question against each of them, for the extractive model only. `other_names`: what
-    the graph knows of names that the question and this passage have for the same.
+    the graph knows of names that the question and this passage have for the same. `superseded`:
+    another block replaces its document.
     """
 
     rank: int
@@ -312,6 +324,8 @@ class Block(Contract):
     kg_match: str | None = None
     related: tuple[str, ...] = ()
     other_names: tuple[OtherName, ...] = ()
+    superseded: bool = False
+    disputed: tuple[Disputed, ...] = ()
 
 
 class StepReport(Contract):
@@ -321,6 +335,7 @@ class StepReport(Contract):
     fusion: Fusion
     kg_stats: KgStats = KgStats()
     graph_gain: GraphGain = GraphGain()
+    graph: GraphUse = GraphUse()
     providers: ProvidersUsed = ProvidersUsed()
     index_model: str | None = None
     route_ms: float = 0.0
@@ -341,6 +356,7 @@ class Grounded(Contract):
     citations: Packed[tuple[Citation, ...]] = ()
     blocks: tuple[Block, ...] = ()
     relevant: bool = False
+    conflicts: tuple[Conflict, ...] = ()
     query_vector: str | None = None
     seeds: tuple[SeedRef, ...] = ()
     report: Packed[StepReport]

@@ -1,17 +1,22 @@
 """The same passage twice is one piece of evidence."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 
+from docstokg.domain.answer.clauses import is_denial, words_of
+from docstokg.domain.text.quantities import quantities
 from docstokg.domain.vectors import matrix
 
 NEAR = 0.95
 
 
-def without_repeats(items: Sequence[tuple[str, str, bytes | None]]) -> list[int]:
+def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list[int]:
     """Keep the first of every group of equal or nearly equal chunks; give the kept positions.
 
-    `items`: (uuid, text hash, int8 vector or None) in rank order. Dropped: a uuid or a text hash
-    seen before, or cosine >= NEAR with a kept chunk.
+    `items`: (uuid, text hash, int8 vector or None, text) in rank order. Dropped: a uuid or a text
+    hash seen before, or cosine >= NEAR with a kept chunk that has the same numbers and denials:
+    with others it may disagree.
     """
     positions: list[int] = []
     seen: set[str] = set()
@@ -20,14 +25,20 @@ def without_repeats(items: Sequence[tuple[str, str, bytes | None]]) -> list[int]
     rows = matrix([item[2] for item in items if item[2] is not None])
     cosines = rows @ rows.T if having else rows
     kept_rows: list[int] = []
-    for position, (uuid, text_hash, _) in enumerate(items):
+    for position, (uuid, text_hash, _, text) in enumerate(items):
         if uuid in seen or text_hash in seen:
             continue
         index = row.get(position)
-        if index is not None and kept_rows and float(cosines[index, kept_rows].max()) >= NEAR:
-            continue
+        if index is not None:
+            near = compress(kept_rows, cosines[index, kept_rows] >= NEAR)
+            if any(_values(items[having[other]][3]) == _values(text) for other in near):
+                continue
         seen.update((uuid, text_hash))
         positions.append(position)
         if index is not None:
             kept_rows.append(index)
     return positions
+
+
+def _values(text: str) -> Counter[object]:
+    return Counter([*quantities(text), *filter(is_denial, words_of(text))])

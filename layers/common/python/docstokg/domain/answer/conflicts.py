@@ -1,0 +1,281 @@
+"""Passages laid beside each other: which say otherwise of the same thing, which replace another."""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import combinations, pairwise, permutations, product
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from docstokg.contracts.records import StoredChunk
+from docstokg.contracts.response import Conflict, ConflictKind, Span
+from docstokg.contracts.state import Block, Disputed
+from docstokg.domain.answer import extractive
+from docstokg.domain.answer.claims import rarities, share
+from docstokg.domain.answer.clauses import (
+    MONTHS,
+    Clause,
+    is_denial,
+    read_clauses,
+    stems_of,
+    words_of,
+)
+from docstokg.domain.answer.contradictions import closest_words
+from docstokg.domain.answer.units import LONGEST
+from docstokg.domain.budget import tokens
+from docstokg.domain.text.quantities import Quantity, is_stated, quantities
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.wording import OPPOSITES, content_stems
+from docstokg.domain.text.words import normalise
+
+Cited = Sequence[tuple[int, StoredChunk]]
+"""Passages with their ranks."""
+
+MOST_COMPARED: Final = 10
+"""Pairs of sentences that are read clause by clause: some milliseconds."""
+
+MOST_TOLD: Final = 6
+_ALIKE: Final = 0.6
+"""The share by rarity of the shorter sentence that the other one holds, to be compared at all."""
+
+_SHARED: Final = 0.5
+_LEAST: Final = 2
+_DATED: Final = ("date", "updated", "modified", "lastmod", "published", "effective", "year")
+_BOUNDS: Final = frozenset({"least", "most", "than", "over", "under", "about", "around", "nearly"})
+
+
+class _Side(NamedTuple):
+    """A stretch of the passage at `place` of those that are cited."""
+
+    place: int
+    start: int
+    end: int
+
+
+class _Sentence(NamedTuple):
+    """A sentence behind `before`; `stems`: rarities, without numbers; `tells`: what may differ."""
+
+    side: _Side
+    text: str
+    before: str
+    stems: Mapping[str, float]
+    tells: bool
+
+
+def conflicts(cited: Cited, question: str) -> tuple[Conflict, ...]:
+    """List which of the cited passages, given by rank, disagree: once for each two of them.
+
+    The newer one comes first where `supersedes`, or the dates of both, tell which it is, else the
+    better ranked. What only dates tell is `superseded` if the passages share a title and disagree,
+    and the question does not ask for the older one's year.
+    """
+    heads = [_plain(stems_of(chunk.title)) for _, chunk in cited]
+    sentences = [list(_sentences(place, chunk)) for place, (_, chunk) in enumerate(cited)]
+    numbers = [
+        {one.value for one in quantities(chunk.title) if one.date is None} for _, chunk in cited
+    ]
+    held = [
+        head.union(*(one.stems for one in own)) for head, own in zip(heads, sentences, strict=True)
+    ]
+    near = [
+        (likeness, left, right)
+        for (i, one), (j, other) in combinations(enumerate(sentences), 2)
+        # Each is about something else: of another title, or the 26th and the 38th of a kind.
+        if not (heads[i] - held[j] and heads[j] - held[i]) and numbers[i] == numbers[j]
+        for left, right in product(one, other)
+        if (likeness := _likeness(left, right)) >= _ALIKE
+    ]
+    found: dict[tuple[int, int], Conflict] = {}
+    for _, one, other in sorted(near, key=lambda pair: -pair[0])[:MOST_COMPARED]:
+        key = (one.side.place, other.side.place)
+        if key in found:
+            continue
+        own, others = heads[key[0]], heads[key[1]]
+        kinds = (_differ(a, b, own, others) for a, b in product(_clauses(one), _clauses(other)))
+        kind = next((kind for kind in kinds if kind is not None), None)
+        if kind is not None:
+            found[key] = _dated(kind, cited, [one.side, other.side], question)
+    for newer, older in permutations(range(len(cited)), 2):
+        if _replaces(cited[newer][1], cited[older][1]):
+            sides = [_Side(place, 0, len(cited[place][1].text)) for place in (newer, older)]
+            found[min(newer, older), max(newer, older)] = _conflict("superseded", cited, sides)
+    return tuple(found[key] for key in sorted(found))[:MOST_TOLD]
+
+
+def warning(found: Sequence[Conflict]) -> str:
+    """Say in one sentence which passages disagree, and which replace others."""
+    told = [
+        f"[{first}] replaces [{second}]" if kind == "superseded" else f"[{first}] and [{second}]"
+        for (first, second), kind in ((one.ranks, one.kind) for one in found)
+    ]
+    return f"Passages disagree: {', '.join(told)}."
+
+
+def marked(
+    blocks: Sequence[Block], chunks: Mapping[str, StoredChunk], found: Sequence[Conflict]
+) -> list[Block]:
+    """Write into the blocks what another one says instead, and which are superseded."""
+    made = {block.rank: block for block in blocks}
+    for one in found:
+        said = [_text(chunks[span.uuid], span) for span in one.spans]
+        for own, other in ((0, 1), (1, 0)):
+            block = made[one.ranks[own]]
+            side = Disputed(said=said[own], by=one.ranks[other], instead=said[other])
+            if one.kind == "superseded":
+                block = block.model_copy(update={"superseded": block.superseded or own == 1})
+            elif max(map(len, said)) <= LONGEST:
+                block = block.model_copy(update={"disputed": (*block.disputed, side)})
+            made[block.rank] = block
+    return list(made.values())
+
+
+def quoted(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> extractive.Answer:
+    """Let the built-in model quote from what nothing supersedes, and the other side beside it."""
+    current = [block for block in blocks if not block.superseded] or blocks
+    answer = extractive.answer(query, current, max_tokens, least)
+    stems, ranks = set(content_stems(answer.text)), {block.rank: block for block in current}
+    for block in current:
+        for one in block.disputed:
+            is_quoted = f"[{block.rank}]" in answer.text and set(content_stems(one.said)) <= stems
+            other = ranks.get(one.by)
+            if not is_quoted or other is None or f"[{one.by}]" in answer.text:
+                continue
+            span = {"text": one.instead, "sentences": ((0, len(one.instead)),), "cosines": ()}
+            side = extractive.choose(query, [other.model_copy(update=span)])
+            if side is not None:
+                both = f"{answer.text} {extractive.cited(side.candidate)}"
+                answer = answer._replace(text=both) if tokens(both) < max_tokens else answer
+    return answer
+
+
+def _text(chunk: StoredChunk, span: Span) -> str:
+    base = chunk.char_start or 0
+    return chunk.text[span.char_start - base : span.char_end - base]
+
+
+def _sentences(place: int, chunk: StoredChunk) -> Iterator[_Sentence]:
+    before = ""
+    for start, end in chunk.sentences or sentence_spans(chunk.text):
+        text = chunk.text[start:end]
+        stems = {name for name in content_stems(text) if not name[0].isdigit()}
+        turned = any(map(is_denial, words_of(text))) or not stems.isdisjoint(OPPOSITES)
+        if len(stems) >= _LEAST and not text.rstrip().endswith("?"):
+            tells = turned or bool(quantities(text))
+            yield _Sentence(_Side(place, start, end), text, before, rarities(stems), tells)
+        before = text
+
+
+def _likeness(one: _Sentence, other: _Sentence) -> float:
+    both = one.stems.keys() & other.stems.keys()
+    if not (one.tells or other.tells) or len(both) < _LEAST:
+        return 0.0
+    least = min(sum(one.stems.values()), sum(other.stems.values()))
+    return sum(one.stems[name] for name in both) / least
+
+
+def _clauses(sentence: _Sentence) -> tuple[Clause, ...]:
+    before = read_clauses(sentence.before)[-1] if sentence.before else None
+    return read_clauses(sentence.text, before)
+
+
+def _differ(
+    one: Clause, other: Clause, one_head: Set[str], other_head: Set[str]
+) -> ConflictKind | None:
+    """Say in what two clauses differ, of which one says what the other does."""
+    mine, theirs = _plain(one.own), _plain(other.own)
+    extra = mine - _plain(other.stems | other_head)
+    missing = theirs - _plain(one.stems | one_head)
+    opposed = {
+        (name, partner)
+        for name in extra & (one.verb | one.rest)
+        for partner in OPPOSITES.get(name, frozenset()) & missing & (other.verb | other.rest)
+    }
+    extra -= {name for name, _ in opposed}
+    missing -= {name for _, name in opposed}
+    shares = [share(rarities(own), own - left) for own, left in ((mine, extra), (theirs, missing))]
+    same = mine & _plain(other.stems | other_head)
+    if (extra and missing) or min(shares) < _SHARED or len(same) + len(opposed) < _LEAST:
+        return None
+    if extra & one.verb or missing & other.verb or _in_other_places(one, other):
+        return None
+    lost, gained = (
+        [number for number in a.quantities if not is_stated(number, b.quantities)]
+        for a, b in ((one, other), (other, one))
+    )
+    if _denies(one, same) ^ _denies(other, same) ^ bool(opposed):
+        return None if lost and gained else "negation"
+    if len(lost) == len(gained) == 1 and _are_values(lost[0], gained[0], one, other):
+        return "value"
+    return None
+
+
+def _plain(stems: Set[str]) -> set[str]:
+    return {name.removesuffix("'s") for name in stems if name[0] != "#"} - MONTHS
+
+
+def _in_other_places(one: Clause, other: Clause) -> bool:
+    """Tell whether a preposition of both leads to other things: "in the yard", "in the house"."""
+    groups = (
+        (_plain(frozenset(mine)), _plain(frozenset(other.groups.get(name, ()))))
+        for name, mine in one.groups.items()
+        if name
+    )
+    return any(mine and theirs and not mine & theirs for mine, theirs in groups)
+
+
+def _denies(clause: Clause, same: Set[str]) -> bool:
+    return any(map(is_denial, closest_words(rarities(same), clause.text)))
+
+
+def _are_values(one: Quantity, other: Quantity, first: Clause, second: Clause) -> bool:
+    """Tell whether two numbers that differ are values of one thing, stated without a bound."""
+    if not one.is_alike(other) or _is_rounded(one, other) or _is_rounded(other, one):
+        return False
+    for number, clause in ((one, first), (other, second)):
+        is_name = not number.unit and f"#{number.value:g}" in clause.subject
+        if is_name or any(a in _BOUNDS and quantities(b) for a, b in pairwise(clause.words)):
+            return False
+    return True
+
+
+def _is_rounded(one: Quantity, other: Quantity) -> bool:
+    """Tell whether `one` ends in two zeros or more and is what `other` becomes when rounded so."""
+    digits = f"{one.value:.0f}"
+    zeros = len(digits) - len(digits.rstrip("0"))
+    return one.date is None and zeros >= 2 and round(other.value, -zeros) == one.value
+
+
+def _dated(kind: ConflictKind, cited: Cited, sides: Sequence[_Side], question: str) -> Conflict:
+    """Put the newer side first; of one title it replaces the older."""
+    dates = [_date(cited[side.place][1]) for side in sides]
+    if all(dates) and dates[0] < dates[1]:
+        sides, dates = sides[::-1], dates[::-1]
+    first, second = (_plain(stems_of(cited[side.place][1].title)) for side in sides)
+    is_newer = all(dates) and dates[0] > dates[1] and str(dates[1][0]) not in question
+    return _conflict("superseded" if is_newer and first == second else kind, cited, sides)
+
+
+def _conflict(kind: ConflictKind, cited: Cited, sides: Sequence[_Side]) -> Conflict:
+    made = []
+    for place, start, end in sides:
+        rank, chunk = cited[place]
+        base = chunk.char_start or 0
+        made.append((rank, Span(uuid=chunk.uuid, char_start=base + start, char_end=base + end)))
+    (one, here), (other, there) = made
+    return Conflict(ranks=(one, other), spans=(here, there), kind=kind)
+
+
+def _replaces(newer: StoredChunk, older: StoredChunk) -> bool:
+    """Tell whether a document's `supersedes` names another: its id, name or title."""
+    named = newer.metadata.get("supersedes")
+    if not named or newer.doc_id == older.doc_id:
+        return False
+    names = {normalise(str(name)) for name in (named if isinstance(named, list) else [named])}
+    paths = [PurePath(name) for name in (older.doc_id, older.document_name or "")]
+    known = {older.title, *(str(part) for path in paths for part in (path, path.name, path.stem))}
+    return bool(names & {normalise(name) for name in known if name})
+
+
+def _date(chunk: StoredChunk) -> tuple[int, ...]:
+    """Give year, month and day of a passage's document by its metadata, else its title, or ()."""
+    told = [str(chunk.metadata[key]) for key in _DATED if key in chunk.metadata]
+    dates = [one.date for text in (*told, chunk.title) for one in quantities(text) if one.date]
+    return next((tuple(part or 0 for part in date) for date in dates if date[0]), ())
