@@ -4,9 +4,10 @@ import base64
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import IO, Any
 
 from ulid import ULID
@@ -15,12 +16,14 @@ from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
 from docstokg_local.server.live import Progress, Tell, listening, progress_token
 
 CALLS_AT_ONCE = 4
+ROUTE_FUNCTIONS = ("check", "traverse", "documents")
 
 
 class LocalRouteFunction:
@@ -34,14 +37,11 @@ class LocalRouteFunction:
         return Reply.model_validate(self._handler(envelope.model_dump(mode="json"), None))
 
 
-def local_mcp(
-    wiring: Wiring, workflow: Workflow, check: Handler, traverse: Handler, documents: Handler
-) -> Handler:
-    """Make the MCP handler over the routes of this process."""
+def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handler]) -> Handler:
+    """Make the MCP handler over the routes of this process; `functions`: by name, more or all."""
     wiring.override("workflow", workflow)
-    wiring.override("check_function", LocalRouteFunction(check))
-    wiring.override("traverse_function", LocalRouteFunction(traverse))
-    wiring.override("documents_function", LocalRouteFunction(documents))
+    for name in ROUTE_FUNCTIONS:
+        wiring.override(f"{name}_function", LocalRouteFunction(functions[name]))
     return mcp.build(wiring)
 
 
@@ -120,15 +120,13 @@ def _error(message_id: object, code: int, message: str) -> str:
 
 def run(wiring: Wiring) -> None:
     """Serve the agent that started this process, until it closes the pipe."""
-    from docstokg_functions.check import handler as check
-    from docstokg_functions.documents import handler as documents
-    from docstokg_functions.traverse import handler as traverse
     from docstokg_local.engine.workflow import LocalWorkflow
 
     workflow, listener = LocalWorkflow(wiring), listening(wiring)
-    handler = local_mcp(
-        wiring, workflow, check.build(wiring), traverse.build(wiring), documents.build(wiring)
-    )
+    functions = {
+        name: import_module(f"{package}.{name}.handler").build(wiring) for name in ROUTE_FUNCTIONS
+    }
+    handler = local_mcp(wiring, workflow, functions)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # The pipe carries messages only: whatever prints by accident must not break them.
     sys.stdout = sys.stderr

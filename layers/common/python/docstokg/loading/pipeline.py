@@ -85,23 +85,7 @@ def load(
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     timed = _Timed(progress or NullProgress(), report.stages)
-    with exclusive_load(stores.index_writer, timed):
-        _load(paths, files, options, stores, rejects, timed, report)
-    report.rejected = rejects.count
-    report.seconds = time.monotonic() - started
-    return report
-
-
-def _load(  # noqa: PLR0913 - the parts of one load
-    paths: Sequence[Path],
-    files: Sequence[SourceFile],
-    options: LoadOptions,
-    stores: Stores,
-    rejects: RejectLog,
-    timed: "_Timed",
-    report: LoadReport,
-) -> None:
-    with closing(Staging()) as staging:
+    with exclusive_load(stores.index_writer, timed), closing(Staging()) as staging:
         context, before, registry = begin(options, stores, staging, rejects, timed, report)
         context = read_files(context, _rows(files, stores.readers), len(files), registry)
         if options.extract is not None:
@@ -110,6 +94,9 @@ def _load(  # noqa: PLR0913 - the parts of one load
         decisions = decide(context, before.unfinished_load, gone)
         write_chunks(context, decisions.resolver, decisions.finder)
         finish(context, decisions, registry)
+    report.rejected = rejects.count
+    report.seconds = time.monotonic() - started
+    return report
 
 
 class _Timed:

@@ -49,35 +49,27 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
             names = resolver.display_names(ends)
             relations, facts = [], []
             for source, kind, target, evidence, payload, fact in batch:
-                relations.append(
-                    RelationRecord(
-                        namespace=context.namespace,
-                        source=source,
-                        type=kind,
-                        target=target,
-                        weight=payload["weight"],
-                        evidence_uuid=evidence,
-                        evidence_start=payload.get("start"),
-                        evidence_end=payload.get("end"),
-                        properties=payload["properties"],
-                    )
+                edge: dict[str, Any] = {
+                    "namespace": context.namespace,
+                    "source": source,
+                    "type": kind,
+                    "target": target,
+                    "evidence_uuid": evidence,
+                }
+                relation = RelationRecord(
+                    **edge,
+                    weight=payload["weight"],
+                    evidence_start=payload.get("start"),
+                    evidence_end=payload.get("end"),
+                    properties=payload["properties"],
                 )
+                relations.append(relation)
                 if kind == SAME_AS:  # says nothing that a question could ask
                     continue
+                identity = fact_id(context.namespace, source, kind, target, evidence)
                 sentence = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
-                facts.append(
-                    FactRecord(
-                        id=fact_id(context.namespace, source, kind, target, evidence),
-                        namespace=context.namespace,
-                        text=fact or sentence,
-                        source=source,
-                        type=kind,
-                        target=target,
-                        evidence_uuid=evidence,
-                        doc_id=payload.get("doc_id"),
-                        acl=tuple(payload.get("acl", ())),
-                    )
-                )
+                own = {key: payload[key] for key in ("doc_id", "acl") if key in payload}
+                facts.append(FactRecord(id=identity, **edge, text=fact or sentence, **own))
             context.stores.graph_writer.put_relations(relations)
             context.stores.index_writer.put_facts(facts)
             context.report.relations += len(relations)
