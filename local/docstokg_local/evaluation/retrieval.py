@@ -99,23 +99,19 @@ def read_lines[Row](
 def runs_of(ablations: Sequence[str]) -> list[Run]:
     """List what to run: `full` first, then what each name adds; `Misconfigured` for others."""
     graph_off = {"kg_expansion": {"enabled": False}}
-    runs = [Run("full", {}, {})]
-    for name in dict.fromkeys(ablations):
-        if name == "graph":
-            runs.append(Run("no-graph", {}, graph_off))
-        elif name in CHANNELS:
-            others = tuple(channel for channel in CHANNELS if channel != name)
-            runs.append(Run(f"no-{name}", {"channels": others}, graph_off))
-            runs.append(Run(f"only-{name}", {"channels": (name,)}, graph_off))
-        elif name == "mmr":
-            runs.append(Run("no-mmr", {"mmr": False}, {}))
-        elif name == "rrf":
-            runs.append(Run("rrf", {"fusion": "rrf"}, {}))
-        elif name in ABLATIONS:
-            runs.append(Run(name, {}, {}, down=name.removeprefix("down:")))
-        else:
-            raise Misconfigured(f"--ablate {name!r} is none of {', '.join(ABLATIONS)}")
-    return runs
+    table = {
+        "graph": [Run("no-graph", {}, graph_off)],
+        "mmr": [Run("no-mmr", {"mmr": False}, {})],
+        "rrf": [Run("rrf", {"fusion": "rrf"}, {})],
+        **{f"down:{part}": [Run(f"down:{part}", {}, {}, down=part)] for part in PARTS},
+    }
+    for name in CHANNELS:
+        others = tuple(channel for channel in CHANNELS if channel != name)
+        kept = {f"no-{name}": others, f"only-{name}": (name,)}
+        table[name] = [Run(run, {"channels": some}, graph_off) for run, some in kept.items()]
+    if unknown := [name for name in ablations if name not in table]:
+        raise Misconfigured(f"--ablate {unknown[0]!r} is none of {', '.join(ABLATIONS)}")
+    return [Run("full", {}, {}), *(run for name in dict.fromkeys(ablations) for run in table[name])]
 
 
 def evaluate(

@@ -163,12 +163,6 @@ def response(reply: Reply) -> Response:
     return Response(body, reply.statusCode, headers)
 
 
-def _problem(
-    request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
-) -> Response:
-    return response(problem_of(request, status, code, detail, headers))
-
-
 def problem_of(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Reply:
@@ -179,7 +173,7 @@ def problem_of(
 
 async def _refused(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, Refused)
-    return _problem(request, exc.status, exc.code, exc.detail, exc.headers)
+    return response(problem_of(request, exc.status, exc.code, exc.detail, exc.headers))
 
 
 async def _http_error(request: Request, exc: Exception) -> Response:
@@ -191,11 +185,12 @@ async def _http_error(request: Request, exc: Exception) -> Response:
     headers = dict(exc.headers or {})
     if allowed := headers.get("Allow"):
         detail = f"{detail[:-1]}; it takes {allowed}."
-    return _problem(request, exc.status_code, code, detail, headers)
+    return response(problem_of(request, exc.status_code, code, detail, headers))
 
 
 async def _crashed(request: Request, exc: Exception) -> Response:
-    return _problem(request, 500, "internal_error", "The request could not be completed.")
+    detail = "The request could not be completed."
+    return response(problem_of(request, 500, "internal_error", detail))
 
 
 EXCEPTION_HANDLERS = {Refused: _refused, HTTPException: _http_error, Exception: _crashed}

@@ -1,7 +1,7 @@
 """The entities of a load: lists and ontologies first, then titles and the ends of triples."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
@@ -47,50 +47,17 @@ class EntityResolver:
         context = self.context
         with context.progress.stage("entities", context.staging.count("entity")) as advance:
             for batch in batched(context.staging.entities(), ROW_BATCH, strict=False):
-                vectors = self._vectors([(entity.name, entity.embedding) for entity in batch])
-                context.stores.graph_writer.put_entities(
-                    [
-                        EntityRecord(
-                            id=entity.id,
-                            namespace=context.namespace,
-                            name=entity.name,
-                            type=entity.type,
-                            synonyms=entity.synonyms,
-                            definition=entity.definition,
-                            obsolete=entity.obsolete,
-                            replaced_by=entity.replaced_by,
-                            vector=vector,
-                        )
-                        for entity, vector in zip(batch, vectors, strict=True)
-                    ]
-                )
-                context.report.entities += len(batch)
+                self._put(batch, listed=True)
                 advance(len(batch))
 
     def write_named(self, identities: Iterable[str]) -> None:
         """Write the entities of this load's texts that are needed now and not yet there."""
-        context = self.context
         unwritten = set(identities) - self._written
         needed = sorted(identity for identity in unwritten if identity in self.entities)
         for batch in batched(needed, ROW_BATCH, strict=False):
             rows = [self.entities[identity] for identity in batch]
-            vectors = self._vectors([(row.name, None) for row in rows])
-            context.stores.graph_writer.put_entities(
-                [
-                    EntityRecord(
-                        id=row.id,
-                        namespace=context.namespace,
-                        name=row.name,
-                        type=row.type,
-                        synonyms=tuple(sorted(row.synonyms)),
-                        listed=False,
-                        vector=vector,
-                    )
-                    for row, vector in zip(rows, vectors, strict=True)
-                ]
-            )
+            self._put([RawEntity(r.id, r.name, r.type, tuple(sorted(r.synonyms))) for r in rows])
             self._written.update(batch)
-            context.report.entities += len(batch)
 
     def rewrite(self, identities: Iterable[str]) -> None:
         """Write stored entities as they are named now, before any text goes.
@@ -116,14 +83,19 @@ class EntityResolver:
             labels.update((identity, names[0]) for identity, names in stored.items() if names)
         return labels
 
-    def _vectors(self, names: Sequence[tuple[str, bytes | None]]) -> list[bytes | None]:
-        vectors = [own_vector for _, own_vector in names]
-        missing = [i for i, own_vector in enumerate(vectors) if own_vector is None]
-        if self.context.dense is not None and missing:
-            made = self.context.dense.embed([names[i][0] for i in missing], None)
-            for i, vector in zip(missing, made, strict=True):
-                vectors[i] = vector
-        return vectors
+    def _put(self, entities: Sequence[RawEntity], listed: bool = False) -> None:
+        """Write entities, with a vector of the name of each that brings none."""
+        context, missing = self.context, [e.name for e in entities if e.embedding is None]
+        dense = context.dense if missing else None
+        made = iter(dense.embed(missing, None) if dense is not None else ())
+        records = []
+        for entity in entities:
+            fields = asdict(entity)
+            vector = fields.pop("embedding") or next(made, None)
+            more = {"namespace": context.namespace, "listed": listed, "vector": vector}
+            records.append(EntityRecord(**fields, **more))
+        context.stores.graph_writer.put_entities(records)
+        context.report.entities += len(records)
 
 
 def resolver_of(context: Context, stale: Set[str]) -> EntityResolver:

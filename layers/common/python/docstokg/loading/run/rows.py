@@ -115,7 +115,7 @@ class Shard:
     """A shard's rows, parsed as they are taken."""
 
     def __init__(self, body: bytes) -> None:
-        self._lines = unpacked_lines(body)
+        self._lines = list(each_line(body))
         self.parts = tuple(Part(**part) for part in json.loads(self._lines[0]))
 
     def rows(self, position: int) -> Iterator[Row]:
@@ -166,11 +166,6 @@ def compressed(pieces: Iterable[bytes]) -> bytes:
         for piece in pieces:
             file.write(piece)
     return body.getvalue()
-
-
-def unpacked_lines(body: bytes) -> list[str]:
-    """Read what `packed_lines` wrote; `WrongAnswer` for anything else."""
-    return list(each_line(body))
 
 
 def each_line(body: bytes) -> Iterator[str]:
