@@ -260,18 +260,12 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 def commit() -> str | None:
     """Give the revision of the code that runs, or None outside a checkout."""
-    folder = Path(__file__).resolve().parent
+    command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        said = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    return said.strip()
 
 
 def table_of(out: Console, report: Report, first: str, columns: Iterable[str], more: str) -> Table:

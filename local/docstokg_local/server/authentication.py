@@ -66,10 +66,8 @@ class Authentication:
 
 def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
     """Tell one state of the file from another; None when there is none."""
-    if keys_file is None:
-        return None
     try:
-        status = Path(keys_file).stat()
+        status = Path(keys_file or "").stat()
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino

@@ -106,12 +106,8 @@ def caller_of(request: Request, authentication: Authentication) -> Caller:
     bearer = token.strip() if scheme.lower() == "bearer" else None
     caller = authentication.caller(request.headers.get("x-api-key", bearer))
     if caller is None:
-        raise Refused(
-            401,
-            "unauthorized",
-            "Send a known key as X-Api-Key: KEY or as Authorization: Bearer KEY.",
-            {"WWW-Authenticate": "Bearer"},
-        )
+        detail = "Send a known key as X-Api-Key: KEY or as Authorization: Bearer KEY."
+        raise Refused(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
     return caller
 
 
@@ -136,9 +132,8 @@ async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str
     """Read a body of at most `most` bytes within BODY_S; `Refused` (415, 413, 400)."""
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if media_type != "application/json":
-        raise Refused(
-            415, "unsupported_media_type", "Send the body with Content-Type: application/json."
-        )
+        detail = "Send the body with Content-Type: application/json."
+        raise Refused(415, "unsupported_media_type", detail)
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):

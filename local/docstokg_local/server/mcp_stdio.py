@@ -49,12 +49,8 @@ Listening = Callable[[str, Tell], AbstractContextManager[None]]
 """Lets somebody hear of the execution of a request id."""
 
 
-def _to_nobody(request_id: str, tell: Tell) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
 def serve_stdio(  # noqa: C901 - what a line needs stands in it
-    handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening = _to_nobody
+    handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening | None = None
 ) -> None:
     """Answer one JSON-RPC message a line until `source` ends; calls run side by side.
 
@@ -73,7 +69,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
             token = progress_token(json.loads(line))
         except (ValueError, RecursionError):  # the handler says so
             token = None
-        if token is None:
+        if token is None or telling is None:
             return nullcontext()
         progress = Progress(token)
 
