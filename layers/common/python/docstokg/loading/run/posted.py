@@ -43,18 +43,12 @@ def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
 
 
 def _done(order: JobOrder, doc_ids: Sequence[str], refused: dict[str, str]) -> Job:
-    return Job(
-        job_id=order.job_id,
-        namespace=order.namespace,
-        kind=order.kind,
-        state="done",
-        loaded=len(doc_ids) - len(refused),
-        rejected=tuple(
-            DocumentRejected(doc_id=doc_id, reason=refused[doc_id])
-            for doc_id in doc_ids
-            if doc_id in refused
-        ),
+    rejected = tuple(
+        DocumentRejected(doc_id=doc_id, reason=refused[doc_id])
+        for doc_id in doc_ids
+        if doc_id in refused
     )
+    return order.job("done", loaded=len(doc_ids) - len(refused), rejected=rejected)
 
 
 def _source(order: JobOrder, number: int, document: PostedDocument) -> SourceFile:
