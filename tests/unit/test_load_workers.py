@@ -1,5 +1,6 @@
 """`docstokg load --workers N`: other processes do the work, and nothing else is different."""
 
+import functools
 import multiprocessing
 import os
 import signal
@@ -22,6 +23,8 @@ from docstokg_local.loading import workers
 from docstokg_local.loading.stores import stores_with_workers, workers_for
 from docstokg_local.loading.workers import LoadProcesses
 from tests.conftest import CORPUS, write_corpus
+
+WEIGH = functools.partial(workers._call, "sparse_encoder", "encode", timeout_s=None)
 
 pytestmark = pytest.mark.slow
 
@@ -60,22 +63,23 @@ def test_two_processes_load_what_one_does(tmp_path: Path) -> None:
 
 def test_a_process_that_is_killed_ends_the_load_with_its_reason(cache_dir: Path) -> None:
     processes = LoadProcesses(Settings(cache_dir=str(cache_dir)), 1)
-    assert processes.run_batches(workers._weigh, ["Carl Linnaeus was born in Sweden."])
+    assert processes.run_batches(WEIGH, ["Carl Linnaeus was born in Sweden."])
     for process in multiprocessing.active_children():
         process.kill()
         process.join()
     with pytest.raises(Unavailable, match="has ended"):
-        processes.run_batches(workers._weigh, ["He died in Uppsala."])
+        processes.run_batches(WEIGH, ["He died in Uppsala."])
     processes.close()
 
 
 def test_processes_end_when_their_load_is_killed(cache_dir: Path) -> None:
     code = (
-        "import multiprocessing, time\n"
+        "import functools, multiprocessing, time\n"
         "from docstokg.settings import Settings\n"
         "from docstokg_local.loading import workers\n"
         f"pool = workers.LoadProcesses(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
-        "pool.run_batches(workers._weigh, ['It is.'] * 40)\n"
+        "weigh = functools.partial(workers._call, 'sparse_encoder', 'encode', timeout_s=None)\n"
+        "pool.run_batches(weigh, ['It is.'] * 40)\n"
         "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
         "time.sleep(60)\n"
     )

@@ -105,11 +105,10 @@ class LocalWorkflow:
         execution = self.execute(envelope, arrived=arrived, gone=gone)
         if execution.status == "SUCCEEDED":
             return Reply.model_validate(execution.output)
-        if execution.status == "TIMED_OUT":
-            return problem_reply(
-                504, "workflow_timeout", "The workflow ran out of time.", envelope.request_id
-            )
-        return problem_reply(500, "workflow_failed", "The workflow failed.", envelope.request_id)
+        late = execution.status == "TIMED_OUT"
+        status, code = (504, "workflow_timeout") if late else (500, "workflow_failed")
+        detail = "The workflow ran out of time." if late else "The workflow failed."
+        return problem_reply(status, code, detail, envelope.request_id)
 
     def execute(
         self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never

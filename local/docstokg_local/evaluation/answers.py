@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
+from rich.table import Table
 
 from docstokg.contracts.model import Many
 from docstokg.domain.answer import notices
@@ -18,9 +19,9 @@ from docstokg.loading.readers.lines import Line
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import ask
+from docstokg_local.cli.display import screen
 from docstokg_local.evaluation.calibration import calibration_error, reliability, roc_area
-from docstokg_local.evaluation.retrieval import commit, percentile, read_lines, shown_settings
+from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, table_of
 
 Report = dict[str, Any]
 MAX_TOKENS_GEN = 512
@@ -106,11 +107,7 @@ def rouge_l(answer: str, gold: str) -> float:
 def held(texts: Sequence[str], statement: str) -> float:
     """Give the share of a statement's content words that are somewhere in `texts`."""
     statement_words, there = words(statement), set(words(" ".join(texts)))
-    return (
-        sum(word in there for word in statement_words) / len(statement_words)
-        if statement_words
-        else 0.0
-    )
+    return sum(word in there for word in statement_words) / (len(statement_words) or 1)
 
 
 def is_right(answer: str, gold: str) -> bool:
@@ -162,32 +159,19 @@ def evaluate_answers(
     folder: Path, questions: Sequence[WrittenAnswer], namespace: str, model: str, settings: Settings
 ) -> Report:
     """Put every question with a written answer to the whole state machine, and judge what comes."""
-    from docstokg_local.cli.display import TerminalProgress
-    from docstokg_local.engine.workflow import LocalWorkflow
-
-    workflow = LocalWorkflow(Wiring(settings, Telemetry(level="ERROR")))
     rows: list[Report] = []
-    times: dict[str, list[float]] = {}
-    errors = degraded = 0
-    with TerminalProgress().stage(model, len(questions)) as advance:
-        for written in questions:
-            request = {
-                "query": written.question,
-                "namespace": namespace,
-                "verbosity": "full",
-                "synthesis": {"enabled": True, "model": model},
-                "budget": {"max_tokens_gen": MAX_TOKENS_GEN, "timeout_s": settings.max_timeout_s},
-            }
-            outcome = ask(workflow, request)
-            advance(1)
-            if outcome.status != 200:
-                errors += 1
-                continue
-            diagnostics = outcome.body["diagnostics"]
-            degraded += bool(diagnostics["degraded"])
-            for step, took in diagnostics["timings_ms"].items():
-                times.setdefault(step, []).append(took)
-            rows.append(judged(written, outcome.body))
+    fields = {
+        "namespace": namespace,
+        "verbosity": "full",
+        "synthesis": {"enabled": True, "model": model},
+        "budget": {"max_tokens_gen": MAX_TOKENS_GEN, "timeout_s": settings.max_timeout_s},
+    }
+    took = ask_all(
+        Wiring(settings, Telemetry(level="ERROR")),
+        model,
+        [(written, {"query": written.question, **fields}) for written in questions],
+        lambda written, body: rows.append(judged(written, body)),
+    )
     kinds = sorted({row["type"] for row in rows if row["type"]})
     run = {
         "name": "full",
@@ -196,23 +180,10 @@ def evaluate_answers(
         "verdicts": dict(sum((Counter(row["verdicts"]) for row in rows), Counter[str]())),
         "confidence": by_level(rows),
         "calibration": calibration(rows),
-        "latency_ms": {
-            step: {"p50": round(percentile(took, 50), 2), "p95": round(percentile(took, 95), 2)}
-            for step, took in times.items()
-        },
-        "errors": errors,
-        "degraded": degraded,
+        **took,
         "questions": rows,
     }
-    return {
-        "set": folder.resolve().name,
-        "namespace": namespace,
-        "n": len(questions),
-        "model": model,
-        "commit": commit(),
-        "settings": shown_settings(settings),
-        "runs": [run],
-    }
+    return report_of(folder, len(questions), namespace, settings, [run], model=model)
 
 
 def summary(rows: Collection[Report], count: int | None = None) -> Report:
@@ -256,22 +227,9 @@ def calibration(rows: Collection[Report]) -> Report:
 
 def show_answers(report: Report) -> None:
     """Print a table of all questions and of each type, and how far confidence can be trusted."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from docstokg_local.cli.display import screen
-
     out, run = screen(), report["runs"][0]
-    table = Table(
-        title=f"{report['set']}: {report['n']} questions, namespace {report['namespace']}, "
-        f"model {report['model']}",
-        title_justify="left",
-        box=SIMPLE_HEAD if out.is_terminal else None,
-    )
-    table.add_column("type", no_wrap=True)
     names = list(run["metrics"])
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = table_of(out, report, "type", names, f", model {report['model']}")
     for kind, values in {"all": run["metrics"], **run["types"]}.items():
         cells = (values[name] for name in names)
         table.add_row(kind, *("-" if c is None else f"{c:.4g}" for c in cells))

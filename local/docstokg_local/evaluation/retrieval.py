@@ -2,13 +2,17 @@
 
 import math
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
 from docstokg.contracts.model import Many
 from docstokg.contracts.response import Channel
@@ -18,7 +22,8 @@ from docstokg.loading.readers.lines import Line, json_lines, reasons
 from docstokg.observability import Telemetry
 from docstokg.settings import SECRETS, Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.asking import Outcome, ask
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.display import screen
 
 TOP_K = 20
 METRICS = ("ndcg@10", "recall@5", "recall@10", "all@5", "all@10", "mrr")
@@ -51,9 +56,7 @@ class FailingPort:
     """A dependency that refuses every call, as one that is not there."""
 
     def __init__(self, name: str, model: str = "", dimension: int = 0) -> None:
-        self._name = name
-        self.model = model
-        self.dimension = dimension
+        self._name, self.model, self.dimension = name, model, dimension
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Give a call that raises `Unavailable`."""
@@ -96,23 +99,19 @@ def read_lines[Row](
 def runs_of(ablations: Sequence[str]) -> list[Run]:
     """List what to run: `full` first, then what each name adds; `Misconfigured` for others."""
     graph_off = {"kg_expansion": {"enabled": False}}
-    runs = [Run("full", {}, {})]
-    for name in dict.fromkeys(ablations):
-        if name == "graph":
-            runs.append(Run("no-graph", {}, graph_off))
-        elif name in CHANNELS:
-            others = tuple(channel for channel in CHANNELS if channel != name)
-            runs.append(Run(f"no-{name}", {"channels": others}, graph_off))
-            runs.append(Run(f"only-{name}", {"channels": (name,)}, graph_off))
-        elif name == "mmr":
-            runs.append(Run("no-mmr", {"mmr": False}, {}))
-        elif name == "rrf":
-            runs.append(Run("rrf", {"fusion": "rrf"}, {}))
-        elif name in ABLATIONS:
-            runs.append(Run(name, {}, {}, down=name.removeprefix("down:")))
-        else:
-            raise Misconfigured(f"--ablate {name!r} is none of {', '.join(ABLATIONS)}")
-    return runs
+    table = {
+        "graph": [Run("no-graph", {}, graph_off)],
+        "mmr": [Run("no-mmr", {"mmr": False}, {})],
+        "rrf": [Run("rrf", {"fusion": "rrf"}, {})],
+        **{f"down:{part}": [Run(f"down:{part}", {}, {}, down=part)] for part in PARTS},
+    }
+    for name in CHANNELS:
+        others = tuple(channel for channel in CHANNELS if channel != name)
+        kept = {f"no-{name}": others, f"only-{name}": (name,)}
+        table[name] = [Run(run, {"channels": some}, graph_off) for run, some in kept.items()]
+    if unknown := [name for name in ablations if name not in table]:
+        raise Misconfigured(f"--ablate {unknown[0]!r} is none of {', '.join(ABLATIONS)}")
+    return [Run("full", {}, {}), *(run for name in dict.fromkeys(ablations) for run in table[name])]
 
 
 def evaluate(
@@ -123,64 +122,82 @@ def evaluate(
     settings: Settings,
 ) -> Report:
     """Ask every question in every run and give the report."""
-    runs = runs_of(ablations)
-    shared = Wiring(settings, Telemetry(level="ERROR"))
+    runs, shared = runs_of(ablations), Wiring(settings, Telemetry(level="ERROR"))
+    made = [measure(run, questions, namespace, shared) for run in runs]
+    return report_of(folder, len(questions), namespace, settings, made)
+
+
+def report_of(
+    folder: Path, count: int, namespace: str, settings: Settings, runs: list[Report], **more: str
+) -> Report:
+    """Say what was asked of what, and what came of it."""
     return {
         "set": folder.resolve().name,
         "namespace": namespace,
-        "n": len(questions),
+        "n": count,
+        **more,
         "commit": commit(),
         "settings": shown_settings(settings),
-        "runs": [measure(run, questions, namespace, shared) for run in runs],
+        "runs": runs,
     }
 
 
-def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
-    """Ask every question one way; a failed question counts 0 in every metric."""
+def ask_all[Asked](
+    wiring: Wiring,
+    title: str,
+    requests: Sequence[tuple[Asked, dict[str, Any]]],
+    take: Callable[[Asked, dict[str, Any]], None],
+    warm_up: int = 0,
+) -> Report:
+    """Put requests to the whole state machine; `take` is given the body of each that is answered.
+
+    Reports the latency of each step in milliseconds, and how many failed or were degraded. The
+    first `warm_up` are asked once before.
+    """
     from docstokg_local.cli.display import TerminalProgress
     from docstokg_local.engine.workflow import LocalWorkflow
 
-    workflow = LocalWorkflow(_wiring(run, shared))
-
-    def outcome_of(question: Question) -> Outcome:
-        request = {
-            "query": question.question,
-            "namespace": namespace,
-            "top_k": TOP_K,
-            **run.request,
-        }
-        return ask(workflow, request)
-
-    for question in questions[:WARM_UP]:
-        outcome_of(question)
-    totals = dict.fromkeys(METRICS, 0.0)
+    workflow = LocalWorkflow(wiring)
+    for _, request in requests[:warm_up]:
+        ask(workflow, request)
     times: dict[str, list[float]] = {}
-    citations = errors = degraded = 0
-    with TerminalProgress().stage(run.name, len(questions)) as advance:
-        for question in questions:
-            outcome = outcome_of(question)
+    errors = degraded = 0
+    with TerminalProgress().stage(title, len(requests)) as advance:
+        for asked, request in requests:
+            outcome = ask(workflow, request)
             advance(1)
             if outcome.status != 200:
                 errors += 1
                 continue
-            ranking = documents(outcome.body)
-            for name, value in metrics(ranking, set(question.gold)).items():
-                totals[name] += value
-            citations += len(outcome.body["citations"])
             diagnostics = outcome.body["diagnostics"]
             degraded += bool(diagnostics["degraded"])
             for step, took in diagnostics["timings_ms"].items():
                 times.setdefault(step, []).append(took)
+            take(asked, outcome.body)
+    latency = {
+        step: {"p50": round(percentile(took, 50), 2), "p95": round(percentile(took, 95), 2)}
+        for step, took in times.items()
+    }
+    return {"latency_ms": latency, "errors": errors, "degraded": degraded}
+
+
+def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
+    """Ask every question one way; a failed question counts 0 in every metric."""
+    totals, citations = dict.fromkeys(METRICS, 0.0), Counter[str]()
+
+    def take(question: Question, body: dict[str, Any]) -> None:
+        for name, value in metrics(documents(body), set(question.gold)).items():
+            totals[name] += value
+        citations["all"] += len(body["citations"])
+
+    fields = {"namespace": namespace, "top_k": TOP_K, **run.request}
+    requests = [(question, {"query": question.question, **fields}) for question in questions]
+    took = ask_all(_wiring(run, shared), run.name, requests, take, WARM_UP)
     return {
         "name": run.name,
         "metrics": {name: round(total / len(questions), 4) for name, total in totals.items()},
-        "citations": citations,
-        "latency_ms": {
-            step: {"p50": round(percentile(took, 50), 2), "p95": round(percentile(took, 95), 2)}
-            for step, took in times.items()
-        },
-        "errors": errors,
-        "degraded": degraded,
+        "citations": citations["all"],
+        **took,
     }
 
 
@@ -243,46 +260,33 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 def commit() -> str | None:
     """Give the revision of the code that runs, or None outside a checkout."""
-    folder = Path(__file__).resolve().parent
+    command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        said = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    return said.strip()
+
+
+def table_of(out: Console, report: Report, first: str, columns: Iterable[str], more: str) -> Table:
+    """Begin the table of a report; all columns but the first are figures."""
+    title = f"{report['set']}: {report['n']} questions, namespace {report['namespace']}{more}"
+    box = SIMPLE_HEAD if out.is_terminal else None
+    table = Table(title=title, title_justify="left", box=box)
+    table.add_column(first, no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def show_report(report: Report) -> None:
     """Print a table of all runs."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from docstokg_local.cli.display import screen
-
     out = screen()
-    table = Table(
-        title=f"{report['set']}: {report['n']} questions, namespace {report['namespace']}",
-        title_justify="left",
-        box=SIMPLE_HEAD if out.is_terminal else None,
-    )
-    table.add_column("run", no_wrap=True)
     columns = (*METRICS, "citations", "errors", "degraded", "p50 ms", "p95 ms")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = table_of(out, report, "run", columns, "")
     for run in report["runs"]:
         total = run["latency_ms"].get("total", {"p50": 0.0, "p95": 0.0})
-        table.add_row(
-            run["name"],
-            *(f"{run['metrics'][name]:.4f}" for name in METRICS),
-            str(run["citations"]),
-            str(run["errors"]),
-            str(run["degraded"]),
-            f"{total['p50']:.1f}",
-            f"{total['p95']:.1f}",
-        )
+        scores = (f"{run['metrics'][name]:.4f}" for name in METRICS)
+        counts = (str(run[name]) for name in ("citations", "errors", "degraded"))
+        table.add_row(run["name"], *scores, *counts, *(f"{total[p]:.1f}" for p in ("p50", "p95")))
     out.print(table)

@@ -10,7 +10,6 @@ from docstokg.adapters.onnx.minilm import OnnxMiniLm
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 from docstokg.loading.context import Stores
 from docstokg.loading.stores import stores_of as ports_of
-from docstokg.ports import Embedder
 from docstokg.wiring import Wiring
 
 THREADS = 2
@@ -26,15 +25,12 @@ CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
 def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
     """Give a load's ports, as the stages have them; the encoder shares this machine's threads."""
     stores = ports_of(wiring, embed)
-    return replace(stores, embedder=_sharing(stores.embedder, wiring))
-
-
-def _sharing(embedder: Embedder | None, wiring: Wiring) -> Embedder | None:
-    """Give the embedder of requests, with more threads where it computes in this process."""
-    if isinstance(embedder, CachedEmbedder) and isinstance(embedder.inner, OnnxMiniLm):
-        inner = embedder.inner.with_threads(THREADS)
-        return CachedEmbedder(inner, wiring.cache_folder(), others=embedder.others)
-    return embedder
+    cached = stores.embedder
+    if not (isinstance(cached, CachedEmbedder) and isinstance(cached.inner, OnnxMiniLm)):
+        return stores
+    inner = cached.inner.with_threads(THREADS)
+    shared = CachedEmbedder(inner, wiring.cache_folder(), others=cached.others)
+    return replace(stores, embedder=shared)
 
 
 def workers_for(sources: Sequence[Path]) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import batched
 from multiprocessing import get_context, parent_process
 from typing import Any
@@ -114,35 +114,20 @@ def _read(file: SourceFile) -> list[Row]:
 
 
 @cache
-def _dense() -> OnnxMiniLm:
+def _model(port: str) -> Any:
     """Give the model itself: the parent keeps the cache."""
-    encoder = _process["wiring"].embedder()
-    assert isinstance(encoder, CachedEmbedder) and isinstance(encoder.inner, OnnxMiniLm)
-    return encoder.inner.with_threads(1)
+    inner = getattr(_process["wiring"], port)().inner
+    return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner
 
 
-def _embed(texts: Sequence[str]) -> tuple[bytes, ...]:
-    return _dense().embed(texts, None)
-
-
-def _embed_parts(texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-    return _dense().embed_parts(texts, parts)
-
-
-def _weigh(texts: Sequence[str]) -> tuple[dict[str, float], ...]:
-    encoder = _process["wiring"].sparse_encoder()
-    assert isinstance(encoder, CachedSparseEncoder)
-    return encoder.inner.encode(texts, None)
-
-
-def _find_names(texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-    finder = _process["wiring"].names()
-    assert isinstance(finder, CachedNames)
-    return finder.inner.find(texts)
+def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
+    return getattr(_model(port), method)(*columns, **more)
 
 
 class _Remote[Model: Embedder | SparseEncoder | NameFinder]:
     """A model that runs in the processes; the one of this process only says which it is."""
+
+    port: str
 
     def __init__(self, processes: LoadProcesses, model: Model) -> None:
         self._processes, self._model = processes, model
@@ -151,27 +136,37 @@ class _Remote[Model: Embedder | SparseEncoder | NameFinder]:
     def model(self) -> str:
         return self._model.model
 
+    def _ask(self, method: str, *columns: Sequence[Any], **more: Any) -> tuple[Any, ...]:
+        task = partial(_call, self.port, method, **more)
+        return tuple(self._processes.run_batches(task, *columns))
+
 
 class _RemoteEmbedder(_Remote[Embedder]):
+    port = "embedder"
+
     @property
     def dimension(self) -> int:
         return self._model.dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
-        return tuple(self._processes.run_batches(_embed, texts))
+        return self._ask("embed", texts, timeout_s=None)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        return tuple(self._processes.run_batches(_embed_parts, texts, parts))
+        return self._ask("embed_parts", texts, parts)
 
 
 class _RemoteSparseEncoder(_Remote[SparseEncoder]):
+    port = "sparse_encoder"
+
     def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
-        return tuple(self._processes.run_batches(_weigh, texts))
+        return self._ask("encode", texts, timeout_s=None)
 
     def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
         return self._model.encode_query(text, timeout_s)
 
 
 class _RemoteNames(_Remote[NameFinder]):
+    port = "names"
+
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        return tuple(self._processes.run_batches(_find_names, texts))
+        return self._ask("find", texts)

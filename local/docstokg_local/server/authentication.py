@@ -9,22 +9,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from docstokg.contracts.envelope import Caller
-from docstokg.contracts.model import Contract
 from docstokg.errors import Misconfigured, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 
 FRESH_S = 1.0
 EVERYBODY = Caller(sub="local", namespaces=("*",), groups=("*",), load=("*",))
-
-
-class KeyHolder(Contract):
-    """What one key grants."""
-
-    sub: str
-    namespaces: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    load: tuple[str, ...] = ()
 
 
 class Authentication:
@@ -35,9 +25,8 @@ class Authentication:
     """
 
     def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
-        self._file = settings.keys_file if settings.auth == "keys" else None
-        self._open = settings.auth != "keys"
-        self._telemetry = telemetry
+        self._open, self._file = settings.auth != "keys", settings.keys_file
+        self._telemetry = telemetry or Telemetry()
         self._lock = threading.Lock()
         self._keys: dict[str, Caller] = {}
         if not self._open:
@@ -69,20 +58,16 @@ class Authentication:
         try:
             keys = _read(self._file)
         except Misconfigured as broken:
-            if self._telemetry is not None:
-                self._telemetry.log("ERROR", "keys_file_not_read", **cause(broken))
+            self._telemetry.log("ERROR", "keys_file_not_read", **cause(broken))
             return {}
-        if self._telemetry is not None:
-            self._telemetry.log("INFO", "keys_file_read", keys=len(keys))
+        self._telemetry.log("INFO", "keys_file_read", keys=len(keys))
         return keys
 
 
 def _mark(keys_file: str | None) -> tuple[int, int, int] | None:
     """Tell one state of the file from another; None when there is none."""
-    if keys_file is None:
-        return None
     try:
-        status = Path(keys_file).stat()
+        status = Path(keys_file or "").stat()
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
@@ -93,10 +78,7 @@ def _read(keys_file: str | None) -> dict[str, Caller]:
         raise Misconfigured("DOCSTOKG_AUTH=keys needs DOCSTOKG_KEYS_FILE")
     try:
         holders = json.loads(Path(keys_file).read_text(encoding="utf-8"))
-        return {
-            key: Caller.model_validate(KeyHolder.model_validate(holder).model_dump())
-            for key, holder in holders.items()
-        }
+        return {key: Caller.model_validate(holder) for key, holder in holders.items()}
     except (OSError, ValueError, AttributeError, ValidationError) as exc:
         raise Misconfigured(
             f"DOCSTOKG_KEYS_FILE {keys_file}: {exc}; expected "

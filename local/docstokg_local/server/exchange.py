@@ -106,12 +106,8 @@ def caller_of(request: Request, authentication: Authentication) -> Caller:
     bearer = token.strip() if scheme.lower() == "bearer" else None
     caller = authentication.caller(request.headers.get("x-api-key", bearer))
     if caller is None:
-        raise Refused(
-            401,
-            "unauthorized",
-            "Send a known key as X-Api-Key: KEY or as Authorization: Bearer KEY.",
-            {"WWW-Authenticate": "Bearer"},
-        )
+        detail = "Send a known key as X-Api-Key: KEY or as Authorization: Bearer KEY."
+        raise Refused(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
     return caller
 
 
@@ -136,9 +132,8 @@ async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str
     """Read a body of at most `most` bytes within BODY_S; `Refused` (415, 413, 400)."""
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if media_type != "application/json":
-        raise Refused(
-            415, "unsupported_media_type", "Send the body with Content-Type: application/json."
-        )
+        detail = "Send the body with Content-Type: application/json."
+        raise Refused(415, "unsupported_media_type", detail)
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
@@ -163,12 +158,6 @@ def response(reply: Reply) -> Response:
     return Response(body, reply.statusCode, headers)
 
 
-def _problem(
-    request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
-) -> Response:
-    return response(problem_of(request, status, code, detail, headers))
-
-
 def problem_of(
     request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Reply:
@@ -179,7 +168,7 @@ def problem_of(
 
 async def _refused(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, Refused)
-    return _problem(request, exc.status, exc.code, exc.detail, exc.headers)
+    return response(problem_of(request, exc.status, exc.code, exc.detail, exc.headers))
 
 
 async def _http_error(request: Request, exc: Exception) -> Response:
@@ -191,11 +180,12 @@ async def _http_error(request: Request, exc: Exception) -> Response:
     headers = dict(exc.headers or {})
     if allowed := headers.get("Allow"):
         detail = f"{detail[:-1]}; it takes {allowed}."
-    return _problem(request, exc.status_code, code, detail, headers)
+    return response(problem_of(request, exc.status_code, code, detail, headers))
 
 
 async def _crashed(request: Request, exc: Exception) -> Response:
-    return _problem(request, 500, "internal_error", "The request could not be completed.")
+    detail = "The request could not be completed."
+    return response(problem_of(request, 500, "internal_error", detail))
 
 
 EXCEPTION_HANDLERS = {Refused: _refused, HTTPException: _http_error, Exception: _crashed}

@@ -7,14 +7,14 @@ origin" (then the `Host` is still that name). Where keys are needed such a page 
 
 import ipaddress
 from collections.abc import Collection
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from ulid import ULID
 
-from docstokg.usecases.problems import PROBLEM_TYPE, problem_reply
+from docstokg.usecases.problems import problem_reply
 
 FOREIGN_HOST = (
     "This server asks for no key, so it answers under a loopback name only; list other names in "
@@ -58,12 +58,5 @@ class OwnHosts:
             await self._app(scope, receive, send)
             return
         reply = problem_reply(403, "foreign_host", FOREIGN_HOST, str(ULID()))
-        body = reply.body.encode()
-        headers = [
-            (b"content-type", PROBLEM_TYPE.encode()),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
-        start: dict[str, Any] = {"type": "http.response.start", "status": 403, "headers": headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
+        refused = Response(reply.body, 403, {**reply.headers, "Connection": "close"})
+        await refused(scope, receive, send)

@@ -16,7 +16,7 @@ from typing import IO
 
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.sqlite.jobs import SqliteJobs
-from docstokg.contracts.documents import Job, JobOrder
+from docstokg.contracts.documents import JobOrder
 from docstokg.errors import DocsToKGError, Retryable, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
@@ -86,11 +86,11 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
     from docstokg_local.loading.stores import stores_of
 
     if attempts >= MOST_ATTEMPTS:
-        queue.finish(_failed(order, "the process that worked on it ended each time"))
+        queue.finish(order.job("failed", reason="the process that worked on it ended each time"))
         return 0.0
     now = order.model_copy(update={"documents": order.documents[:count]})
     rest = order.model_copy(update={"documents": order.documents[count:]})
-    so_far = queue.get(order.job_id) or _failed(order, "")
+    so_far = queue.get(order.job_id) or order.job("failed")
     began = time.monotonic()
     try:
         done = run_job(now, stores_of(wiring), again=attempts > 0)
@@ -100,11 +100,11 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
             queue.put_back(order.job_id)
             time.sleep(RETRY_S)
             return 0.0
-        done = _failed(order, str(error))
+        done = order.job("failed", reason=str(error))
     except Exception as crash:  # noqa: BLE001 - the next job is another
         # Of a crash the kind alone is told; the log has the rest.
         wiring.telemetry.log("ERROR", "job_crashed", job_id=order.job_id, error=repr(crash))
-        done = _failed(order, f"it could not be done ({type(crash).__name__})")
+        done = order.job("failed", reason=f"it could not be done ({type(crash).__name__})")
     loaded, rejected = so_far.loaded + done.loaded, (*so_far.rejected, *done.rejected)
     done = done.model_copy(update={"loaded": loaded, "rejected": rejected})
     if rest.documents and done.state == "done":
@@ -114,16 +114,6 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
         shown = {"state": done.state, "loaded": done.loaded}
         wiring.telemetry.log("INFO", "job", job_id=order.job_id, **shown)
     return time.monotonic() - began
-
-
-def _failed(order: JobOrder, reason: str) -> Job:
-    return Job(
-        job_id=order.job_id,
-        namespace=order.namespace,
-        kind=order.kind,
-        state="failed",
-        reason=reason,
-    )
 
 
 def main(source: IO[bytes] | None = None) -> None:

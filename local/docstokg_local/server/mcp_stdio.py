@@ -4,9 +4,10 @@ import base64
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from typing import IO, Any
 
 from ulid import ULID
@@ -15,12 +16,14 @@ from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
+from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
 from docstokg_local.cli.printing import say
 from docstokg_local.server.authentication import EVERYBODY
 from docstokg_local.server.live import Progress, Tell, listening, progress_token
 
 CALLS_AT_ONCE = 4
+ROUTE_FUNCTIONS = ("check", "traverse", "documents")
 
 
 class LocalRouteFunction:
@@ -34,14 +37,11 @@ class LocalRouteFunction:
         return Reply.model_validate(self._handler(envelope.model_dump(mode="json"), None))
 
 
-def local_mcp(
-    wiring: Wiring, workflow: Workflow, check: Handler, traverse: Handler, documents: Handler
-) -> Handler:
-    """Make the MCP handler over the routes of this process."""
+def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handler]) -> Handler:
+    """Make the MCP handler over the routes of this process; `functions`: by name, more or all."""
     wiring.override("workflow", workflow)
-    wiring.override("check_function", LocalRouteFunction(check))
-    wiring.override("traverse_function", LocalRouteFunction(traverse))
-    wiring.override("documents_function", LocalRouteFunction(documents))
+    for name in ROUTE_FUNCTIONS:
+        wiring.override(f"{name}_function", LocalRouteFunction(functions[name]))
     return mcp.build(wiring)
 
 
@@ -49,12 +49,8 @@ Listening = Callable[[str, Tell], AbstractContextManager[None]]
 """Lets somebody hear of the execution of a request id."""
 
 
-def _to_nobody(request_id: str, tell: Tell) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
 def serve_stdio(  # noqa: C901 - what a line needs stands in it
-    handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening = _to_nobody
+    handler: Handler, source: IO[bytes], sink: IO[bytes], telling: Listening | None = None
 ) -> None:
     """Answer one JSON-RPC message a line until `source` ends; calls run side by side.
 
@@ -73,7 +69,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
             token = progress_token(json.loads(line))
         except (ValueError, RecursionError):  # the handler says so
             token = None
-        if token is None:
+        if token is None or telling is None:
             return nullcontext()
         progress = Progress(token)
 
@@ -120,15 +116,13 @@ def _error(message_id: object, code: int, message: str) -> str:
 
 def run(wiring: Wiring) -> None:
     """Serve the agent that started this process, until it closes the pipe."""
-    from docstokg_functions.check import handler as check
-    from docstokg_functions.documents import handler as documents
-    from docstokg_functions.traverse import handler as traverse
     from docstokg_local.engine.workflow import LocalWorkflow
 
     workflow, listener = LocalWorkflow(wiring), listening(wiring)
-    handler = local_mcp(
-        wiring, workflow, check.build(wiring), traverse.build(wiring), documents.build(wiring)
-    )
+    functions = {
+        name: import_module(f"{package}.{name}.handler").build(wiring) for name in ROUTE_FUNCTIONS
+    }
+    handler = local_mcp(wiring, workflow, functions)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     # The pipe carries messages only: whatever prints by accident must not break them.
     sys.stdout = sys.stderr

@@ -2,7 +2,6 @@
 
 import json
 from collections import defaultdict
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,7 +12,13 @@ from docstokg import __version__
 from docstokg.contracts.chat import ChatCompletion, ChatRequest, ErrorReply, ModelList
 from docstokg.contracts.response import Health, Problem
 from docstokg.contracts.routes import ROUTES, Route
-from docstokg_local.server.openapi_documents import MODELS, document_operations
+from docstokg_local.server.openapi_documents import (
+    MODELS,
+    body_of,
+    document_operations,
+    problem,
+    reply_of,
+)
 
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists everything that is wrong with it.",
@@ -63,45 +68,35 @@ _JSON_RPC: dict[str, Any] = {
 
 def document() -> dict[str, Any]:
     """Build the document of the routes this version serves."""
-    models: dict[type[BaseModel], JsonSchemaMode] = {
-        Problem: "serialization",
-        Health: "serialization",
-        ChatRequest: "validation",
-        ChatCompletion: "serialization",
-        ModelList: "serialization",
-        ErrorReply: "serialization",
-    }
+    replies = (Problem, Health, ChatCompletion, ModelList, ErrorReply)
+    models: dict[type[BaseModel], JsonSchemaMode] = dict.fromkeys(replies, "serialization")
+    models[ChatRequest] = "validation"
     for route in ROUTES:
-        models |= {_model(name): "validation" for name in (route.request,) if name}
-        models |= {_model(name): "serialization" for name in (route.reply,) if name}
+        if route.request:
+            models |= {_model(route.request): "validation", _model(route.reply): "serialization"}
     models |= MODELS
     _, schemas = models_json_schema(
         [(model, mode) for model, mode in models.items()],
         ref_template="#/components/schemas/{model}",
     )
-    own = {"chat": _chat, "models": _models, "mcp": _mcp, "health": _health}
-    own |= document_operations(_problem, _PROBLEMS)
+    own = {"chat": _chat(), "models": _models(), "mcp": _mcp(), "health": _health()}
+    own |= document_operations(_PROBLEMS)
     paths: dict[str, Any] = defaultdict(dict)
     for route in ROUTES:
-        described = {"description": route.description} if route.description else {}
+        more = {"description": route.description} if route.description else {}
         paths[route.path][route.method.lower()] = {
             "operationId": route.operation,
             "summary": route.summary,
-            **described,
-            **own.get(route.name, partial(_post, route))(),
+            **more,
+            **(own.get(route.name) or _post(route)),
         }
-    paths["/openapi.json"] = {
-        "get": {
-            "operationId": "openapi",
-            "summary": "This document",
-            "security": [],
-            "responses": {
-                "200": {
-                    "description": "OpenAPI 3.1",
-                    "content": {"application/json": {"schema": {"type": "object"}}},
-                }
-            },
-        }
+    described = {"schema": {"type": "object"}}
+    own_reply = {"description": "OpenAPI 3.1", "content": {"application/json": described}}
+    paths["/openapi.json"]["get"] = {
+        "operationId": "openapi",
+        "summary": "This document",
+        "security": [],
+        "responses": {"200": own_reply},
     }
     return {
         "openapi": "3.1.0",
@@ -131,32 +126,39 @@ def _model(name: str) -> type[BaseModel]:
 
 
 def _post(route: Route) -> dict[str, Any]:
-    responses = {"200": _json(route.reply.partition(".")[2], "Also when degraded; see diagnostics")}
+    responses = {
+        "200": reply_of(route.reply.partition(".")[2], "Also when degraded; see diagnostics")
+    }
     problems = {**_PROBLEMS, 404: "No such document or passage here, or it may not be seen."}
     for status in (409,) if route.name == "explain" else (404,):
         del problems[status]
-    responses |= {str(status): _problem(problems[status]) for status in sorted(problems)}
-    return {"requestBody": _body(route.request.partition(".")[2]), "responses": responses}
+    responses |= {str(status): problem(problems[status]) for status in sorted(problems)}
+    return {"requestBody": body_of(route.request.partition(".")[2]), "responses": responses}
 
 
 def _chat() -> dict[str, Any]:
     """Describe the route for clients of OpenAI's format, whose errors are of that format too."""
-    statuses = (400, 401, 403, 413, 415, 429, 500, 503, 504)
-    answered = _json("ChatCompletion", "The answer; also when degraded, see `docstokg`")
+    answered = reply_of("ChatCompletion", "The answer; also when degraded, see `docstokg`")
     events = "One event with the whole, checked answer, then `data: [DONE]`"
     answered["content"]["text/event-stream"] = {"schema": {"type": "string", "description": events}}
-    errors = {str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses}
-    return {"requestBody": _body("ChatRequest"), "responses": {"200": answered, **errors}}
+    errors = _chat_errors(400, 401, 403, 413, 415, 429, 500, 503, 504)
+    return {"requestBody": body_of("ChatRequest"), "responses": {"200": answered, **errors}}
 
 
 def _models() -> dict[str, Any]:
-    statuses = (401, 429, 500, 503, 504)
-    errors = {str(status): _json("ErrorReply", _PROBLEMS[status]) for status in statuses}
-    return {"responses": {"200": _json("ModelList", "The models"), **errors}}
+    listed = reply_of("ModelList", "The models")
+    return {"responses": {"200": listed, **_chat_errors(401, 429, 500, 503, 504)}}
+
+
+def _chat_errors(*statuses: int) -> dict[str, Any]:
+    return {str(status): reply_of("ErrorReply", _PROBLEMS[status]) for status in statuses}
 
 
 def _health() -> dict[str, Any]:
-    responses = {"200": _json("Health", "ok or degraded"), "503": _json("Health", "down")}
+    responses = {
+        "200": reply_of("Health", "ok or degraded"),
+        "503": reply_of("Health", "down"),
+    }
     return {"security": [], "responses": responses}
 
 
@@ -170,33 +172,12 @@ def _mcp() -> dict[str, Any]:
     problems = {status: _PROBLEMS[status] for status in (401, 413, 415, 500, 504)}
     problems[403] = "A page of another site asked, without a key."
     return {
-        "requestBody": _body("JsonRpcRequest"),
+        "requestBody": body_of("JsonRpcRequest"),
         "responses": {
-            **{status: _json("JsonRpcResponse", text) for status, text in own.items()},
+            **{status: reply_of("JsonRpcResponse", text) for status, text in own.items()},
             "202": {"description": "A notification was accepted"},
-            **{str(status): _problem(text) for status, text in sorted(problems.items())},
+            **{str(status): problem(text) for status, text in sorted(problems.items())},
         },
-    }
-
-
-def _body(model: str) -> dict[str, Any]:
-    schema = {"$ref": f"#/components/schemas/{model}"}
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
-
-
-def _problem(text: str) -> dict[str, Any]:
-    return {
-        "description": text,
-        "content": {
-            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
-        },
-    }
-
-
-def _json(model: str, text: str) -> dict[str, Any]:
-    return {
-        "description": text,
-        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model}"}}},
     }
 
 

@@ -1,6 +1,5 @@
 """The routes of documents in the contract; see `openapi`."""
 
-from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
@@ -54,78 +53,67 @@ EXAMPLE: Json = {
 }
 
 
-def document_operations(
-    problem: Callable[[str], Json], common: dict[int, str]
-) -> dict[str, Callable[[], Json]]:
-    """Describe the routes by name; `problem` describes a problem, `common` those of every route."""
-    texts = common | _OWN
-
-    def answers(status: str, model: str, text: str, *others: int) -> Json:
-        problems = {str(one): problem(texts[one]) for one in sorted((401, 500, *others))}
-        return {status: _json(model, text), **problems}
-
-    content = {"schema": {"$ref": "#/components/schemas/DocumentsRequest"}, "example": EXAMPLE}
-    queued = "The job is queued; GET /v1/jobs/{job_id} follows it"
+def document_operations(common: dict[int, str]) -> dict[str, Json]:
+    """Describe the routes by name; `common`: the problems of every route."""
     doc_id = _path("doc_id", "percent-encoded as one segment, `/` as `%2F`")
-    cursor = _query("cursor", "`cursor` of the page before")
+    cursor = _in_query("cursor", {"type": "string", "maxLength": 2048})
+    cursor["description"] = "`cursor` of the page before"
+    namespace = _in_query(
+        "namespace", {"type": "string", "pattern": NAMESPACE_PATTERN, "default": "default"}
+    )
+    job, page = _path("id", "the `job_id`"), _path("n", "the page, from 1")
+    queued = "The job is queued; GET /v1/jobs/{job_id} follows it"
     posted = (400, 403, 404, 409, 413, 415, 429, 503, 504)
-    return {
-        "load": lambda: {
-            "requestBody": {"required": True, "content": {"application/json": content}},
-            "responses": answers("202", "JobAccepted", queued, *posted),
-        },
-        "documents": lambda: {
-            "parameters": [_namespace(), cursor],
-            "responses": answers("200", "DocumentPage", "A page, by doc_id", 400, 403, 503, 504),
-        },
-        "delete": lambda: {
-            "parameters": [doc_id, _namespace()],
-            "responses": answers(
-                "202", "JobAccepted", "The job is queued", 400, 403, 404, 429, 503, 504
-            ),
-        },
-        "page": lambda: {
-            "parameters": [doc_id, _path("n", "the page, from 1"), _namespace()],
-            "responses": {
-                **answers("200", "", "The page", 400, 403, 404, 503, 504),
-                "200": {"description": "The page", "content": {"image/png": {"schema": {}}}},
-            },
-        },
-        "job": lambda: {
-            "parameters": [_path("id", "the `job_id`")],
-            "responses": answers("200", "Job", "The job", 400, 404, 503, 504),
-        },
-        "cancel": lambda: {
-            "parameters": [_path("id", "the `job_id`")],
-            "responses": answers("200", "Job", "The job, ended", 400, 403, 404, 503, 504),
-        },
-        "namespaces": lambda: {
-            "responses": answers("200", "NamespaceList", "By name", 503, 504),
-        },
-    }
+    found = (400, 403, 404, 503, 504)
+    table: dict[str, tuple[str, str, str, list[Json], tuple[int, ...]]] = {
+        "load": ("202", "JobAccepted", queued, [], posted),
+        "documents": (
+            "200", "DocumentPage", "A page, by doc_id", [namespace, cursor], (400, 403, 503, 504)
+        ),
+        "delete": (
+            "202", "JobAccepted", "The job is queued", [doc_id, namespace], (*found, 429)
+        ),
+        "page": ("200", "", "The page", [doc_id, page, namespace], found),
+        "job": ("200", "Job", "The job", [job], (400, 404, 503, 504)),
+        "cancel": ("200", "Job", "The job, ended", [job], found),
+        "namespaces": ("200", "NamespaceList", "By name", [], (503, 504)),
+    }  # fmt: skip
+    texts, made = common | _OWN, dict[str, Json]()
+    for name, (status, model, text, parameters, others) in table.items():
+        problems = {str(one): problem(texts[one]) for one in sorted((401, 500, *others))}
+        made[name] = {"responses": {status: reply_of(model, text), **problems}}
+        if parameters:
+            made[name]["parameters"] = parameters
+    made["page"]["responses"]["200"]["content"] = {"image/png": {"schema": {}}}
+    made["load"]["requestBody"] = body_of("DocumentsRequest")
+    made["load"]["requestBody"]["content"]["application/json"]["example"] = EXAMPLE
+    return made
 
 
-def _namespace() -> Json:
-    schema = {"type": "string", "pattern": NAMESPACE_PATTERN, "default": "default"}
-    return {"name": "namespace", "in": "query", "schema": schema}
-
-
-def _query(name: str, description: str) -> Json:
-    schema = {"type": "string", "maxLength": 2048}
-    return {"name": name, "in": "query", "description": description, "schema": schema}
+def _in_query(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "schema": schema}
 
 
 def _path(name: str, description: str) -> Json:
     schema = {"type": "string", "minLength": 1, "maxLength": 512}
-    return {
-        "name": name,
-        "in": "path",
-        "required": True,
-        "description": description,
-        "schema": schema,
-    }
+    told = {"required": True, "description": description, "schema": schema}
+    return {"name": name, "in": "path", **told}
 
 
-def _json(model: str, text: str) -> Json:
-    schema = {"$ref": f"#/components/schemas/{model}"}
-    return {"description": text, "content": {"application/json": {"schema": schema}}}
+def body_of(model: str) -> Json:
+    """Describe a request's body."""
+    return {"required": True, "content": _of(model, "json")}
+
+
+def reply_of(model: str, text: str) -> Json:
+    """Describe a reply that holds a model."""
+    return {"description": text, "content": _of(model, "json")}
+
+
+def problem(text: str) -> Json:
+    """Describe a refusal."""
+    return {"description": text, "content": _of("Problem", "problem+json")}
+
+
+def _of(model: str, kind: str) -> Json:
+    return {f"application/{kind}": {"schema": {"$ref": f"#/components/schemas/{model}"}}}

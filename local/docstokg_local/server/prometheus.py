@@ -1,6 +1,7 @@
 """Metrics in memory, as Prometheus text, under the same names as in AWS."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -28,13 +29,9 @@ class PrometheusSink:
         self._metrics: dict[str, Counter | Histogram] = {}
         self._namespaces: set[str] = set()
         for name, (kind, labels, text) in METRICS.items():
-            if kind == "counter":
-                self._metrics[name] = Counter(name, text, labels, registry=self._registry)
-            else:
-                buckets = _buckets(name)
-                self._metrics[name] = Histogram(
-                    name, text, labels, buckets=buckets, registry=self._registry
-                )
+            make: type[Counter | Histogram] = Counter if kind == "counter" else Histogram
+            more: dict[str, Any] = {} if make is Counter else {"buckets": _buckets(name)}
+            self._metrics[name] = make(name, text, labels, registry=self._registry, **more)
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Add to a counter, or observe one value of a histogram."""

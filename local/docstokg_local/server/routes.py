@@ -28,8 +28,7 @@ def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handle
     made: dict[str, Handler] = {
         name: import_module(f"{package}.{name}.handler").build(wiring) for name in sorted(own)
     }
-    tools = local_mcp(wiring, workflow, made["check"], made["traverse"], made["documents"])
-    return made | {"mcp": tools}
+    return made | {"mcp": local_mcp(wiring, workflow, made)}
 
 
 def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Route]:

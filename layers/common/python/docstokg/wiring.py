@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import importlib.util
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from docstokg.contracts.language_models import ModelAccess, facts_table
 from docstokg.errors import DocsToKGError, Misconfigured, cause
-from docstokg.observability import MetricSink, Segments, Telemetry
+from docstokg.observability import Telemetry
 from docstokg.ports import (
     CallCounter,
     Converter,
@@ -79,12 +80,7 @@ class Wiring:
     ) -> None:
         """`made`: ports given by a test or another composition, by factory name."""
         self.settings = settings
-        self.telemetry = telemetry or Telemetry(
-            _metric_sink(settings),
-            level=settings.log_level,
-            reveal=settings.rag_log_snippets,
-            segments=_segments(settings),
-        )
+        self.telemetry = telemetry or _telemetry(settings)
         self._made: dict[str, object] = dict(made or {})
         self._lock = threading.RLock()
         self._flags: Mapping[str, object] = {}
@@ -218,14 +214,7 @@ class Wiring:
 
     def _neo4j(self) -> dict[str, Any]:
         chosen = self.settings
-        if chosen.graph_url.split("://")[0] not in (
-            "neo4j",
-            "neo4j+s",
-            "neo4j+ssc",
-            "bolt",
-            "bolt+s",
-            "bolt+ssc",
-        ):
+        if not re.match(r"(neo4j|bolt)(\+s|\+ssc)?(://|$)", chosen.graph_url):
             raise Misconfigured(
                 f"DOCSTOKG_GRAPH_URL {chosen.graph_url!r} is neither sqlite:///PATH nor "
                 "neo4j://, neo4j+s:// or bolt://"
@@ -605,20 +594,15 @@ class Wiring:
         return Path(self.settings.cache_dir).expanduser()
 
 
-def _metric_sink(settings: Settings) -> MetricSink | None:
-    if settings.environment is None:
-        return None
-    from docstokg.adapters.aws.emf_metrics import EmfSink
+def _telemetry(settings: Settings) -> Telemetry:
+    sink = segments = None
+    if settings.environment is not None:
+        from docstokg.adapters.aws.emf_metrics import EmfSink
+        from docstokg.adapters.aws.xray import XRay
 
-    return EmfSink(settings.environment)
-
-
-def _segments(settings: Settings) -> Segments | None:
-    if settings.environment is None:
-        return None
-    from docstokg.adapters.aws.xray import XRay
-
-    return XRay() if XRay.present() else None
+        sink, segments = EmfSink(settings.environment), XRay() if XRay.present() else None
+    reveal = settings.rag_log_snippets
+    return Telemetry(sink, level=settings.log_level, reveal=reveal, segments=segments)
 
 
 def with_secrets(settings: Settings, time_s: float | None = None) -> Settings:

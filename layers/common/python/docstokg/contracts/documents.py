@@ -217,6 +217,12 @@ class JobOrder(Contract):
     doc_id: str = ""
     replace: bool = False
 
+    def job(self, state: JobState, **more: Any) -> Job:
+        """Say how it goes; `more`: other fields of `Job`."""
+        return Job(
+            job_id=self.job_id, namespace=self.namespace, kind=self.kind, state=state, **more
+        )
+
 
 class ListedDocument(Contract):
     """A document as a list shows it. `loaded_at`: ISO 8601; `run_id`: the load that changed it."""

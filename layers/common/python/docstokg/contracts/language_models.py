@@ -80,17 +80,14 @@ class ModelAccess(Contract):
         provider, name = self._provider(model)
         name = _DATED.get(name, name) if provider == "anthropic" else name
         if provider == "gateway":
-            return ModelRoute(
-                provider=provider, name=name, base_url=self.base_url, api_key=self.api_key
-            )
-        base_url = self.provider_urls.get(provider)
-        if provider == "bedrock":
-            return ModelRoute(provider=provider, name=name, base_url=base_url)
-        keys = {"openai": self.openai_api_key, "anthropic": self.anthropic_api_key}
-        shared = self.api_key if self.base_url is None else None
-        return ModelRoute(
-            provider=provider, name=name, base_url=base_url, api_key=keys[provider] or shared
-        )
+            base_url, key = self.base_url, self.api_key
+        else:
+            shared = self.api_key if self.base_url is None and provider != "bedrock" else None
+            base_url, key = self.provider_urls.get(provider), self._own_key(provider) or shared
+        return ModelRoute(provider=provider, name=name, base_url=base_url, api_key=key)
+
+    def _own_key(self, provider: Provider) -> str | None:
+        return {"openai": self.openai_api_key, "anthropic": self.anthropic_api_key}.get(provider)
 
     def remote(self, models: Sequence[str]) -> tuple[str, ...]:
         """List those of `models` that can be asked over a network."""
@@ -106,12 +103,10 @@ class ModelAccess(Contract):
 
     def _provider(self, model: str) -> tuple[Provider, str]:
         prefix, slash, rest = model.partition("/")
-        for provider in _PROVIDERS:
-            if slash and prefix == provider:
-                return provider, rest
+        if slash and (named := [who for who in _PROVIDERS if who == prefix]):
+            return named[0], rest
         maker = next((who for who, pattern in _MAKERS if pattern.match(model)), None)
-        keys = {"openai": self.openai_api_key, "anthropic": self.anthropic_api_key}
-        if maker is not None and (keys[maker] or self.base_url is None):
+        if maker is not None and (self._own_key(maker) or self.base_url is None):
             return maker, model
         return "gateway", model
 

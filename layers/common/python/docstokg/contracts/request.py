@@ -200,74 +200,56 @@ class Limits(StrictContract):
     graph: GraphLimits | None = Field(None, description="caps of the graph view")
 
 
-def _query(example: str) -> Any:
-    return Field(description="the question, 3 to 4096 characters", examples=[example])
-
-
-_HISTORY: Any = Field(
-    (),
-    description="the turns before, oldest first, together at most 32 KiB: what a follow-up refers "
-    "to; `query_used` of the response says how it was understood",
-    examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
-)
 _TOP_K = "passages search selects, before the graph adds some"
-_NAMESPACE = Field("default", description="which corpus is asked")
-_FILTER = Field(
-    None,
-    description="only passages that fit: keys doc_id, document_name, section, topic or one of the "
-    "metadata; values of one key are alternatives, all keys must fit",
-    examples=[{"doc_id": ["handbook.md"], "year": 2026}],
-)
-_VERBOSITY: Any = Field(
-    "snippet", description="full adds whole passages, graph the graph around the citations"
-)
-_CACHE_KEY = Field(
-    None,
-    min_length=1,
-    max_length=128,
-    description="under it the same request of the same caller gives the stored response",
-)
-_KG_EXPANSION = Field(KgExpansion(), description="how far the graph may widen the result")
-_PROVIDERS = Field(Providers(), description="which embedder and reranker to use")
-_LIMITS = Field(Limits(), description="caps by part")
-_DIAGNOSTICS = Field(True, description="say what it took, step by step")
+_BUDGET = "what it may spend"
 
 
 class SearchRequest(StrictContract):
     """`POST /v1/search`: evidence without an answer."""
 
-    query: Query = _query("What is a febrile seizure?")
-    history: History = _HISTORY
+    query: Query = Field(
+        description="the question, 3 to 4096 characters", examples=["What is a febrile seizure?"]
+    )
+    history: History = Field(
+        (),
+        description="the turns before, oldest first, together at most 32 KiB: what a follow-up "
+        "refers to; `query_used` of the response says how it was understood",
+        examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
+    )
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
-    namespace: Namespace = _NAMESPACE
-    filter: Filter | None = _FILTER
-    budget: SearchBudget = Field(SearchBudget(), description="what it may spend")
-    kg_expansion: KgExpansion = _KG_EXPANSION
-    verbosity: Verbosity = _VERBOSITY
-    providers: Providers = _PROVIDERS
-    limits: Limits = _LIMITS
-    diagnostics: bool = _DIAGNOSTICS
-    cache_key: str | None = _CACHE_KEY
+    namespace: Namespace = Field("default", description="which corpus is asked")
+    filter: Filter | None = Field(
+        None,
+        description="only passages that fit: keys doc_id, document_name, section, topic or one of "
+        "the metadata; values of one key are alternatives, all keys must fit",
+        examples=[{"doc_id": ["handbook.md"], "year": 2026}],
+    )
+    budget: SearchBudget = Field(SearchBudget(), description=_BUDGET)
+    kg_expansion: KgExpansion = Field(
+        KgExpansion(), description="how far the graph may widen the result"
+    )
+    verbosity: Verbosity = Field(
+        "snippet", description="full adds whole passages, graph the graph around the citations"
+    )
+    providers: Providers = Field(Providers(), description="which embedder and reranker to use")
+    limits: Limits = Field(Limits(), description="caps by part")
+    diagnostics: bool = Field(True, description="say what it took, step by step")
+    cache_key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=128,
+        description="under it the same request of the same caller gives the stored response",
+    )
 
 
-class RAGRequest(StrictContract):
+class RAGRequest(SearchRequest):
     """`POST /v1/answer`: evidence and, when asked, an answer made of it."""
 
-    query: Query = _query("What is a febrile seizure?")
-    history: History = _HISTORY
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
-    namespace: Namespace = _NAMESPACE
-    filter: Filter | None = _FILTER
-    budget: Budget = Field(Budget(), description="what it may spend")
-    kg_expansion: KgExpansion = _KG_EXPANSION
+    budget: Budget = Field(Budget(), description=_BUDGET)
     synthesis: SynthesisRequest = Field(
         SynthesisRequest(), description="whether and how an answer is written"
     )
-    verbosity: Verbosity = _VERBOSITY
-    providers: Providers = _PROVIDERS
-    limits: Limits = _LIMITS
-    diagnostics: bool = _DIAGNOSTICS
-    cache_key: str | None = _CACHE_KEY
 
     @model_validator(mode="wrap")
     @classmethod

@@ -21,11 +21,11 @@ class Route(NamedTuple):
     """
 
     name: RouteName
-    method: str
     path: str
-    function: str
     operation: str
     summary: str
+    method: str = "POST"
+    function: str = ""
     description: str = ""
     request: str = ""
     reply: str = ""
@@ -38,9 +38,7 @@ class Route(NamedTuple):
 ROUTES: Final = (
     Route(
         name="answer",
-        method="POST",
         path="/v1/answer",
-        function="",
         operation="answer",
         summary="Answer a question with verifiable evidence",
         description="The whole pipeline: hybrid retrieval, graph expansion, citations and, when "
@@ -51,9 +49,7 @@ ROUTES: Final = (
     ),
     Route(
         name="search",
-        method="POST",
         path="/v1/search",
-        function="",
         operation="search_documentation",
         summary="Find evidence without an answer",
         description="The same pipeline without synthesis: `answer` is empty and `grounding` null.",
@@ -62,9 +58,7 @@ ROUTES: Final = (
     ),
     Route(
         name="explain",
-        method="POST",
         path="/v1/explain",
-        function="",
         operation="explain",
         summary="Tell why a passage is, or is not, among the citations",
         description="Asks the question and follows one passage, or a document's best, through "
@@ -75,9 +69,7 @@ ROUTES: Final = (
     ),
     Route(
         name="chat",
-        method="POST",
         path="/v1/chat/completions",
-        function="",
         operation="chat_completions",
         summary="Ask in OpenAI's chat format",
         description="The question is the last message of `user`; earlier ones are not used, and a "
@@ -88,7 +80,6 @@ ROUTES: Final = (
         name="models",
         method="GET",
         path="/v1/models",
-        function="",
         operation="models",
         summary="List what `model` may be in OpenAI's chat format",
         description="Every model the server allows, and each `MODEL@NAMESPACE` of the namespaces "
@@ -96,7 +87,6 @@ ROUTES: Final = (
     ),
     Route(
         name="traverse",
-        method="POST",
         path="/v1/traverse",
         function="traverse",
         operation="traverse_relationships",
@@ -108,7 +98,6 @@ ROUTES: Final = (
     ),
     Route(
         name="check",
-        method="POST",
         path="/v1/check",
         function="check",
         operation="check_grounding",
@@ -120,7 +109,6 @@ ROUTES: Final = (
     ),
     Route(
         name="mcp",
-        method="POST",
         path="/mcp",
         function="mcp",
         operation="mcp",
@@ -139,7 +127,6 @@ ROUTES: Final = (
     ),
     Route(
         name="load",
-        method="POST",
         path="/v1/documents",
         function="documents",
         operation="load_documents",

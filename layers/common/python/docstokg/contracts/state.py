@@ -174,7 +174,15 @@ class Followed(Contract):
     chunk_id: str
 
 
-class Retrieval(Contract):
+class StepResult(Contract):
+    """What every step says beside its result."""
+
+    took_ms: float = 0.0
+    degraded: tuple[DegradedReason, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Retrieval(StepResult):
     """What the channels found.
 
     `selected`: uuids after MMR, at most top_k. `pool`: all fused candidates, best first, at most
@@ -192,13 +200,10 @@ class Retrieval(Contract):
     providers: ProvidersUsed = ProvidersUsed()
     index_model: str | None = None
     route_ms: float = 0.0
-    took_ms: float = 0.0
     mmr_ms: float = 0.0
     failed: bool = False
     expected: Followed | None = None
     trail: tuple[ExplainStage, ...] = ()
-    degraded: tuple[DegradedReason, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class EntityRef(Contract):
@@ -259,7 +264,7 @@ class Ranked(Contract):
     renamed: tuple[int, ...] = ()
 
 
-class Expansion(Contract):
+class Expansion(StepResult):
     """The order in which chunks are to be cited, and what the graph knows of each."""
 
     ranking: Packed[tuple[Ranked, ...]] = ()
@@ -271,18 +276,12 @@ class Expansion(Contract):
     graph: GraphUse = GraphUse()
     seeds: tuple[SeedRef, ...] = ()
     trail: tuple[ExplainStage, ...] = ()
-    took_ms: float = 0.0
-    degraded: tuple[DegradedReason, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
-class Restriction(Contract):
+class Restriction(StepResult):
     """The documents of the slice around the given seeds; None when routing could not tell."""
 
     doc_ids: tuple[str, ...] | None = None
-    took_ms: float = 0.0
-    degraded: tuple[DegradedReason, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class OtherName(Contract):
@@ -365,7 +364,7 @@ class Grounded(Contract):
     warnings: tuple[str, ...] = ()
 
 
-class Synthesis(Contract):
+class Synthesis(StepResult):
     """The model's raw words; markers are parsed and checked in respond.
 
     `outcome`: answered; abstained = nothing found, no call made; failed = see `degraded`.
@@ -382,9 +381,6 @@ class Synthesis(Contract):
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = 0.0
-    took_ms: float = 0.0
-    degraded: tuple[DegradedReason, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class Failure(Contract):

@@ -46,10 +46,6 @@ class NullProgress:
         yield lambda steps: None
 
 
-def _refuse(doc_ids: Sequence[str]) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """How to load: `embed` false runs no encoder, `replace_docs` replaces whole documents.
@@ -65,7 +61,7 @@ class LoadOptions:
     replace_docs: bool = False
     prefix: str = ""
     sync: bool = False
-    agree: Callable[[Sequence[str]], bool] = _refuse
+    agree: Callable[[Sequence[str]], bool] = lambda gone: False
     extract: "Callable[[Context], ExtractionReport] | None" = None
     run_id: str = ""
 

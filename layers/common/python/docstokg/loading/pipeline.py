@@ -44,7 +44,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import SourceRegistry, is_listable, many
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.resolve.entity_resolver import EntityResolver
+from docstokg.loading.resolve.entity_resolver import EntityResolver, resolver_of
 from docstokg.loading.resolve.relinking import NewAliases, relink
 from docstokg.loading.resolve.stale_entities import RescanPolicy, stale_entities_of
 from docstokg.loading.write.chunk_writing import language_of, write_chunks
@@ -85,23 +85,7 @@ def load(
     ]
     report = LoadReport(run_id=options.run_id or str(ULID()), files=len(files))
     timed = _Timed(progress or NullProgress(), report.stages)
-    with exclusive_load(stores.index_writer, timed):
-        _load(paths, files, options, stores, rejects, timed, report)
-    report.rejected = rejects.count
-    report.seconds = time.monotonic() - started
-    return report
-
-
-def _load(  # noqa: PLR0913 - the parts of one load
-    paths: Sequence[Path],
-    files: Sequence[SourceFile],
-    options: LoadOptions,
-    stores: Stores,
-    rejects: RejectLog,
-    timed: "_Timed",
-    report: LoadReport,
-) -> None:
-    with closing(Staging()) as staging:
+    with exclusive_load(stores.index_writer, timed), closing(Staging()) as staging:
         context, before, registry = begin(options, stores, staging, rejects, timed, report)
         context = read_files(context, _rows(files, stores.readers), len(files), registry)
         if options.extract is not None:
@@ -110,6 +94,9 @@ def _load(  # noqa: PLR0913 - the parts of one load
         decisions = decide(context, before.unfinished_load, gone)
         write_chunks(context, decisions.resolver, decisions.finder)
         finish(context, decisions, registry)
+    report.rejected = rejects.count
+    report.seconds = time.monotonic() - started
+    return report
 
 
 class _Timed:
@@ -201,7 +188,7 @@ def read_files(
             advance(1)
     if (chosen := choose_encoder(context)) is not context:
         context, dimension = chosen, chosen.dimension
-    model = context.model or (UPSTREAM if staging.vector_dimensions() else None)
+    model = context.model or (UPSTREAM if staging.holds_vectors() else None)
     report.embedding_model = model
     return replace(context, model=model, dimension=dimension if model else None)
 
@@ -315,7 +302,7 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     stale = stale_entities_of(
         context, labels, leaving, RescanPolicy(all=unfinished or renamed, must=renamed)
     )
-    resolver = EntityResolver(context, stale.ids)
+    resolver = resolver_of(context, stale.ids)
     resolve_edges(context, resolver.names, frozenset(gone))
     resolver.write_listed()
     resolver.rewrite(stale.changed(resolver))

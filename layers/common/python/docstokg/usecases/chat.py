@@ -131,7 +131,7 @@ def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str
     namespaces = sorted(granted - {"*", "default"})
     ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in namespaces)]
     listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
-    return Reply(statusCode=200, body=listed.model_dump_json(), headers={"Content-Type": JSON_TYPE})
+    return _sent(listed.model_dump_json())
 
 
 def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int) -> Reply:
@@ -140,15 +140,13 @@ def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int) -> Reply:
         return error_reply(reply)
     completion = _completion(RAGResponse.model_validate_json(reply.body), chat, started_ms)
     if not chat.stream:
-        return Reply(
-            statusCode=200, body=completion.model_dump_json(), headers={"Content-Type": JSON_TYPE}
-        )
+        return _sent(completion.model_dump_json())
     event = json.dumps(_event(completion, chat), ensure_ascii=False, separators=(",", ":"))
-    return Reply(
-        statusCode=200,
-        body=f"data: {event}\n\ndata: [DONE]\n\n",
-        headers={"Content-Type": EVENTS_TYPE},
-    )
+    return _sent(f"data: {event}\n\ndata: [DONE]\n\n", EVENTS_TYPE)
+
+
+def _sent(body: str, kind: str = JSON_TYPE) -> Reply:
+    return Reply(statusCode=200, body=body, headers={"Content-Type": kind})
 
 
 def error_reply(reply: Reply) -> Reply:

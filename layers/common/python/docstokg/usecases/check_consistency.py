@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import asdict
 
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 from docstokg.contracts.records import Scope
@@ -30,20 +31,13 @@ def check_consistency(
         )
         for entity in graph.entities(ids, scope, left())
     }
-    starts = [relation[0].id for relation in consistency.stated_relations(draft, _labels(terms))]
-    above: dict[str, dict[str, set[str]]] = {}
-    for start in dict.fromkeys(start for start in starts if start in terms):
-        above[start] = reached_from(start, graph, scope, left)
+    labels = {key: consistency.folded_names(term) for key, term in terms.items()}
+    starts = [relation[0].id for relation in consistency.stated_relations(draft, labels)]
+    known = dict.fromkeys(start for start in starts if start in terms)
+    above = {start: reached_from(start, graph, scope, left) for start in known}
     issues = consistency.check(draft, consistency.Ontology(terms, above))
-    return Consistency(
-        ok=not issues,
-        issues=tuple(
-            ConsistencyIssue(
-                code=issue.code, message=issue.message, start=issue.start, end=issue.end
-            )
-            for issue in issues
-        ),
-    )
+    told = tuple(ConsistencyIssue(**asdict(issue)) for issue in issues)
+    return Consistency(ok=not told, issues=told)
 
 
 def countdown(timeout_s: float) -> Callable[[], float]:
@@ -57,10 +51,6 @@ def countdown(timeout_s: float) -> Callable[[], float]:
         return remaining
 
     return left
-
-
-def _labels(terms: dict[str, consistency.Term]) -> dict[str, frozenset[str]]:
-    return {key: consistency.folded_names(term) for key, term in terms.items()}
 
 
 def reached_from(

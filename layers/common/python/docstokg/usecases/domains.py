@@ -46,13 +46,8 @@ class OntologyDomain:
         )
         part = graph.widen(seeds, request, scope, timeout_s)
         folded = {seed.casefold() for seed in seeds}
-        below = sorted(
-            {
-                relation.source
-                for relation in part.relations
-                if relation.target.casefold() in folded and relation.source.casefold() not in folded
-            }
-        )
+        sources = {one.source for one in part.relations if one.target.casefold() in folded}
+        below = sorted(source for source in sources if source.casefold() not in folded)
         return (*seeds, *below[:MAX_SUBTYPES])
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:

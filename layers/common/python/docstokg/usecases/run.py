@@ -116,14 +116,9 @@ class Run(Call):
     def of(cls, event: Mapping[str, Any], telemetry: Telemetry) -> Self:
         """Begin the step an event starts; a step that gets no scope sees what its caller may."""
         plan = Plan.model_validate(event["plan"])
-        scope = event.get("scope")
-        return cls(
-            plan=plan,
-            scope=Scope(namespace=plan.namespace, groups=plan.groups)
-            if scope is None
-            else Scope.model_validate(scope),
-            telemetry=telemetry,
-        )
+        seen = {"namespace": plan.namespace, "groups": plan.groups}
+        scope = Scope.model_validate(event.get("scope") or seen)
+        return cls(plan=plan, scope=scope, telemetry=telemetry)
 
     def labels(self, provider: str = "none") -> dict[str, str]:
         """Say what was asked, and who wrote the answer, in the labels of metrics."""

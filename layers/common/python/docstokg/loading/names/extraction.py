@@ -228,6 +228,6 @@ def _keep(
             end=triple.end,
             properties={"extracted_by": report.model},
         )
-        context.staging.add_triple(record, f"chunk {chunk.id}", number)
+        context.staging.add_statement(record, f"chunk {chunk.id}", number)
         context.staging.add_name(triple.subject, triple.subject_type)
         context.staging.add_name(triple.object, triple.object_type)

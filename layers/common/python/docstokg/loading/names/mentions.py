@@ -1,7 +1,7 @@
 """Which entities a chunk mentions: those it was given, or those whose names the linker finds."""
 
 from bisect import bisect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from docstokg.contracts.records import MentionRecord
 from docstokg.domain.graph.linking import Linker, Match
@@ -67,32 +67,26 @@ def linked(text: str, matches: Iterable[Match]) -> Places:
     an option, an address, a path or an identifier (CMAKE_PREFIX_PATH).
     """
     places: Places = {}
-    inside = _Inside(text)
+    inside = _inside_of(text)
     for match in sorted(matches, key=lambda match: match.nested):
         if len(match.entity_ids) > MOST_HOMONYMS:
             continue
-        meant = is_mention(text[match.start : match.end]) and not inside.has(match)
+        meant = is_mention(text[match.start : match.end]) and not inside(match)
         for identity in match.entity_ids:
             if meant or not is_own_id(identity):
                 places.setdefault(identity, (match.start, match.end))
     return places
 
 
-class _Inside:
-    """Tells whether a match lies in a longer option, address, path or identifier of a text."""
+def _inside_of(text: str) -> Callable[[Match], bool]:
+    """Give what tells whether a match lies in a longer option, address, path or identifier."""
+    spans = addresses(text)
+    starts = [start for start, _ in spans]
 
-    def __init__(self, text: str) -> None:
-        self._text, self._spans = text, addresses(text)
-        self._starts = [start for start, _ in self._spans]
-
-    def has(self, match: Match) -> bool:
-        if "_" in (
-            self._text[max(0, match.start - 1) : match.start],
-            self._text[match.end : match.end + 1],
-        ):
+    def inside(match: Match) -> bool:
+        if "_" in (text[max(0, match.start - 1) : match.start], text[match.end : match.end + 1]):
             return True
-        at = bisect(self._starts, match.start) - 1
-        if at < 0:
-            return False
-        start, end = self._spans[at]
+        start, end = spans[at] if (at := bisect(starts, match.start) - 1) >= 0 else (0, 0)
         return match.end <= end and (match.start, match.end) != (start, end)
+
+    return inside

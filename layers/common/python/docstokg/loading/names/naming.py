@@ -47,10 +47,7 @@ class Names:
 
     def curie(self, key: str) -> str | None:
         """Find the CURIE a folded name means: the one with that name, else with that synonym."""
-        identity = self._preferred.get(key)
-        if identity is None:
-            identity = self._synonym.get(key)
-        return identity or None
+        return self._preferred.get(key, self._synonym.get(key)) or None
 
     def id_of_name(self, name: str) -> str:
         """Give the entity id of a name found in a text."""
@@ -84,9 +81,7 @@ class Aliases:
 
     def of_curies(self) -> Iterator[Entry]:
         """Yield the aliases of every CURIE, after what this load replaces."""
-        for entry in self.all():
-            if is_curie(entry[1]):
-                yield entry
+        return (entry for entry in self.all() if is_curie(entry[1]))
 
     def all(self) -> Iterator[Entry]:
         """Yield every alias, this load's in place of the stored ones of the same entity."""

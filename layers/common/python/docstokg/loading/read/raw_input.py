@@ -112,3 +112,12 @@ class RawDocument:
 
 
 RawRecord = RawChunk | RawEntity | RawRelation | RawTriple | RawDocument
+
+
+def record_of[Record: RawRecord](kind: type[Record], fields: dict[str, Any]) -> Record:
+    """Make a record of what `asdict` gave, also after it was JSON."""
+    for name in {"headings", "topics", "acl", "synonyms"} & fields.keys():
+        fields[name] = tuple(fields[name])
+    if fields.get("mentions") is not None:
+        fields["mentions"] = tuple(RawMention(**mention) for mention in fields["mentions"])
+    return kind(**fields)

@@ -11,6 +11,7 @@ from docstokg.loading.read.raw_input import (
     RawEntity,
     RawRecord,
     RawRelation,
+    RawTriple,
 )
 from docstokg.loading.read.records import text_sha256
 from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable
@@ -109,11 +110,8 @@ def _rows(file: SourceFile, readers: Readers) -> Iterator[Row]:
     else:
         read = READERS[file.kind]
         for line, value in json_lines(file.path):
-            if isinstance(value, Rejected):
-                yield line, value
-                continue
             try:
-                yield line, read(value)
+                yield line, value if isinstance(value, Rejected) else read(value)
             except Rejected as rejected:
                 yield line, rejected
 
@@ -166,13 +164,11 @@ def _keep(record: RawRecord, staging: Staging, file: str, line: int) -> None:
     elif isinstance(record, RawEntity):
         staging.add_entity(record)
     elif isinstance(record, RawRelation):
-        staging.add_relation(record, file, line)
+        staging.add_statement(record, file, line)
         for end in (record.source, record.target):
             if not is_id(end):
                 staging.add_name(end)
-    elif isinstance(record, RawDocument):
-        return
-    else:
-        staging.add_triple(record, file, line)
-        staging.add_name(record.subject)
-        staging.add_name(record.object)
+    elif isinstance(record, RawTriple):
+        staging.add_statement(record, file, line)
+        for end in (record.subject, record.object):
+            staging.add_name(end)

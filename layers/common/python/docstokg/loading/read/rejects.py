@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from docstokg.errors import LoadError
@@ -59,12 +58,7 @@ class RejectLog:
             self._file = self._path.open("w", encoding="utf-8", errors="backslashreplace")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()

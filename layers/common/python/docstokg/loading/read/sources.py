@@ -16,15 +16,9 @@ Kind = Literal[
     "chunks", "entities", "relations", "triples", "obo", "document", "questions", "answers"
 ]
 
-PREFIXES: tuple[tuple[str, Kind], ...] = (
-    ("chunks", "chunks"),
-    ("passages", "chunks"),
-    ("entities", "entities"),
-    ("relations", "relations"),
-    ("triples", "triples"),
-    ("questions", "questions"),
-    ("answers", "answers"),
-)
+LINES: tuple[Kind, ...] = ("chunks", "entities", "relations", "triples", "questions", "answers")
+"""What the beginning of a name says of JSON lines."""
+
 NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 ODD_NAME = "its name is not UTF-8, or holds a control character"
 FOLDERS = "folders"
@@ -86,7 +80,8 @@ def kind_of(path: PurePath) -> Kind | None:
     """
     name, suffix = path.name.lower(), path.suffix.lower()
     if suffix == ".jsonl":
-        return next((kind for prefix, kind in PREFIXES if name.startswith(prefix)), None)
+        own: Kind | None = "chunks" if name.startswith("passages") else None
+        return next((kind for kind in LINES if name.startswith(kind)), own)
     if suffix == ".obo":
         return "obo"
     return None if skipped(PurePath(path.name)) else "document"

@@ -1,6 +1,7 @@
 """The entities of a load: lists and ontologies first, then titles and the ends of triples."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import asdict, dataclass, field, replace
 from itertools import batched
 
 from docstokg.contracts.records import EntityRecord
@@ -10,134 +11,53 @@ from docstokg.loading.names.naming import Aliases, NamedEntity, Names
 from docstokg.loading.read.raw_input import RawEntity
 
 
+@dataclass
 class EntityResolver:
-    """Every entity of a load, and which of them are written."""
+    """Every entity of a load, and which of them are written; see `resolver_of`.
 
-    def __init__(self, context: Context, stale: Set[str] = frozenset()) -> None:
-        """`stale`: ids of stored entities whose stored names are dropped for those of this load."""
-        self._context = context
-        self._stale = stale
-        self._own: dict[str, NamedEntity] = {}
-        self._written: set[str] = set()
-        self.names = Names()
-        self.aliases = self._name_everything()
+    `stale`: ids of stored entities whose stored names are dropped for those of this load.
+    `entities`: those that no list gave, by id.
+    """
 
-    @classmethod
-    def decided(
-        cls, context: Context, names: Names, entities: Iterable[NamedEntity], aliases: Aliases
-    ) -> "EntityResolver":
-        """Give the resolver of a load that was decided before, in another process."""
-        made = cls.__new__(cls)
-        made._context, made._stale = context, frozenset()
-        made._own = {entity.id: entity for entity in entities}
-        made._written = set()
-        made.names, made.aliases = names, aliases
-        return made
+    context: Context
+    names: Names
+    aliases: Aliases
+    entities: dict[str, NamedEntity]
+    stale: Set[str] = frozenset()
+    _written: set[str] = field(default_factory=set)
 
     def within(self, context: Context) -> "EntityResolver":
         """Give this resolver for another task of the same load; both know what one wrote."""
-        made = EntityResolver.__new__(EntityResolver)
-        made._context, made._stale = context, self._stale
-        made._own, made._written = self._own, self._written
-        made.names, made.aliases = self.names, self.aliases
-        return made
+        return replace(self, context=context)
 
     def own(self) -> Iterable[NamedEntity]:
         """Give the entities that no list gave, by id."""
-        return (self._own[identity] for identity in sorted(self._own))
-
-    def _name_everything(self) -> Aliases:
-        context = self._context
-        aliases = Aliases(context.stores.graph_writer.aliases(context.namespace))
-        for entity in context.staging.entities():
-            leads_to = self._current(entity)
-            aliases.put(entity.id, entity.name, entity.synonyms, leads_to=leads_to)
-        self.names.add(aliases.of_curies())
-        for surface, kind, synonym in context.staging.names():
-            identity = self.names.id_of_name(surface)
-            if is_own_id(identity):
-                entry = self._own.setdefault(identity, NamedEntity(identity, surface))
-                entry.take(surface, kind, (synonym,) if synonym else ())
-        for identities in batched(sorted(self._own.keys() - self._stale), ROW_BATCH, strict=False):
-            self._merge_stored(identities)
-        for entry in self._own.values():
-            aliases.put(entry.id, entry.name, sorted(entry.synonyms))
-        return aliases
+        return (self.entities[identity] for identity in sorted(self.entities))
 
     def forgotten(self) -> Set[str]:
         """List the stale entities that nothing names any more."""
-        return self._stale - self._own.keys()
+        return self.stale - self.entities.keys()
 
     def find(self, identity: str) -> NamedEntity | None:
         """Find an entity that no list gave."""
-        return self._own.get(identity)
-
-    def _merge_stored(self, identities: Sequence[str]) -> None:
-        """Join what earlier loads said of an entity: the order of loads is no matter."""
-        for stored in stored_names(self._context, identities):
-            self._own[stored.id].take(stored.name, stored.type, stored.synonyms)
-
-    def _current(self, entity: RawEntity) -> str:
-        """Follow `replaced_by` through this load's entities, so that old names find new terms."""
-        identity = entity.id
-        for _ in range(REDIRECT_DEPTH):
-            if not entity.obsolete or entity.replaced_by is None:
-                break
-            replacement = self._context.staging.entity(entity.replaced_by)
-            if replacement is None:
-                break
-            identity, entity = replacement.id, replacement
-        return identity
+        return self.entities.get(identity)
 
     def write_listed(self) -> None:
         """Write the entities of lists and ontologies."""
-        context = self._context
+        context = self.context
         with context.progress.stage("entities", context.staging.count("entity")) as advance:
             for batch in batched(context.staging.entities(), ROW_BATCH, strict=False):
-                vectors = self._vectors([(entity.name, entity.embedding) for entity in batch])
-                context.stores.graph_writer.put_entities(
-                    [
-                        EntityRecord(
-                            id=entity.id,
-                            namespace=context.namespace,
-                            name=entity.name,
-                            type=entity.type,
-                            synonyms=entity.synonyms,
-                            definition=entity.definition,
-                            obsolete=entity.obsolete,
-                            replaced_by=entity.replaced_by,
-                            vector=vector,
-                        )
-                        for entity, vector in zip(batch, vectors, strict=True)
-                    ]
-                )
-                context.report.entities += len(batch)
+                self._put(batch, listed=True)
                 advance(len(batch))
 
     def write_named(self, identities: Iterable[str]) -> None:
         """Write the entities of this load's texts that are needed now and not yet there."""
-        context = self._context
         unwritten = set(identities) - self._written
-        needed = sorted(identity for identity in unwritten if identity in self._own)
+        needed = sorted(identity for identity in unwritten if identity in self.entities)
         for batch in batched(needed, ROW_BATCH, strict=False):
-            rows = [self._own[identity] for identity in batch]
-            vectors = self._vectors([(row.name, None) for row in rows])
-            context.stores.graph_writer.put_entities(
-                [
-                    EntityRecord(
-                        id=row.id,
-                        namespace=context.namespace,
-                        name=row.name,
-                        type=row.type,
-                        synonyms=tuple(sorted(row.synonyms)),
-                        listed=False,
-                        vector=vector,
-                    )
-                    for row, vector in zip(rows, vectors, strict=True)
-                ]
-            )
+            rows = [self.entities[identity] for identity in batch]
+            self._put([RawEntity(r.id, r.name, r.type, tuple(sorted(r.synonyms))) for r in rows])
             self._written.update(batch)
-            context.report.entities += len(batch)
 
     def rewrite(self, identities: Iterable[str]) -> None:
         """Write stored entities as they are named now, before any text goes.
@@ -151,26 +71,64 @@ class EntityResolver:
         """Give the name of each entity, its id where nobody named it."""
         labels, missing = {}, []
         for identity in sorted(identities):
-            entity = self._own.get(identity)
-            listed = None if entity else self._context.staging.entity(identity)
+            entity = self.entities.get(identity)
+            listed = None if entity else self.context.staging.entity(identity)
             name = entity.name if entity else listed.name if listed else None
             if name is None:
                 missing.append(identity)
             labels[identity] = name or identity
         if missing:
-            graph = self._context.stores.knowledge_graph
-            stored = graph.names(missing, self._context.scope, READ_S)
+            graph = self.context.stores.knowledge_graph
+            stored = graph.names(missing, self.context.scope, READ_S)
             labels.update((identity, names[0]) for identity, names in stored.items() if names)
         return labels
 
-    def _vectors(self, names: Sequence[tuple[str, bytes | None]]) -> list[bytes | None]:
-        vectors = [own_vector for _, own_vector in names]
-        missing = [i for i, own_vector in enumerate(vectors) if own_vector is None]
-        if self._context.dense is not None and missing:
-            made = self._context.dense.embed([names[i][0] for i in missing], None)
-            for i, vector in zip(missing, made, strict=True):
-                vectors[i] = vector
-        return vectors
+    def _put(self, entities: Sequence[RawEntity], listed: bool = False) -> None:
+        """Write entities, with a vector of the name of each that brings none."""
+        context, missing = self.context, [e.name for e in entities if e.embedding is None]
+        dense = context.dense if missing else None
+        made = iter(dense.embed(missing, None) if dense is not None else ())
+        records = []
+        for entity in entities:
+            fields = asdict(entity)
+            vector = fields.pop("embedding") or next(made, None)
+            more = {"namespace": context.namespace, "listed": listed, "vector": vector}
+            records.append(EntityRecord(**fields, **more))
+        context.stores.graph_writer.put_entities(records)
+        context.report.entities += len(records)
+
+
+def resolver_of(context: Context, stale: Set[str]) -> EntityResolver:
+    """Name everything that a load brings; `stale`: see `EntityResolver`."""
+    names, own = Names(), dict[str, NamedEntity]()
+    aliases = Aliases(context.stores.graph_writer.aliases(context.namespace))
+    for entity in context.staging.entities():
+        leads_to = _current(context, entity)
+        aliases.put(entity.id, entity.name, entity.synonyms, leads_to=leads_to)
+    names.add(aliases.of_curies())
+    for surface, kind, synonym in context.staging.names():
+        identity = names.id_of_name(surface)
+        if is_own_id(identity):
+            entry = own.setdefault(identity, NamedEntity(identity, surface))
+            entry.take(surface, kind, (synonym,) if synonym else ())
+    for identities in batched(sorted(own.keys() - stale), ROW_BATCH, strict=False):
+        # What earlier loads said is joined: the order of loads is no matter.
+        for stored in stored_names(context, identities):
+            own[stored.id].take(stored.name, stored.type, stored.synonyms)
+    for entry in own.values():
+        aliases.put(entry.id, entry.name, sorted(entry.synonyms))
+    return EntityResolver(context, names, aliases, own, stale)
+
+
+def _current(context: Context, entity: RawEntity) -> str:
+    """Follow `replaced_by` through a load's entities, so that old names find new terms."""
+    for _ in range(REDIRECT_DEPTH):
+        following = entity.replaced_by if entity.obsolete else None
+        replacement = context.staging.entity(following) if following is not None else None
+        if replacement is None:
+            break
+        entity = replacement
+    return entity.id
 
 
 def stored_names(context: Context, identities: Sequence[str]) -> Iterator[NamedEntity]:

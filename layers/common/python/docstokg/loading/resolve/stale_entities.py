@@ -6,7 +6,7 @@ loaded. The texts that stay tell: those of this load are named anyway, and of th
 are named again that hold a name that may be stale.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import batched
 from typing import NamedTuple
@@ -101,7 +101,11 @@ class _Search:
             candidates = _StaleCandidates(NamedEntity(i, "") for i in ids if is_own_id(i))
             self._read_earlier(None, candidates)
         else:
-            candidates = _StaleCandidates(self._stored(lost))
+            candidates = _StaleCandidates(
+                named
+                for batch in batched(sorted(lost), ROW_BATCH, strict=False)
+                for named in stored_names(self._context, batch)
+            )
             candidates.see(self._context.staging.names())
             candidates.settle()
             if candidates.open or self._labels.freed:
@@ -176,10 +180,6 @@ class _Search:
         except Unavailable as missing:
             raise _Unread(str(missing)) from missing
 
-    def _stored(self, ids: set[str]) -> Iterator[NamedEntity]:
-        for batch in batched(sorted(ids), ROW_BATCH, strict=False):
-            yield from stored_names(self._context, batch)
-
     def _read_earlier(self, keys: Set[str] | None, candidates: "_StaleCandidates") -> None:
         """Keep the names of the chunks that stay: of those that may bring one that may be stale.
 
@@ -194,19 +194,16 @@ class _Search:
             self._own_mentions_kept.update(u for u in marks if not is_linked_here(marks[u]))
             chunks = self._texts([u for u in batch if u in marks])
             if keys is not None:
-                finder = _KeyFinder(keys | candidates.keys())
-                chunks = [chunk for chunk in chunks if finder.may_be_in(chunk)]
-            rows = self._names(self._labels, [self._as_raw(chunk) for chunk in chunks])
+                chunks = list(filter(_may_bring(keys | candidates.keys()), chunks))
+            # Of given mentions the names are not known, but nothing is read from the text.
+            own = self._own_mentions_kept
+            raw = [replace(as_raw(c), mentions=() if c.uuid in own else None) for c in chunks]
+            rows = self._names(self._labels, raw)
             for row in rows:
                 context.staging.add_name(*row)
             if keys is not None:
                 candidates.see(rows)
                 candidates.settle()
-
-    def _as_raw(self, chunk: StoredChunk) -> RawChunk:
-        """Give an earlier chunk; of given mentions the names are not known, but nothing is read."""
-        mentions = () if chunk.uuid in self._own_mentions_kept else None
-        return replace(as_raw(chunk), mentions=mentions)
 
     def _keep_supported(self, candidates: "_StaleCandidates") -> None:
         """Keep what the store says of the ends of edges that stay, and of given mentions.
@@ -264,21 +261,18 @@ class _StaleCandidates:
         }
 
 
-class _KeyFinder:
-    """Folded names that are looked for."""
+def _may_bring(keys: Set[str]) -> Callable[[StoredChunk], bool]:
+    """Give what tells whether a chunk may bring one of folded names: by text, title or section."""
+    linker = Linker((key, "", True) for key in keys)
 
-    def __init__(self, keys: Set[str]) -> None:
-        self._keys = keys
-        self._linker = Linker((key, "", True) for key in keys)
-
-    def may_be_in(self, chunk: StoredChunk) -> bool:
-        """Tell whether a chunk may bring one of the names: by its text, title or section."""
+    def may(chunk: StoredChunk) -> bool:
         heads = [*title_names(chunk.title, chunk.document_name, chunk.doc_id)]
         if chunk.section and (heading := heading_name(chunk.section)):
             heads.append(heading)
-        return any(fold(head) in self._keys for head in heads) or bool(
-            self._linker.find(chunk.text, lower_case=True)
-        )
+        named = any(fold(head) in keys for head in heads)
+        return named or bool(linker.find(chunk.text, lower_case=True))
+
+    return may
 
 
 def _named_by(chunk: RawChunk) -> tuple[object, ...]:

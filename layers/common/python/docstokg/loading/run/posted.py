@@ -43,28 +43,18 @@ def run_job(order: JobOrder, stores: Stores, again: bool = False) -> Job:
 
 
 def _done(order: JobOrder, doc_ids: Sequence[str], refused: dict[str, str]) -> Job:
-    return Job(
-        job_id=order.job_id,
-        namespace=order.namespace,
-        kind=order.kind,
-        state="done",
-        loaded=len(doc_ids) - len(refused),
-        rejected=tuple(
-            DocumentRejected(doc_id=doc_id, reason=refused[doc_id])
-            for doc_id in doc_ids
-            if doc_id in refused
-        ),
+    rejected = tuple(
+        DocumentRejected(doc_id=doc_id, reason=refused[doc_id])
+        for doc_id in doc_ids
+        if doc_id in refused
     )
+    return order.job("done", loaded=len(doc_ids) - len(refused), rejected=rejected)
 
 
 def _source(order: JobOrder, number: int, document: PostedDocument) -> SourceFile:
-    if document.text is not None:
-        raw = document.text.encode("utf-8")
-    else:
-        raw = base64.b64decode(document.content or "", validate=True)
-    statement = document.model_dump(exclude={"doc_id", "content"}) | {
-        "text": document.text is not None
-    }
+    text = document.text
+    raw = base64.b64decode(document.content or "") if text is None else text.encode("utf-8")
+    statement = document.model_dump(exclude={"doc_id", "content"}) | {"text": text is not None}
     groups = order.caller.scope(order.namespace).groups
     return posted_file(str(number), document.doc_id, raw, statement, groups)
 

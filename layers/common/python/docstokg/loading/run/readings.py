@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from docstokg.contracts.ingest import IngestRun
 from docstokg.contracts.records import FoundName
 from docstokg.errors import Unavailable
-from docstokg.loading.run.rows import ENDING, packed_lines, unpacked_lines
+from docstokg.loading.run.rows import ENDING, each_line, packed_lines
 from docstokg.ports import Embedder, NameFinder, ObjectStore, Parts, Spans, SparseEncoder
 
 Readings = dict[str, Parts]
@@ -193,7 +193,7 @@ def answers_of(run: IngestRun, objects: ObjectStore, shard: str) -> Answers:
 
 def _lines(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> list[str]:
     try:
-        return unpacked_lines(objects.get(run.key(kind, shard + ENDING)))
+        return list(each_line(objects.get(run.key(kind, shard + ENDING))))
     except KeyError:
         return ["{}"]
 

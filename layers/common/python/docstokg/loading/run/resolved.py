@@ -62,7 +62,7 @@ def put_resolved(
         "gone": list(decisions.gone),
         "said": {**summary, "chunks": staging.count("chunk")},
     }
-    staging.slim()
+    staging.empty()
     staging.save()
     objects.put(run.key("resolved", STAGING), compressed(_pieces(file)))
     objects.put(run.key("resolved", DECISIONS), packed_lines(_lines(head, decisions)))
@@ -198,14 +198,14 @@ class ResolvedRun:
     def _decide(self, context: Context) -> Decisions:
         names = Names()
         names.add(self._entries("curie"))
-        entities = [
-            NamedEntity(identity, name, kind, set(synonyms))
+        entities = {
+            identity: NamedEntity(identity, name, kind, set(synonyms))
             for identity, name, kind, synonyms in self._rows.pop("named", ())
-        ]
+        }
         labels = Labels.of(*(self._keys(kind) for kind in ("title", "common", "changed")))
         aliases = list(self._entries("alias"))
         return Decisions(
-            resolver=EntityResolver.decided(context, names, entities, Aliases(())),
+            resolver=EntityResolver(context, names, Aliases(()), entities),
             finder=MentionFinder(Linker(aliases), names, labels),
             labels=labels,
             aliases=aliases,

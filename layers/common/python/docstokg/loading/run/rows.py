@@ -18,10 +18,10 @@ from docstokg.loading.read.raw_input import (
     RawChunk,
     RawDocument,
     RawEntity,
-    RawMention,
     RawRecord,
     RawRelation,
     RawTriple,
+    record_of,
 )
 from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected
@@ -42,7 +42,6 @@ KINDS: dict[str, type[RawRecord]] = {
     "document": RawDocument,
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
-TUPLES = ("headings", "topics", "acl", "synonyms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class Shard:
     """A shard's rows, parsed as they are taken."""
 
     def __init__(self, body: bytes) -> None:
-        self._lines = unpacked_lines(body)
+        self._lines = list(each_line(body))
         self.parts = tuple(Part(**part) for part in json.loads(self._lines[0]))
 
     def rows(self, position: int) -> Iterator[Row]:
@@ -149,14 +148,9 @@ def row_from(row: Sequence[Any]) -> Row:
     line, kind, fields = row
     if kind == "rejected":
         return line, Rejected(fields)
-    for name in TUPLES:
-        if name in fields:
-            fields[name] = tuple(fields[name])
     if fields.get("embedding") is not None:
         fields["embedding"] = base64.b64decode(fields["embedding"])
-    if fields.get("mentions") is not None:
-        fields["mentions"] = tuple(RawMention(**mention) for mention in fields["mentions"])
-    return line, KINDS[kind](**fields)
+    return line, record_of(KINDS[kind], fields)
 
 
 def packed_lines(lines: Iterable[str]) -> bytes:
@@ -172,11 +166,6 @@ def compressed(pieces: Iterable[bytes]) -> bytes:
         for piece in pieces:
             file.write(piece)
     return body.getvalue()
-
-
-def unpacked_lines(body: bytes) -> list[str]:
-    """Read what `packed_lines` wrote; `WrongAnswer` for anything else."""
-    return list(each_line(body))
 
 
 def each_line(body: bytes) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,12 @@ class RunSources:
     @classmethod
     def of(cls, run: IngestRun, objects: ObjectStore) -> "RunSources":
         """Fetch what was said of the documents of a run that were sent."""
-        if not run.posted:
-            return cls(run, {})
-        try:
-            beside = json.loads(objects.get(f"posted/{run.namespace}/{run.run_id}.json"))
-        except KeyError:
-            return cls(run, {})
-        return cls(run, beside["documents"])
+        statements: Mapping[str, Any] = {}
+        if run.posted:
+            with suppress(KeyError):
+                beside = objects.get(f"posted/{run.namespace}/{run.run_id}.json")
+                statements = json.loads(beside)["documents"]
+        return cls(run, statements)
 
     @property
     def prefix(self) -> str:

@@ -7,11 +7,11 @@ a store keeps to itself (the folder a document came from, runs, times) is left o
 import base64
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from docstokg.contracts.records import ChunkRecord
+from docstokg.contracts.records import ChunkRecord, FactRecord, RelationRecord
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
 from docstokg.loading.read.source_registry import every_document
@@ -35,20 +35,11 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
     if info.unfinished_load:
         raise LoadError("a load into this store did not finish: load again before exporting")
     partial = target.with_name(f"{target.name}.partial")
-    chunk_ids: dict[str, str] = {}
-    parts: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
-        "chunks": lambda: _chunks(stores, namespace, chunk_ids),
-        "documents": lambda: _documents(stores, namespace),
-        "entities": lambda: _entities(stores, namespace),
-        "relations": lambda: _relations(stores, namespace, chunk_ids),
-        "facts": lambda: _facts(stores, namespace, chunk_ids),
-        "mentions": lambda: _mentions(stores, namespace, chunk_ids),
-    }
     counts = {}
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            for name in PARTS:
-                counts[name] = _write(file, f"{name}.jsonl", parts[name]())
+            for name, rows in _parts(stores, namespace).items():
+                counts[name] = _write(file, f"{name}.jsonl", rows)
             if not counts["chunks"] and not counts["entities"]:
                 raise LoadError(f"namespace {namespace!r} holds nothing")
             model, dimension = info.space_of(namespace)
@@ -86,6 +77,41 @@ def _write(file: zipfile.ZipFile, name: str, rows: Iterable[dict[str, Any]]) -> 
     return count
 
 
+def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[dict[str, Any]]]:
+    """Give the rows of each part; those of the chunks come first, the others name them."""
+    index, graph = stores.index_writer, stores.graph_writer
+    chunk_ids: dict[str, str] = {}
+
+    def stated(
+        records: Iterable[RelationRecord | FactRecord], fields: set[str]
+    ) -> Iterator[dict[str, Any]]:
+        for record in records:
+            evidence = _chunk_id(record.evidence_uuid, chunk_ids)
+            yield record.model_dump(mode="json", include=fields) | {"evidence": evidence}
+
+    fact = {"text", "source", "type", "target"}
+    parts = {
+        "chunks": _chunks(stores, namespace, chunk_ids),
+        "documents": _documents(stores, namespace),
+        "entities": (
+            entity.model_dump(mode="json", exclude={"namespace", "vector"})
+            | {"vector": _text(entity.vector)}
+            for entity in graph.stored_entities(namespace)
+        ),
+        "relations": stated(
+            graph.stored_relations(namespace),
+            RelationRecord.model_fields.keys() - {"namespace", "evidence_uuid"},
+        ),
+        "facts": stated(index.stored_facts(namespace), fact),
+        "mentions": (
+            mention.model_dump(mode="json", exclude={"uuid"})
+            | {"chunk": _chunk_id(mention.uuid, chunk_ids)}
+            for mention in graph.stored_mentions(namespace)
+        ),
+    }
+    return {name: parts[name] for name in PARTS}
+
+
 def _chunks(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[dict[str, Any]]:
     for chunk, fingerprint in stores.index_writer.stored_chunks(namespace):
         chunk_ids[chunk.uuid] = chunk.chunk_id
@@ -105,34 +131,6 @@ def _documents(stores: Stores, namespace: str) -> Iterator[dict[str, Any]]:
         without = {"namespace", "root", "path", "run_id", "loaded_at"}
         text = stores.register.text(namespace, record.doc_id) if record.converter else None
         yield record.model_dump(mode="json", exclude=without) | {"text": text}
-
-
-def _entities(stores: Stores, namespace: str) -> Iterator[dict[str, Any]]:
-    for entity in stores.graph_writer.stored_entities(namespace):
-        row = entity.model_dump(mode="json", exclude={"namespace", "vector"})
-        yield row | {"vector": _text(entity.vector)}
-
-
-def _relations(
-    stores: Stores, namespace: str, chunk_ids: dict[str, str]
-) -> Iterator[dict[str, Any]]:
-    for relation in stores.graph_writer.stored_relations(namespace):
-        row = relation.model_dump(mode="json", exclude={"namespace", "evidence_uuid"})
-        yield row | {"evidence": _chunk_id(relation.evidence_uuid, chunk_ids)}
-
-
-def _facts(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[dict[str, Any]]:
-    for fact in stores.index_writer.stored_facts(namespace):
-        row = fact.model_dump(mode="json", include={"text", "source", "type", "target"})
-        yield row | {"evidence": _chunk_id(fact.evidence_uuid, chunk_ids)}
-
-
-def _mentions(
-    stores: Stores, namespace: str, chunk_ids: dict[str, str]
-) -> Iterator[dict[str, Any]]:
-    for mention in stores.graph_writer.stored_mentions(namespace):
-        row = mention.model_dump(mode="json", exclude={"uuid"})
-        yield row | {"chunk": _chunk_id(mention.uuid, chunk_ids)}
 
 
 def _chunk_id(uuid: str | None, chunk_ids: dict[str, str]) -> str | None:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, ValidationError
 from ulid import ULID
@@ -124,15 +125,16 @@ def load_export(
     With `only`, what the namespace holds and the file does not is removed; without it that is
     a `LoadError`. Running it again, also after it was killed, ends in the same content.
     """
-    shown = progress or NullProgress()
+    shown, started = progress or NullProgress(), time.monotonic()
     with exclusive_load(stores.index_writer, shown):
-        return _loaded(path, namespace, stores, rejects, only, shown)
+        report = _loaded(path, namespace, stores, rejects, only, shown)
+    report.rejected, report.seconds = rejects.count, time.monotonic() - started
+    return report
 
 
 def _loaded(
     path: Path, namespace: str, stores: Stores, rejects: RejectLog, only: bool, shown: Progress
 ) -> LoadReport:
-    started = time.monotonic()
     manifest = manifest_of(path)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     run = _Import(manifest, namespace, stores, rejects, str(ULID()), now)
@@ -155,13 +157,11 @@ def _loaded(
         for name in PARTS:
             with shown.stage(name, manifest.counts.get(name)) as advance:
                 for batch in _batches(_rows(file, path, name, rejects)):
-                    _PUT[name](run, report, batch)
+                    _put(run, report, name, batch)
                     advance(len(batch))
     stores.graph_writer.note_recogniser(namespace, manifest.recogniser)
     stores.graph_writer.close_load()
     stores.index_writer.close_load()
-    report.rejected = rejects.count
-    report.seconds = time.monotonic() - started
     return report
 
 
@@ -169,8 +169,12 @@ def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
     """Put ROW_BATCH rows together; the mentions of a chunk stay together, they replace others."""
     batch: list[tuple[str, int, StrictContract]] = []
     for item in rows:
-        row = item[2]
-        more = isinstance(row, MentionRow) and bool(batch) and _chunk_of(batch[-1]) == row.chunk
+        row, last = item[2], batch[-1][2] if batch else None
+        more = (
+            isinstance(row, MentionRow)
+            and isinstance(last, MentionRow)
+            and (row.chunk == last.chunk)
+        )
         if len(batch) >= ROW_BATCH and not more:
             yield batch
             batch = []
@@ -179,16 +183,9 @@ def _batches(rows: Iterator[tuple[str, int, StrictContract]]) -> Iterator[Rows]:
         yield batch
 
 
-def _chunk_of(item: tuple[str, int, StrictContract]) -> str:
-    assert isinstance(item[2], MentionRow)
-    return item[2].chunk
-
-
 def _check_names(file: zipfile.ZipFile, path: Path) -> None:
     entries = {MANIFEST, *(f"{name}.jsonl" for name in PARTS)}
-    if {entry.filename for entry in file.infolist()} != entries or len(file.infolist()) != len(
-        entries
-    ):
+    if sorted(entry.filename for entry in file.infolist()) != sorted(entries):
         raise LoadError(f"{path} is no file that `docstokg export` wrote")
     for entry in file.infolist():
         if entry.file_size > SQUEEZED * max(entry.compress_size, 1):
@@ -227,35 +224,43 @@ def _rows(
 
 def _checked(name: str, raw: bytes) -> StrictContract:
     try:
-        return _LINES[name].model_validate(parse_object(raw))
+        return _PARTS[name][0].model_validate(parse_object(raw))
     except ValidationError as error:
         raise Rejected(reasons(error)) from error
 
 
-def _valid_records[Row: StrictContract, Record](
-    run: _Import, rows: Rows, kind: type[Row], make: Callable[[Row], Record]
-) -> list[Record]:
-    """Make records of rows; those that do not fit the file's chunks are rejected."""
-    made = []
+def _put(run: _Import, report: LoadReport, name: str, rows: Rows) -> None:
+    """Write rows of a part; those that do not fit the file's chunks are rejected."""
+    made: list[Any] = []
     for shown, number, row in rows:
-        assert isinstance(row, kind)
         try:
-            made.append(make(row))
+            made.append(_PARTS[name][1](run, row))
         except Rejected as rejected:
             run.rejects.add(shown, number, str(rejected))
-    return made
-
-
-def _put_chunks(run: _Import, report: LoadReport, rows: Rows) -> None:
-    records = _valid_records(run, rows, ChunkRow, lambda row: _record(run, row))
-    if not records:
-        return
-    run.stores.index_writer.put(records)
-    run.stores.graph_writer.put_chunks([chunk_node(chunk, run.namespace) for chunk, _ in records])
-    # Mentions come later in the file: those of an earlier version of a chunk must not stay.
-    run.stores.graph_writer.put_mentions(run.namespace, {chunk.uuid: () for chunk, _ in records})
-    report.chunks += len(records)
-    report.written += len(records)
+    index, graph, count = run.stores.index_writer, run.stores.graph_writer, len(made)
+    match name:
+        case "chunks" if made:
+            index.put(made)
+            graph.put_chunks([chunk_node(chunk, run.namespace) for chunk, _ in made])
+            # Mentions come later in the file: those of an earlier version must not stay.
+            graph.put_mentions(run.namespace, {chunk.uuid: () for chunk, _ in made})
+            report.chunks, report.written = report.chunks + count, report.written + count
+        case "documents":
+            run.stores.register.put(made)
+        case "entities":
+            graph.put_entities(made)
+            report.entities += count
+        case "relations":
+            graph.put_relations(made)
+            report.relations += count
+        case "facts":
+            index.put_facts(made)
+        case "mentions":
+            by_chunk: dict[str, list[MentionRecord]] = defaultdict(list)
+            for mention in made:
+                by_chunk[mention.uuid].append(mention)
+            graph.put_mentions(run.namespace, by_chunk)
+            report.mentions += count
 
 
 def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
@@ -265,13 +270,12 @@ def _record(run: _Import, row: ChunkRow) -> tuple[ChunkRecord, str]:
     width = ((run.manifest.dimension or 0) + 1) // 2
     if row.sentence_vectors and len(row.sentence_vectors) != width * len(row.sentences):
         raise Rejected("sentence_vectors: not one for each sentence")
-    fields = row.model_dump(exclude={"fingerprint"})
     chunk = ChunkRecord(
         uuid=chunk_uuid(run.namespace, row.chunk_id),
         namespace=run.namespace,
         run_id=run.run_id,
         text_sha256=text_sha256(row.text),
-        **fields,
+        **row.model_dump(exclude={"fingerprint"}),
     )
     run.chunks[row.chunk_id] = _Chunk(len(row.text), row.doc_id, row.acl)
     return chunk, _fingerprint(run.manifest, chunk, row.fingerprint)
@@ -286,72 +290,39 @@ def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
     return model if model in made else made[0]
 
 
-def _put_documents(run: _Import, report: LoadReport, rows: Rows) -> None:
-    def record(row: DocumentRow) -> DocumentRecord:
-        return DocumentRecord(
-            namespace=run.namespace, run_id=run.run_id, loaded_at=run.now, **row.model_dump()
-        )
-
-    run.stores.register.put(_valid_records(run, rows, DocumentRow, record))
+def _document(run: _Import, row: DocumentRow) -> DocumentRecord:
+    return DocumentRecord(
+        namespace=run.namespace, run_id=run.run_id, loaded_at=run.now, **row.model_dump()
+    )
 
 
-def _put_entities(run: _Import, report: LoadReport, rows: Rows) -> None:
-    def record(row: EntityRow) -> EntityRecord:
-        _check_dimension(run, row.vector)
-        return EntityRecord(namespace=run.namespace, **row.model_dump())
-
-    records = _valid_records(run, rows, EntityRow, record)
-    run.stores.graph_writer.put_entities(records)
-    report.entities += len(records)
+def _entity(run: _Import, row: EntityRow) -> EntityRecord:
+    _check_dimension(run, row.vector)
+    return EntityRecord(namespace=run.namespace, **row.model_dump())
 
 
-def _put_relations(run: _Import, report: LoadReport, rows: Rows) -> None:
-    def record(row: RelationRow) -> RelationRecord:
-        uuid = None
-        if row.evidence is not None:
-            uuid = run.uuid(row.evidence, row.evidence_start, row.evidence_end)
-        fields = row.model_dump(exclude={"evidence"})
-        return RelationRecord(namespace=run.namespace, evidence_uuid=uuid, **fields)
-
-    records = _valid_records(run, rows, RelationRow, record)
-    run.stores.graph_writer.put_relations(records)
-    report.relations += len(records)
+def _relation(run: _Import, row: RelationRow) -> RelationRecord:
+    uuid = None
+    if row.evidence is not None:
+        uuid = run.uuid(row.evidence, row.evidence_start, row.evidence_end)
+    fields = row.model_dump(exclude={"evidence"})
+    return RelationRecord(namespace=run.namespace, evidence_uuid=uuid, **fields)
 
 
-def _put_facts(run: _Import, report: LoadReport, rows: Rows) -> None:
-    def record(row: FactRow) -> FactRecord:
-        uuid = None if row.evidence is None else run.uuid(row.evidence)
-        owner = None if row.evidence is None else run.chunks[row.evidence]
-        return FactRecord(
-            id=fact_id(run.namespace, row.source, row.type, row.target, uuid),
-            namespace=run.namespace,
-            text=row.text,
-            source=row.source,
-            type=row.type,
-            target=row.target,
-            evidence_uuid=uuid,
-            doc_id=None if owner is None else owner.doc_id,
-            acl=() if owner is None else owner.acl,
-        )
-
-    run.stores.index_writer.put_facts(_valid_records(run, rows, FactRow, record))
+def _fact(run: _Import, row: FactRow) -> FactRecord:
+    fields: dict[str, Any] = row.model_dump(exclude={"evidence"})
+    if row.evidence is not None:
+        fields["evidence_uuid"] = run.uuid(row.evidence)
+        owner = run.chunks[row.evidence]
+        fields |= {"doc_id": owner.doc_id, "acl": owner.acl}
+    uuid = fields.get("evidence_uuid")
+    identity = fact_id(run.namespace, row.source, row.type, row.target, uuid)
+    return FactRecord(id=identity, namespace=run.namespace, **fields)
 
 
-def _put_mentions(run: _Import, report: LoadReport, rows: Rows) -> None:
-    def record(row: MentionRow) -> MentionRecord:
-        return MentionRecord(
-            uuid=run.uuid(row.chunk, row.start, row.end),
-            entity=row.entity,
-            start=row.start,
-            end=row.end,
-            about=row.about,
-        )
-
-    by_chunk: dict[str, list[MentionRecord]] = defaultdict(list)
-    for mention in _valid_records(run, rows, MentionRow, record):
-        by_chunk[mention.uuid].append(mention)
-    run.stores.graph_writer.put_mentions(run.namespace, by_chunk)
-    report.mentions += sum(len(some) for some in by_chunk.values())
+def _mention(run: _Import, row: MentionRow) -> MentionRecord:
+    uuid = run.uuid(row.chunk, row.start, row.end)
+    return MentionRecord(uuid=uuid, **row.model_dump(exclude={"chunk"}))
 
 
 def _check_dimension(run: _Import, vector: bytes | None) -> None:
@@ -359,19 +330,12 @@ def _check_dimension(run: _Import, vector: bytes | None) -> None:
         raise Rejected(f"vector: not of {run.manifest.dimension} numbers")
 
 
-_LINES: dict[str, type[StrictContract]] = {
-    "chunks": ChunkRow,
-    "documents": DocumentRow,
-    "entities": EntityRow,
-    "relations": RelationRow,
-    "facts": FactRow,
-    "mentions": MentionRow,
+_PARTS: dict[str, tuple[type[StrictContract], Callable[[_Import, Any], object]]] = {
+    "chunks": (ChunkRow, _record),
+    "documents": (DocumentRow, _document),
+    "entities": (EntityRow, _entity),
+    "relations": (RelationRow, _relation),
+    "facts": (FactRow, _fact),
+    "mentions": (MentionRow, _mention),
 }
-_PUT: dict[str, Callable[[_Import, LoadReport, Rows], None]] = {
-    "chunks": _put_chunks,
-    "documents": _put_documents,
-    "entities": _put_entities,
-    "relations": _put_relations,
-    "facts": _put_facts,
-    "mentions": _put_mentions,
-}
+"""What a line of each part is read as, and what is made of it."""

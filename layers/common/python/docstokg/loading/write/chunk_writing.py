@@ -30,20 +30,12 @@ AHEAD = 2
 """Batches that are encoded while one is written."""
 
 
-class _Change(NamedTuple):
-    """What happens to a document that is stored already; see `DocumentChange`."""
-
-    unchanged_uuids: list[str]
-    fallen: list[str]
-    gone: list[str]
-
-
 class _Batch(NamedTuple):
     """Chunks, the new or changed ones with their fingerprints, and the documents that change."""
 
     chunks: list[RawChunk]
     fresh: list[tuple[RawChunk, str]]
-    changes: dict[str, _Change]
+    changes: dict[str, DocumentChange]
 
 
 def write_chunks(
@@ -112,7 +104,9 @@ def _compare(
     if before and (fresh or gone):
         written = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
         unchanged_uuids = sorted(before.difference(gone, written))
-        batch.changes[doc_id] = _Change(unchanged_uuids, fallen, gone)
+        batch.changes[doc_id] = DocumentChange(
+            namespace, doc_id, (), unchanged_uuids, fallen, gone, context.generation
+        )
 
 
 def _write(
@@ -129,17 +123,8 @@ def _write(
     for doc_id, change in batch.changes.items():
         if silent := [*change.fallen, *change.gone]:
             stores.graph_writer.delete(context.namespace, silent, tidy=False)
-        report.removed += stores.index_writer.put_document(
-            DocumentChange(
-                namespace=context.namespace,
-                doc_id=doc_id,
-                chunks=[row for row in records if row[0].doc_id == doc_id],
-                unchanged_uuids=change.unchanged_uuids,
-                fallen=change.fallen,
-                gone=change.gone,
-                generation=context.generation,
-            )
-        )
+        own = [row for row in records if row[0].doc_id == doc_id]
+        report.removed += stores.index_writer.put_document(change._replace(chunks=own))
     _write_nodes(context, resolver, finder, batch.chunks)
     report.chunks += len(batch.chunks)
     report.written += len(records)

@@ -1,34 +1,21 @@
 """Relations and triples become edges of the graph and facts of the index, with their evidence."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import batched, islice
 from typing import Any
 
-from docstokg.contracts.records import FactRecord, RelationRecord
+from docstokg.contracts.records import FactRecord, RelationRecord, StoredChunk
 from docstokg.domain.graph.same_names import SAME_AS, are_distinct, same_names
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Names
-from docstokg.loading.read.raw_input import RawRelation, RawTriple
+from docstokg.loading.read.raw_input import RawChunk, RawRelation, RawTriple
 from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.resolve.entity_resolver import EntityResolver
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A chunk that states something."""
-
-    uuid: str
-    doc_id: str
-    text: str
-    acl: tuple[str, ...]
-
-    def owner(self) -> dict[str, Any]:
-        """Give what a fact needs to know of its evidence."""
-        return {"doc_id": self.doc_id, "acl": list(self.acl)}
-
+Place = tuple[str, RawChunk | StoredChunk]
+"""The uuid of a chunk that states something, and the chunk."""
 
 Gone = frozenset[str]
 """Stored documents that this load removes: nothing can be proved by them any more."""
@@ -36,8 +23,7 @@ Gone = frozenset[str]
 
 def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
     """Turn names into ids and chunk ids into uuids; what has no evidence is rejected."""
-    total = context.staging.count("relation") + context.staging.count("triple")
-    with context.progress.stage("relations", total) as advance:
+    with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
                 if isinstance(edge, RawRelation):
@@ -63,35 +49,27 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
             names = resolver.display_names(ends)
             relations, facts = [], []
             for source, kind, target, evidence, payload, fact in batch:
-                relations.append(
-                    RelationRecord(
-                        namespace=context.namespace,
-                        source=source,
-                        type=kind,
-                        target=target,
-                        weight=payload["weight"],
-                        evidence_uuid=evidence,
-                        evidence_start=payload.get("start"),
-                        evidence_end=payload.get("end"),
-                        properties=payload["properties"],
-                    )
+                edge: dict[str, Any] = {
+                    "namespace": context.namespace,
+                    "source": source,
+                    "type": kind,
+                    "target": target,
+                    "evidence_uuid": evidence,
+                }
+                relation = RelationRecord(
+                    **edge,
+                    weight=payload["weight"],
+                    evidence_start=payload.get("start"),
+                    evidence_end=payload.get("end"),
+                    properties=payload["properties"],
                 )
+                relations.append(relation)
                 if kind == SAME_AS:  # says nothing that a question could ask
                     continue
+                identity = fact_id(context.namespace, source, kind, target, evidence)
                 sentence = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
-                facts.append(
-                    FactRecord(
-                        id=fact_id(context.namespace, source, kind, target, evidence),
-                        namespace=context.namespace,
-                        text=fact or sentence,
-                        source=source,
-                        type=kind,
-                        target=target,
-                        evidence_uuid=evidence,
-                        doc_id=payload.get("doc_id"),
-                        acl=tuple(payload.get("acl", ())),
-                    )
-                )
+                own = {key: payload[key] for key in ("doc_id", "acl") if key in payload}
+                facts.append(FactRecord(id=identity, **edge, text=fact or sentence, **own))
             context.stores.graph_writer.put_relations(relations)
             context.stores.index_writer.put_facts(facts)
             context.report.relations += len(relations)
@@ -118,8 +96,7 @@ def stating_sentence(text: str, subject: str, object_: str) -> tuple[int, int] |
 
 
 def _edge_rows(context: Context) -> Iterator[tuple[str, int, RawRelation | RawTriple]]:
-    yield from context.staging.relations()
-    yield from context.staging.triples()
+    yield from context.staging.statements()
     for chunk in context.staging.chunks():
         for number, same in enumerate(same_names(chunk.text, chunk.title), 1):
             triple = RawTriple(
@@ -138,35 +115,33 @@ def _resolve_relation(context: Context, names: Names, relation: RawRelation, gon
     evidence = None
     payload: dict[str, Any] = {"properties": relation.properties, "weight": relation.weight}
     if relation.evidence is not None:
-        place = _place(context, relation.evidence, gone)
+        evidence, place = _place(context, relation.evidence, gone)
         if relation.end is not None and relation.end > len(place.text):
             raise Rejected(
                 f"evidence: {relation.start}..{relation.end} is no stretch of the chunk's text"
             )
-        evidence = place.uuid
-        payload |= {"start": relation.start, "end": relation.end, **place.owner()}
+        payload |= _owned(place, relation.start, relation.end)
     source, target = names.resolve(relation.source), names.resolve(relation.target)
     context.staging.add_edge((source, relation.type, target, evidence), payload, "")
 
 
 def _resolve_triple(context: Context, names: Names, triple: RawTriple, gone: Gone) -> None:
-    place = _stating_place(context, triple, gone)
+    uuid, place = _stating_place(context, triple, gone)
     start, end = triple.start, triple.end
     if end is None and (span := stating_sentence(place.text, triple.subject, triple.object)):
         start, end = span
-    payload = {
-        "properties": triple.properties,
-        "weight": 1.0,
-        "start": start,
-        "end": end,
-        **place.owner(),
-    }
+    payload = {"properties": triple.properties, "weight": 1.0, **_owned(place, start, end)}
     source, target = names.id_of_name(triple.subject), names.id_of_name(triple.object)
     if triple.relation == SAME_AS and (source == target or are_distinct(source, target)):
         return
-    key = (source, triple.relation, target, place.uuid)
+    key = (source, triple.relation, target, uuid)
     fact = f"{triple.subject} {triple.relation} {triple.object}"
     context.staging.add_edge(key, payload, fact)
+
+
+def _owned(chunk: RawChunk | StoredChunk, start: int | None, end: int | None) -> dict[str, Any]:
+    """Give the stretch that is evidence, and what a fact needs to know of its chunk."""
+    return {"start": start, "end": end, "doc_id": chunk.doc_id, "acl": list(chunk.acl)}
 
 
 def _stating_place(context: Context, triple: RawTriple, gone: Gone) -> Place:
@@ -174,7 +149,8 @@ def _stating_place(context: Context, triple: RawTriple, gone: Gone) -> Place:
     if triple.chunk_id is not None:
         return _place(context, triple.chunk_id, gone)
     doc_id = triple.doc_id or ""
-    candidates = context.staging.document_texts(doc_id)
+    parts = context.staging.document_chunks(doc_id)
+    candidates = [(chunk.id, chunk.text) for part in parts for chunk in part]
     if not candidates and doc_id not in gone:
         uuids = context.stores.index_writer.doc_uuids(context.namespace, doc_id)
         stored = context.stores.search_index.get(uuids, context.scope, READ_S).chunks
@@ -193,8 +169,8 @@ def _place(context: Context, chunk_id: str, gone: Gone) -> Place:
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
     if staged is not None:
-        return Place(uuid, staged.doc_id, staged.text, staged.acl)
+        return uuid, staged
     stored = context.stores.search_index.get([uuid], context.scope, READ_S).chunks.get(uuid)
     if stored is None or stored.doc_id in gone:
         raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
-    return Place(uuid, stored.doc_id, stored.text, stored.acl)
+    return uuid, stored
