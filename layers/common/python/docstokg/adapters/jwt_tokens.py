@@ -66,17 +66,13 @@ class JwksTokens:
             return None
         if self._audience not in (_names(claims, self._claims.audience) or ()):
             return None
-        namespaces = _names(claims, self._claims.namespaces)
-        groups = _names(claims, self._claims.groups)
-        load = _names(claims, self._claims.load)
-        if (
-            namespaces is None
-            or groups is None
-            or load is None
-            or not isinstance(claims["sub"], str)
-        ):
+        named = ("namespaces", "groups", "load")
+        lists: dict[str, Any] = {
+            name: _names(claims, getattr(self._claims, name)) for name in named
+        }
+        if None in lists.values() or not isinstance(claims["sub"], str):
             return None
-        return Caller(sub=claims["sub"], namespaces=namespaces, groups=groups, load=load)
+        return Caller(sub=claims["sub"], **lists)
 
 
 def _names(claims: dict[str, Any], claim: str) -> tuple[str, ...] | None:

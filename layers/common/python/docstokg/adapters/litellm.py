@@ -25,6 +25,7 @@ from docstokg.errors import (
 
 _LONGEST_ANSWER = 200_000
 _MILLION = 1_000_000
+MISSING = "the package {} is not installed (docstokg[llm])"
 
 _Cut = Literal["length", "time"] | None
 AwsKeys = Callable[[], Mapping[str, str | None]]
@@ -141,18 +142,14 @@ class LiteLlm:
         common: dict[str, Any] = {"num_retries": 0, "max_retries": 0, "drop_params": True}
         if route.provider == "bedrock":
             if self._credentials is None:
-                raise NotInstalled("the package boto3 is not installed (docstokg[llm])")
+                raise NotInstalled(MISSING.format("boto3"))
             address = {"aws_bedrock_runtime_endpoint": route.base_url} if route.base_url else {}
             options = {"model": f"bedrock/converse/{route.name}"}
             return common | options | address | dict(self._credentials())
-        served_as = "openai" if route.provider == "gateway" else route.provider
-        key = route.api_key or "none"
         address = {"api_base": route.base_url.rstrip("/")} if route.base_url else {}
-        return (
-            common
-            | {"model": route.name, "custom_llm_provider": served_as, "api_key": key}
-            | address
-        )
+        served_as = "openai" if route.provider == "gateway" else route.provider
+        asked = {"model": route.name, "custom_llm_provider": served_as}
+        return common | asked | address | {"api_key": route.api_key or "none"}
 
     def _vendor(self) -> Any:
         with self._lock:
@@ -163,9 +160,7 @@ class LiteLlm:
                 try:
                     import litellm
                 except ImportError as missing:
-                    raise NotInstalled(
-                        "the package litellm-core is not installed (docstokg[llm])"
-                    ) from missing
+                    raise NotInstalled(MISSING.format("litellm-core")) from missing
                 litellm.telemetry = False
                 litellm.suppress_debug_info = True
                 litellm.turn_off_message_logging = True
@@ -280,14 +275,7 @@ def _translated(error: Exception, model: str) -> DocsToKGError:
     if isinstance(error, DocsToKGError):
         return error
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    table: tuple[tuple[str, type[DocsToKGError], str], ...] = (
-        ("Timeout", Timeout, "did not answer in time"),
-        ("APITimeoutError", Timeout, "did not answer in time"),
-        ("RateLimitError", QuotaExceeded, "refused because of too many calls (429)"),
-        ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
-        ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
-    )
-    for name, error_class, message in table:
+    for name, error_class, message in _BY_KIND:
         if name in kinds:
             return error_class(f"model {model} {message}")
     behind = _behind(error)
@@ -303,6 +291,13 @@ def _translated(error: Exception, model: str) -> DocsToKGError:
     return Unavailable(f"model {model} failed ({reason})")
 
 
+_BY_KIND: tuple[tuple[str, type[DocsToKGError], str], ...] = (
+    ("Timeout", Timeout, "did not answer in time"),
+    ("APITimeoutError", Timeout, "did not answer in time"),
+    ("RateLimitError", QuotaExceeded, "refused because of too many calls (429)"),
+    ("APIResponseValidationError", WrongAnswer, "answered something that is no completion"),
+    ("JSONDecodeError", WrongAnswer, "answered something that is no JSON"),
+)
 _REFUSALS = {
     400: "400, the request or the model's name",
     401: "401, the key",

@@ -5,16 +5,18 @@ costs about a millisecond, needs no AWS library, and works while AppConfig is do
 """
 
 import http.client
-import json
 import math
 import threading
 import time
+
+from pydantic import TypeAdapter
 
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 HOST, PORT = "localhost", 2772
 KEEP_S = 10.0
 Flag = bool | float
+_FLAGS = TypeAdapter(dict[str, bool | int | float])
 
 
 class AppConfigFlags:
@@ -64,11 +66,7 @@ class AppConfigFlags:
 
 def _checked(body: bytes) -> dict[str, Flag]:
     try:
-        flags = json.loads(body)
+        flags: dict[str, Flag] = _FLAGS.validate_json(body, strict=True)
     except ValueError as exc:
-        raise WrongAnswer("the flags are not JSON") from exc
-    if not isinstance(flags, dict) or not all(
-        isinstance(value, bool | int | float) for value in flags.values()
-    ):
-        raise WrongAnswer("the flags are not an object of booleans and numbers")
+        raise WrongAnswer("the flags are not a JSON object of booleans and numbers") from exc
     return flags

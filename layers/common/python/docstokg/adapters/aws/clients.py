@@ -126,7 +126,17 @@ def _error_of(service: str, exc: BotoCoreError | ClientError) -> DocsToKGError:
     return Unavailable(f"{service} cannot be reached: {type(exc).__name__}")
 
 
-class DynamoDbTable:
+class Warmed:
+    """An adapter of one service."""
+
+    _service: AwsService
+
+    def warm(self) -> None:
+        """Make the client while the process starts."""
+        self._service.warm()
+
+
+class DynamoDbTable(Warmed):
     """A table of a deployment."""
 
     def __init__(
@@ -134,7 +144,3 @@ class DynamoDbTable:
     ) -> None:
         self._table = table
         self._service = service or AwsService("dynamodb", region)
-
-    def warm(self) -> None:
-        """Make the client while the process starts."""
-        self._service.warm()

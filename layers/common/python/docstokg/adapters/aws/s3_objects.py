@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.errors import Misconfigured
 from docstokg.ports import StoredObject
 
@@ -16,7 +16,7 @@ REFUSED = ("AccessDenied", "403")
 THERE_ALREADY = ("PreconditionFailed", "412", "ConditionalRequestConflict")
 
 
-class S3Objects:
+class S3Objects(Warmed):
     """The ObjectStore port on a bucket."""
 
     def __init__(self, bucket: str) -> None:
@@ -24,10 +24,6 @@ class S3Objects:
             raise Misconfigured("DOCSTOKG_INGEST_URL names no bucket: s3://NAME")
         self._bucket = bucket
         self._service = AwsService("s3", read_timeout_s=OBJECT_S)
-
-    def warm(self) -> None:
-        """Make the client before anybody waits for it."""
-        self._service.warm()
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
         """List a page of objects."""

@@ -1,19 +1,15 @@
 """Retrieval traces leave by a queue: the request waits 50 ms at most, the writer takes its time."""
 
-from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.contracts.state import TraceMessage
 
 
-class SqsTrace:
+class SqsTrace(Warmed):
     """The TraceSink port on an SQS queue; the region is in the queue's URL."""
 
     def __init__(self, queue_url: str, service: AwsService | None = None) -> None:
         self._queue_url = queue_url
         self._service = service or AwsService("sqs", _region(queue_url))
-
-    def warm(self) -> None:
-        """Make the client while the process starts."""
-        self._service.warm()
 
     def send(self, message: TraceMessage, timeout_s: float) -> None:
         """Hand one message over, or raise in time."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from docstokg.adapters.aws.clients import AwsService
+from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.adapters.aws.stepfunctions import region_of
 from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun
@@ -16,7 +16,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 OPEN = ("RUNNING", "PENDING_REDRIVE")
 
 
-class StepFunctionsRuns:
+class StepFunctionsRuns(Warmed):
     """The LoadRuns port on one state machine."""
 
     def __init__(self, arn: str) -> None:
@@ -24,10 +24,6 @@ class StepFunctionsRuns:
         self._arn = arn
         self._executions = arn.replace(":stateMachine:", ":execution:", 1)
         self._service = AwsService("stepfunctions", region_of(arn))
-
-    def warm(self) -> None:
-        """Make the client before anybody waits for it."""
-        self._service.warm()
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Begin an execution of this name; `Unavailable` when the service refuses it."""

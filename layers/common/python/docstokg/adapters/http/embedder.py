@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from itertools import batched
 from typing import Any
 
 from pydantic import BaseModel, FiniteFloat, TypeAdapter
@@ -67,39 +68,25 @@ class HttpEmbedder:
         if provider not in ADDRESSES:
             raise Misconfigured(f"there is no embedding provider {provider!r}")
         self._provider = provider
-        self._model = model or MODELS[provider]
-        size = dimension or DIMENSIONS.get(self._model)
+        self.model = model or MODELS[provider]
+        size = dimension or DIMENSIONS.get(self.model)
         if size is None:
-            raise Misconfigured(f"set DOCSTOKG_EMBED_DIMENSION for the model {self._model!r}")
-        self._dimension = size
-        self._shortened = dimension is not None and dimension != DIMENSIONS.get(self._model)
-        urls = base_urls or [ADDRESSES[provider].format(model=self._model)]
+            raise Misconfigured(f"set DOCSTOKG_EMBED_DIMENSION for the model {self.model!r}")
+        self.dimension = size
+        self._shortened = dimension is not None and dimension != DIMENSIONS.get(self.model)
+        urls = base_urls or [ADDRESSES[provider].format(model=self.model)]
         path = "" if provider == "hf" else "/embeddings"
         self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls]
-
-    @property
-    def model(self) -> str:
-        """Name the vector space."""
-        return self._model
-
-    @property
-    def dimension(self) -> int:
-        """Give the number of components."""
-        return self._dimension
 
     def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; without a limit (loading) failures are retried."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
-        for start in range(0, len(texts), _BATCH):
-            batch = list(texts[start : start + _BATCH])
-            if until is None:
-                vectors += self._patiently(batch)
-                continue
-            left = until - time.monotonic()
-            if left <= 0:
-                raise Timeout(f"{start} of {len(texts)} texts were embedded in time")
-            vectors += self._embedded(batch, left)
+        for batch in map(list, batched(texts, _BATCH, strict=False)):
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                raise Timeout(f"{len(vectors)} of {len(texts)} texts were embedded in time")
+            vectors += self._patiently(batch) if left is None else self._embedded(batch, left)
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
@@ -131,32 +118,32 @@ class HttpEmbedder:
     def _payload(self, batch: list[str]) -> dict[str, Any]:
         if self._provider == "hf":
             return {"inputs": batch, "normalize": True, "truncate": True}
-        payload: dict[str, Any] = {"model": self._model, "input": batch}
+        payload: dict[str, Any] = {"model": self.model, "input": batch}
         if self._provider == "jina":
             # One task for questions and passages, since the port does not tell them apart.
-            return payload | {"task": "text-matching", "dimensions": self._dimension}
+            return payload | {"task": "text-matching", "dimensions": self.dimension}
         if self._shortened:
-            payload["dimensions"] = self._dimension
+            payload["dimensions"] = self.dimension
         return payload | {"encoding_format": "float"}
 
     def _read(self, answer: Any, count: int) -> list[bytes]:
         vectors = (
-            checked(_VECTORS, answer, self._model)
+            checked(_VECTORS, answer, self.model)
             if self._provider == "hf"
-            else self._numbered(checked(_Reply, answer, self._model))
+            else self._numbered(checked(_Reply, answer, self.model))
         )
         if len(vectors) != count:
-            raise WrongAnswer(f"{self._model}: {count} vectors were expected")
-        if any(len(vector) != self._dimension or not any(vector) for vector in vectors):
-            raise WrongAnswer(f"{self._model}: a vector is not of {self._dimension}, or all zero")
+            raise WrongAnswer(f"{self.model}: {count} vectors were expected")
+        if any(len(vector) != self.dimension or not any(vector) for vector in vectors):
+            raise WrongAnswer(f"{self.model}: a vector is not of {self.dimension}, or all zero")
         return [pack(vector) for vector in vectors]
 
     def _numbered(self, reply: "_Reply") -> list[list[float]]:
-        if reply.model is not None and not _same_model(reply.model, self._model):
-            raise WrongAnswer(f"{reply.model!r} answered instead of {self._model!r}")
+        if reply.model is not None and not _same_model(reply.model, self.model):
+            raise WrongAnswer(f"{reply.model!r} answered instead of {self.model!r}")
         rows = sorted(reply.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(rows))):
-            raise WrongAnswer(f"{self._model}: the vectors are not numbered one by one")
+            raise WrongAnswer(f"{self.model}: the vectors are not numbered one by one")
         return [row.embedding for row in rows]
 
 

@@ -30,21 +30,16 @@ class HttpReranker:
         if provider not in ADDRESSES:
             raise Misconfigured(f"there is no rerank provider {provider!r}")
         self._provider = provider
-        self._model = model or MODELS[provider]
+        self.model = model or MODELS[provider]
         url = (base_url or ADDRESSES[provider]).rstrip("/")
         self._endpoint = Endpoint(f"{url}/rerank", api_key)
-
-    @property
-    def model(self) -> str:
-        """Name the model."""
-        return self._model
 
     def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
         """Return one finite score per passage, in the passages' order."""
         if not passages:
             return ()
         payload: dict[str, Any] = {
-            "model": self._model,
+            "model": self.model,
             "query": query,
             "documents": list(passages),
             "top_n": len(passages),
@@ -56,8 +51,8 @@ class HttpReranker:
         )
 
     def _read(self, answer: Any, count: int) -> tuple[float, ...]:
-        rows = checked(_Reply, answer, self._model).results
+        rows = checked(_Reply, answer, self.model).results
         scores = {row.index: row.relevance_score for row in rows}
         if len(rows) != count or sorted(scores) != list(range(count)):
-            raise WrongAnswer(f"{self._model}: one score for each of {count} was expected")
+            raise WrongAnswer(f"{self.model}: one score for each of {count} was expected")
         return tuple(scores[place] for place in range(count))

@@ -200,25 +200,18 @@ RETURN count(*) AS done""",
     {"batch": 1000},
 )
 
-DROP_NAMELESS = Template(
-    "drop_nameless",
-    """MATCH (a:Alias) WHERE NOT EXISTS { (a)-[:NAMES]->(:Entity) }
-WITH a LIMIT $p.batch DELETE a RETURN count(*) AS done""",
-    {"batch": 1000},
-)
-
-DROP_EMPTY_DOCUMENTS = Template(
-    "drop_empty_documents",
-    """MATCH (d:Document) WHERE NOT EXISTS { (d)-[:HAS_CHUNK]->(:Chunk) }
-WITH d LIMIT $p.batch DETACH DELETE d RETURN count(*) AS done""",
-    {"batch": 1000},
-)
-
-DROP_EMPTY_TOPICS = Template(
-    "drop_empty_topics",
-    """MATCH (t:Topic) WHERE NOT EXISTS { (t)<-[:HAS_TOPIC]-() }
-WITH t LIMIT $p.batch DELETE t RETURN count(*) AS done""",
-    {"batch": 1000},
+DROP_UNUSED = tuple(
+    Template(
+        f"drop_unused_{label}",
+        f"""MATCH (n:{label}) WHERE NOT EXISTS {{ {uses} }}
+WITH n LIMIT $p.batch DETACH DELETE n RETURN count(*) AS done""",
+        {"batch": 1000},
+    )
+    for label, uses in (
+        ("Alias", "(n)-[:NAMES]->(:Entity)"),
+        ("Document", "(n)-[:HAS_CHUNK]->(:Chunk)"),
+        ("Topic", "(n)<-[:HAS_TOPIC]-()"),
+    )
 )
 
 NOTE_SCHEMA = Template(
@@ -272,14 +265,6 @@ WITH e LIMIT $p.batch DETACH DELETE e RETURN count(*) AS done""",
     {"namespace": "default", "batch": 1000},
 )
 
-LABELS = Template(
-    "labels",
-    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
-RETURN c.uuid AS uuid, c.doc_id AS doc_id, c.title AS title, coalesce(c.section, '') AS section
-ORDER BY uuid LIMIT $p.batch""",
-    {"namespace": "default", "after": "", "batch": 1000},
-)
-
 STATED = Template(
     "stated",
     """UNWIND $p.uuids AS uuid
@@ -308,13 +293,6 @@ NOTE_RECOGNISER = Template(
     "note_recogniser",
     "MERGE (s:Store {name: $p.name}) SET s.recogniser = $p.recogniser",
     {"name": "docstokg/default", "recogniser": ""},
-)
-
-CHUNK_UUIDS = Template(
-    "chunk_uuids",
-    """MATCH (c:Chunk {namespace: $p.namespace}) WHERE c.uuid > $p.after
-RETURN c.uuid AS uuid ORDER BY uuid LIMIT $p.batch""",
-    {"namespace": "default", "after": "", "batch": 1000},
 )
 
 ALL_ALIASES = Template(

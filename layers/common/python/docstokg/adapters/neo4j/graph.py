@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from operator import attrgetter
-from typing import Any, Unpack
+from typing import Unpack
 
 from neo4j import READ_ACCESS, Record
 from neo4j import exceptions as vendor
@@ -46,7 +46,7 @@ WARM_NAMES = tuple(f"name {number}" for number in range(40))  # as many as a lon
 CHECK_S = 180.0
 PROBE_S = 2.0
 PROBE_WARM_S = 30.0
-Row = Sequence[Any]
+_CARD = ("id", "name", "type", "obsolete", "replaced_by")
 
 
 class Neo4jGraph:
@@ -72,7 +72,7 @@ class Neo4jGraph:
         self._admitted = committed_digests()
         self._verdicts: dict[str, PlanVerdict] = {}
         self._checking = False
-        self._end_check: Callable[[], None] | None = None
+        self._end_check: Callable[[], bool] | None = None
         self._checked = threading.Event()
         self._warm = False
         self._warm_for: str | None = None  # the finished load that was seen then
@@ -103,56 +103,44 @@ class Neo4jGraph:
 
     def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
         """Aliases, what is opened, one hop around it and all edges in it, in one query."""
-        parameters = _caps(request, scope) | _scope(scope)
-        parameters["alias_keys"] = [
-            namespaced(scope.namespace, key) for key in dict.fromkeys(request.alias_keys)
-        ]
-        parameters["ids"] = _folded(scope, request.entity_ids)
-        parameters["max_aliases"] = MAX_ALIASES
-        parameters["pool"] = list(dict.fromkeys(request.chunk_uuids))
-        parameters["preferred"] = {uuid: i for i, uuid in enumerate(request.preferred_uuids)}
-        parameters["about_per_entity"] = request.about_per_entity
+        groups = dict.fromkeys(request.groups)
+        parameters: dict[str, object] = {
+            "alias_keys": [
+                namespaced(scope.namespace, k) for k in dict.fromkeys(request.alias_keys)
+            ],
+            "max_aliases": MAX_ALIASES,
+            "pool": list(dict.fromkeys(request.chunk_uuids)),
+            "preferred": {uuid: i for i, uuid in enumerate(request.preferred_uuids)},
+            "about_per_entity": request.about_per_entity,
+            "chunks_per_group": request.chunks_per_group,
+        }
         for name, kind in (("documents", DOCUMENT), ("topics", TOPIC)):
-            parameters[name] = [
-                namespaced(scope.namespace, group.removeprefix(kind))
-                for group in dict.fromkeys(request.groups)
-                if group.startswith(kind)
-            ]
-        parameters["chunks_per_group"] = request.chunks_per_group
+            chosen = [group.removeprefix(kind) for group in groups if group.startswith(kind)]
+            parameters[name] = [namespaced(scope.namespace, group) for group in chosen]
+        parameters |= _common(request.entity_ids, request, scope)
         return self._sliced(cypher.SLICE, parameters, request, scope, timeout_s)
 
     def widen(
         self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
     ) -> GraphSlice:
         """Chunks and related entities of `frontier`, in one query."""
-        parameters = _caps(request, scope) | _scope(scope)
-        parameters["ids"] = _folded(scope, frontier)
+        parameters = _common(frontier, request, scope)
         return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
 
     def entities(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceEntity, ...]:
         """Read visible entities by id (any case), sorted by id."""
-        if not ids:
-            return ()
         return tuple(
-            SliceEntity(
-                id=row["id"],
-                name=row["name"],
-                type=row["type"],
-                mentions=min(COUNT_LIMIT, row["mentions"]),
-                obsolete=row["obsolete"],
-                replaced_by=row["replaced_by"],
-            )
+            SliceEntity(*row.values(*_CARD[:3]), min(COUNT_LIMIT, count), *row.values(*_CARD[3:]))
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
+            for count in row.values("mentions")
         )
 
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, tuple[str, ...]]:
         """Map each visible id to its preferred name followed by its synonyms."""
-        if not ids:
-            return {}
         return {
             row["id"]: tuple(dict.fromkeys([row["name"], *row["synonyms"]]))
             for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
@@ -160,8 +148,6 @@ class Neo4jGraph:
 
     def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
         """Map each visible id to the stored vector of its name; those without are left out."""
-        if not ids:
-            return {}
         rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
@@ -169,8 +155,6 @@ class Neo4jGraph:
         self, ids: Sequence[str], scope: Scope, timeout_s: float
     ) -> tuple[SliceRelation, ...]:
         """Read the visible relations that leave the given entities."""
-        if not ids:
-            return ()
         rows = self._by_id(
             cypher.RELATIONS_OF, ids, scope, timeout_s, {"max_relations": MAX_RELATIONS}
         )
@@ -197,12 +181,9 @@ class Neo4jGraph:
         timeout_s: float,
         more: Mapping[str, object] | None = None,
     ) -> list[Record]:
-        parameters = {
-            "ids": _folded(scope, ids),
-            "all": scope.groups is None,
-            "groups": list(scope.groups or ()),
-            **(more or {}),
-        }
+        if not ids:
+            return []
+        parameters = _groups(scope) | {"ids": _folded(scope, ids), **(more or {})}
         return self._ask(template, parameters, timeout_s)
 
     def _sliced(
@@ -354,28 +335,26 @@ def _folded(scope: Scope, ids: Iterable[str]) -> list[str]:
     return [namespaced(scope.namespace, name) for name in folded]
 
 
-def _scope(scope: Scope) -> dict[str, object]:
+def _groups(scope: Scope) -> dict[str, object]:
+    return {"all": scope.groups is None, "groups": list(scope.groups or ())}
+
+
+def _common(ids: Iterable[str], request: SliceRequest, scope: Scope) -> dict[str, object]:
+    caps = ("max_nodes", "chunks_per_entity", "neighbours_per_entity")
     return {
-        "all": scope.groups is None,
-        "groups": list(scope.groups or ()),
+        **_groups(scope),
+        "ids": _folded(scope, ids),
         "by_doc": scope.doc_ids is not None,
         "doc_ids": list(scope.doc_ids or ()),
         "facets": [list(group) for group in required(scope.filter)],
-    }
-
-
-def _caps(request: SliceRequest, scope: Scope) -> dict[str, object]:
-    return {
         "namespace": scope.namespace,
         "known": [entity_key(scope.namespace, name) for name in request.known_ids],
         "by_kind": request.entity_types is not None,
         "kinds": [kind.casefold() for kind in request.entity_types or ()],
         "by_type": request.relations is not None,
         "relations": [kind.casefold() for kind in request.relations or ()],
-        "max_nodes": request.max_nodes,
-        "chunks_per_entity": request.chunks_per_entity,
-        "neighbours_per_entity": request.neighbours_per_entity,
         "max_relations": MAX_RELATIONS,
+        **{name: getattr(request, name) for name in caps},
     }
 
 
@@ -387,7 +366,7 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
         for uuid, _, _, edges in row["chunk_rows"]
         for key, start, stop, about in edges
     ]
-    matches = {AliasMatch(k, e, p) for k, e, p in row["alias_rows"]}
+    matches = {AliasMatch(*alias) for alias in row["alias_rows"]}
     entities = [
         SliceEntity(
             name, label, kind, min(COUNT_LIMIT, count), obsolete, replaced, min(COUNT_LIMIT, heads)
@@ -396,24 +375,14 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
     ]
     relations = (
         SliceRelation(
-            names[source],
-            kind,
-            names[target],
-            weight,
-            evidence if chunk_id else None,
-            chunk_id,
-            start,
-            stop,
+            names[source], kind, names[target], weight, chunk_id and evidence, chunk_id, *at
         )
-        for source, kind, target, weight, evidence, chunk_id, start, stop in row["relation_rows"]
+        for source, kind, target, weight, evidence, chunk_id, *at in row["relation_rows"]
     )
     return GraphSlice(
         aliases=tuple(sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))),
         entities=tuple(sorted(entities, key=attrgetter("id"))),
-        chunks=tuple(
-            SliceChunk(uuid, chunk_id, doc_id)
-            for uuid, chunk_id, doc_id, _ in sorted(row["chunk_rows"])
-        ),
+        chunks=tuple(SliceChunk(*chunk[:3]) for chunk in sorted(row["chunk_rows"])),
         mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
         relations=_sorted(relations),
         members=tuple(sorted((group, uuid) for group, own in row["member_rows"] for uuid in own)),

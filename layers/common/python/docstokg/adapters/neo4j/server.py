@@ -2,7 +2,6 @@
 
 import asyncio
 import concurrent.futures
-import contextlib
 import logging
 import socket
 import threading
@@ -67,8 +66,6 @@ class Server:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._driver: AsyncDriver | None = None
-        # A loop holds its tasks only weakly.
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def read(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
         """Run one reading query; the second try is for a pooled connection that died unseen."""
@@ -110,23 +107,9 @@ class Server:
                 f"Neo4j could not be reached, or broke off: {type(exc).__name__}"
             ) from exc
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> Callable[[], None]:
+    def begin(self, work: Coroutine[Any, Any, None]) -> Callable[[], bool]:
         """Do `work` on the loop without waiting for it; what is given back ends it early."""
-        loop = self._running()
-        begun: list[asyncio.Task[None]] = []
-
-        def spawn() -> None:
-            task = loop.create_task(work)
-            begun.append(task)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-        def end() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, and the work with it
-                loop.call_soon_threadsafe(lambda: [task.cancel() for task in begun])
-
-        loop.call_soon_threadsafe(spawn)
-        return end
+        return asyncio.run_coroutine_threadsafe(work, self._running()).cancel
 
     async def query(
         self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
@@ -223,7 +206,5 @@ def is_deadlock(exc: DocsToKGError) -> bool:
 def translated(exc: vendor.Neo4jError) -> DocsToKGError:
     """Give the error of our tree that a code of the server stands for."""
     code = exc.code or ""
-    for beginning, error_class, message in _BY_CODE:
-        if code.startswith(beginning):
-            return error_class(f"Neo4j {message} ({code})")
-    return WrongAnswer(f"Neo4j refused the query ({code})")
+    error_class, message = next(row[1:] for row in _BY_CODE if code.startswith(row[0]))
+    return error_class(f"Neo4j {message} ({code})")

@@ -65,16 +65,10 @@ def _row(message: TraceMessage) -> dict[str, object]:
         "hash": message.query_hash,
         "namespace": message.namespace,
         "at": message.created_ms,
-        "retrieved": [
-            {"uuid": hit["uuid"], "rank": hit["rank"], "score": hit["score"]}
-            for hit in message.retrieved
-        ],
+        "retrieved": [dict(hit) for hit in message.retrieved],
         "focused": [
-            {
-                "folded": namespaced(message.namespace, focus["entity"].casefold()),
-                "score": focus["score"],
-            }
-            for focus in message.focused_on
+            {"folded": namespaced(message.namespace, f["entity"].casefold()), "score": f["score"]}
+            for f in message.focused_on
         ],
         "cited": [
             {"uuid": by_rank[rank], "rank": rank}

@@ -49,50 +49,30 @@ class Neo4jGraphWriter:
         rows = []
         for node in nodes:
             topics = sorted(set(node.topics))
-            rows.append(
-                {
-                    "uuid": node.uuid,
-                    "key": chunk_key(node.uuid),
-                    "chunk_id": node.chunk_id,
-                    "namespace": node.namespace,
-                    "doc_id": node.doc_id,
-                    "document": namespaced(node.namespace, node.doc_id),
-                    "title": node.title,
-                    "section": node.section,
-                    "acl": sorted(set(node.acl)),
-                    "open": not node.acl,
-                    "topics": topics,
-                    "topic_keys": [namespaced(node.namespace, topic) for topic in topics],
-                    "facets": list(node.facets),
-                }
-            )
+            made = {
+                "key": chunk_key(node.uuid),
+                "document": namespaced(node.namespace, node.doc_id),
+                "acl": sorted(set(node.acl)),
+                "open": not node.acl,
+                "topics": topics,
+                "topic_keys": [namespaced(node.namespace, topic) for topic in topics],
+            }
+            rows.append(node.model_dump() | made)
         self._put(cypher.PUT_CHUNKS, rows)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
         """Write entities with their aliases, replacing by id; counts of mentions stay."""
-        rows = [
-            {
-                "key": entity_key(entity.namespace, entity.id),
-                "id": entity.id,
-                "namespace": entity.namespace,
-                "folded": namespaced(entity.namespace, entity.id.casefold()),
-                "prefix": prefix_of(entity.id),
-                "name": entity.name,
-                "type": entity.type,
+        rows = []
+        for entity in sorted(entities, key=lambda entity: entity.id):
+            keys = alias_keys(entity.id, entity.name, entity.synonyms)
+            made = {
                 "type_key": (entity.type or "").casefold(),
-                "synonyms": list(entity.synonyms),
-                "definition": entity.definition,
-                "obsolete": entity.obsolete,
-                "replaced_by": entity.replaced_by,
-                "listed": entity.listed,
-                "vector": entity.vector,
                 "aliases": [
                     _alias(entity.namespace, key) | {"preferred": preferred}
-                    for key, preferred in alias_keys(entity.id, entity.name, entity.synonyms)
+                    for key, preferred in keys
                 ],
             }
-            for entity in sorted(entities, key=lambda entity: entity.id)
-        ]
+            rows.append(entity.model_dump() | _named(entity.namespace, entity.id) | made)
         self._put(cypher.PUT_ENTITIES, rows)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
@@ -106,23 +86,17 @@ class Neo4jGraphWriter:
             for end in (item.source, item.target):
                 pair = (item.namespace, end)
                 ends[pair] = ends.get(pair, False) or item.evidence_uuid is None
-            rows.append(
-                {
-                    "key": relation_key(
-                        item.namespace, item.source, item.type, item.target, item.evidence_uuid
-                    ),
-                    "source": entity_key(item.namespace, item.source),
-                    "target": entity_key(item.namespace, item.target),
-                    "namespace": item.namespace,
-                    "type": item.type,
-                    "type_key": item.type.casefold(),
-                    "weight": float(item.weight),
-                    "evidence_uuid": item.evidence_uuid,
-                    "start": item.evidence_start,
-                    "stop": item.evidence_end,
-                    "properties": json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
-                }
-            )
+            evidence = item.evidence_uuid
+            made = {
+                "key": relation_key(item.namespace, item.source, item.type, item.target, evidence),
+                "source": entity_key(item.namespace, item.source),
+                "target": entity_key(item.namespace, item.target),
+                "type_key": item.type.casefold(),
+                "start": item.evidence_start,
+                "stop": item.evidence_end,
+                "properties": json.dumps(item.properties, sort_keys=True, ensure_ascii=False),
+            }
+            rows.append(item.model_dump() | made)
         self._put(cypher.PUT_BARE, [_bare(*pair, listed) for pair, listed in ends.items()])
         self._put(cypher.PUT_RELATIONS, rows)
 
@@ -167,12 +141,12 @@ class Neo4jGraphWriter:
 
     def chunk_uuids(self, namespace: str) -> Iterable[str]:
         """Yield every chunk uuid of a namespace, sorted."""
-        return (row["uuid"] for row in self._pages(cypher.CHUNK_UUIDS, namespace))
+        return (node.uuid for node in self.stored_nodes(namespace))
 
     def labels(self, namespace: str) -> Iterable[tuple[str, str, str, str]]:
         """Yield (uuid, doc_id, title, section) of every chunk of a namespace, sorted."""
-        for row in self._pages(cypher.LABELS, namespace):
-            yield row["uuid"], row["doc_id"], row["title"], row["section"]
+        for node in self.stored_nodes(namespace):
+            yield node.uuid, node.doc_id, node.title, node.section
 
     def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map chunks to the ends of the relations they are evidence for, where there are any."""
@@ -259,13 +233,7 @@ class Neo4jGraphWriter:
         self._server.close()
 
     def _tidy(self) -> None:
-        self._repeat(cypher.DROP_UNSUPPORTED)
-        self._repeat(cypher.COUNT_MENTIONS)
-        for template in (
-            cypher.DROP_NAMELESS,
-            cypher.DROP_EMPTY_DOCUMENTS,
-            cypher.DROP_EMPTY_TOPICS,
-        ):
+        for template in (cypher.DROP_UNSUPPORTED, cypher.COUNT_MENTIONS, *cypher.DROP_UNUSED):
             self._repeat(template)
 
     def _repeat(self, template: Template, **parameters: object) -> None:
@@ -363,14 +331,17 @@ def schema_statements() -> tuple[str, ...]:
 
 
 def _bare(namespace: str, entity: str, listed: bool) -> dict[str, object]:
+    aliases = [_alias(namespace, key) for key, _ in alias_keys(entity)]
+    return _named(namespace, entity) | {"listed": listed, "aliases": aliases}
+
+
+def _named(namespace: str, entity: str) -> dict[str, object]:
     return {
         "key": entity_key(namespace, entity),
         "id": entity,
         "namespace": namespace,
         "folded": namespaced(namespace, entity.casefold()),
         "prefix": prefix_of(entity),
-        "listed": listed,
-        "aliases": [_alias(namespace, key) for key, _ in alias_keys(entity)],
     }
 
 

@@ -1,8 +1,9 @@
 """The register of documents in OpenSearch: an index of its own, nothing of it searched."""
 
+import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Unpack
 
 from docstokg.adapters.opensearch.layout import Json
@@ -37,10 +38,11 @@ class OpenSearchRegister:
     def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
         self._index = f"{name}-documents"
         self._server = Server(**connection)
+        self._call = functools.partial(self._server.call, timeout_s=TIMEOUT_S, absent_is_none=True)
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id."""
-        ensure_register(self._server, self._index)
+        ensure_register(self._server, f"/{self._index}")
         lines: list[str] = []
         for document in documents:
             lines.append(json.dumps({"index": {"_id": _id(document.namespace, document.doc_id)}}))
@@ -55,18 +57,15 @@ class OpenSearchRegister:
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
         """List a page of records by doc_id, without their texts."""
-        answer = self._call(
-            "POST",
-            f"/{self._index}/_search",
-            {
-                "size": PAGE,
-                "_source": ["record"],
-                "sort": [{"doc_id": "asc"}],
-                "search_after": [after],
-                "query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}},
-            },
-        )
-        if answer is None:
+        page = {
+            "size": PAGE,
+            "_source": ["record"],
+            "sort": [{"doc_id": "asc"}],
+            "search_after": [after],
+            "query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}},
+        }
+        answer = self._call("POST", f"/{self._index}/_search", page)
+        if not answer:
             return ()
         with schema_checked("_search"):
             rows = [hit["_source"]["record"] for hit in answer["hits"]["hits"]]
@@ -78,7 +77,7 @@ class OpenSearchRegister:
             return ()
         body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
         answer = self._call("POST", f"/{self._index}/_mget", body)
-        if answer is None:
+        if not answer:
             return ()
         rows = [doc["_source"]["record"] for doc in documents_there(answer)]
         return tuple(DocumentRecord.model_validate_json(row) for row in rows)
@@ -86,7 +85,7 @@ class OpenSearchRegister:
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Read the text a converter made."""
         answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")
-        if answer is None or not answer.get("found"):
+        if not answer.get("found"):
             return None
         with schema_checked("_doc"):
             text: str | None = answer["_source"]["text"]
@@ -100,14 +99,14 @@ class OpenSearchRegister:
         if doc_ids is None:
             query = {"query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}}}
             self._call("POST", f"/{self._index}/_delete_by_query", query, REFRESH)
-        elif self._call("GET", f"/{self._index}/_mapping") is not None:
+        elif self._call("GET", f"/{self._index}/_mapping"):
             self._bulk([json.dumps({"delete": {"_id": _id(namespace, d)}}) for d in doc_ids])
 
     def namespaces(self) -> tuple[str, ...]:
         """List the namespaces that hold documents."""
         counted = {"names": {"terms": {"field": "namespace", "size": PAGE}}}
         answer = self._call("POST", f"/{self._index}/_search", {"size": 0, "aggs": counted})
-        if answer is None:
+        if not answer:
             return ()
         with schema_checked("_search"):
             names = [bucket["key"] for bucket in answer["aggregations"]["names"]["buckets"]]
@@ -120,45 +119,25 @@ class OpenSearchRegister:
     def _bulk(self, lines: Sequence[str]) -> None:
         if not lines:
             return
+        text = "\n".join(lines) + "\n"
         answer = self._server.call(
-            "POST",
-            f"/{self._index}/_bulk",
-            timeout_s=TIMEOUT_S,
-            params=REFRESH,
-            body="\n".join(lines) + "\n",
+            "POST", f"/{self._index}/_bulk", text, REFRESH, timeout_s=TIMEOUT_S
         )
         with schema_checked("_bulk"):
-            failed = [
-                outcome["error"]
-                for item in answer["items"]
-                for outcome in item.values()
-                if "error" in outcome
-            ]
+            outcomes = [outcome for item in answer["items"] for outcome in item.values()]
+            failed = [outcome["error"] for outcome in outcomes if "error" in outcome]
         if failed:
             raise WrongAnswer(f"the register refused a document: {json.dumps(failed[0])[:300]}")
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        params: Mapping[str, str] | None = None,
-    ) -> Json | None:
-        answer = self._server.call(
-            method, path, body, params, timeout_s=TIMEOUT_S, absent_is_none=True
-        )
-        return answer or None
 
-
-def ensure_register(server: Server, index: str) -> None:
+def ensure_register(server: Server, path: str) -> None:
     """Make the register's index where it is absent; somebody else may make it at the same time."""
-    path = f"/{index}"
     if server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
         return
     body = json.dumps({"settings": _SETTINGS, "mappings": _MAPPINGS})
     server.call("PUT", path, timeout_s=TIMEOUT_S, body=body, answered=400)
     if not server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
-        raise WrongAnswer(f"the index {index!r} could not be made")
+        raise WrongAnswer(f"the index {path[1:]!r} could not be made")
 
 
 def _id(namespace: str, doc_id: str) -> str:

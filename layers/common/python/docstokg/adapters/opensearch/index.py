@@ -416,43 +416,37 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
         cause = "the search was stopped before its end"
     elif broken := child["_shards"]["failed"]:
         cause = f"{broken} of {child['_shards']['total']} shards failed"
-    partial = cause is not None
-    own_hits = child["hits"]["hits"]
     if query.channel == "facts":
-        facts = tuple(
-            FactHit(
-                id=hit["_source"]["id"],
-                score=hit["_score"],
-                source=hit["_source"]["rest"]["source"],
-                type=hit["_source"]["rest"]["type"],
-                target=hit["_source"]["rest"]["target"],
-                evidence_uuid=hit["_source"].get("evidence_uuid"),
-            )
-            for hit in own_hits
-        )
-        return ChannelResult(
-            channel="facts",
-            facts=facts,
-            took_ms=float(child["took"]),
-            partial=partial,
-            cause=cause,
-        )
-    cosine = query.channel == "dense"
-    hits = [
-        Hit(
-            uuid=_text(hit["fields"]["uuid"][0]),
-            # k-NN scores are (1 + cosine) / 2; the port speaks of cosines
-            score=2.0 * _number(hit["_score"]) - 1.0 if cosine else _number(hit["_score"]),
-            vector=_compact(hit["fields"].get("compact", [None])[0]),
-        )
-        for hit in own_hits
-    ]
+        found: Json = {"facts": tuple(map(_fact_hit, child["hits"]["hits"]))}
+    else:
+        cosine = query.channel == "dense"
+        found = {"hits": tuple(_hit(hit, cosine) for hit in child["hits"]["hits"])}
     return ChannelResult(
         channel=query.channel,
-        hits=tuple(hits),
         took_ms=float(child["took"]),
-        partial=partial,
+        partial=cause is not None,
         cause=cause,
+        **found,
+    )
+
+
+def _fact_hit(hit: Json) -> FactHit:
+    source = hit["_source"]
+    return FactHit(
+        id=source["id"],
+        score=hit["_score"],
+        evidence_uuid=source.get("evidence_uuid"),
+        **{name: source["rest"][name] for name in ("source", "type", "target")},
+    )
+
+
+def _hit(hit: Json, cosine: bool) -> Hit:
+    score = _number(hit["_score"])
+    return Hit(
+        uuid=_text(hit["fields"]["uuid"][0]),
+        # k-NN scores are (1 + cosine) / 2; the port speaks of cosines
+        score=2.0 * score - 1.0 if cosine else score,
+        vector=_compact(hit["fields"].get("compact", [None])[0]),
     )
 
 

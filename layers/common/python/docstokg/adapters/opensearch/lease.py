@@ -1,5 +1,6 @@
 """One load at a time into an OpenSearch index: a lease in the store, for loaders of any machine."""
 
+import functools
 import os
 import threading
 import time
@@ -34,7 +35,8 @@ class LoadLease:
     def __init__(self, server: Server, name: str, telemetry: Telemetry | None = None) -> None:
         """`name`: alias of the chunk index."""
         self._telemetry = telemetry or Telemetry()
-        self._server, self._name, self._index = server, name, f"{name}-documents"
+        self._server, self._name, self._path = server, name, f"/{name}-documents"
+        self._call = functools.partial(server.call, timeout_s=CALL_S, answered=CONFLICT)
         self._stamp: tuple[int, int] | None = None
         self._renewed = 0.0
         self._run = ""
@@ -57,7 +59,7 @@ class LoadLease:
 
     def _acquire(self, wait_s: float, waiting: Callable[[int], None] | None, run: str) -> None:
         self._run = run
-        ensure_register(self._server, self._index)
+        ensure_register(self._server, self._path)
         until = time.monotonic() + wait_s
         seen: tuple[int, int] | None = None
         since = time.monotonic()
@@ -115,7 +117,7 @@ class LoadLease:
                     stamp, holder = self._read_lease()
                     if stamp is None or holder != self._run:
                         return
-                self._call("DELETE", f"_doc/{NAME}", _only(stamp))
+                self._call("DELETE", f"{self._path}/_doc/{NAME}", params=_only(stamp))
             except DocsToKGError as exc:
                 self._telemetry.log("WARNING", "lease_not_returned", **cause(exc))
 
@@ -135,10 +137,8 @@ class LoadLease:
                 if time.monotonic() - self._renewed >= LEASE_S:
                     self._renewed = 0.0
                 return
-            if stamp is None:
-                self._renewed = 0.0
-                return
-            self._stamp, self._renewed = stamp, time.monotonic()
+            self._renewed = 0.0 if stamp is None else time.monotonic()
+            self._stamp = stamp or self._stamp
 
     def _of_our_run(self) -> tuple[int, int] | None:
         """Give the stamp of a lease that another task of our run has renewed."""
@@ -149,36 +149,19 @@ class LoadLease:
         """Write the lease: where there is none, or over what has this stamp; None when not so."""
         holder = self._run or _process(os.getpid())
         row = {"namespace": "", "doc_id": NAME, "record": holder}
-        if stamp is None:
-            answer = self._call("PUT", f"_create/{NAME}", {}, row)
-        else:
-            answer = self._call("PUT", f"_doc/{NAME}", _only(stamp), row)
+        path = f"{self._path}/{'_doc' if stamp else '_create'}/{NAME}"
+        answer = self._call("PUT", path, row, _only(stamp) if stamp else {})
         if answer.get("status") == CONFLICT:
             return None
-        with schema_checked("_doc"):
-            return int(answer["_seq_no"]), int(answer["_primary_term"])
+        return _stamp_of(answer)
 
     def _read_lease(self) -> tuple[tuple[int, int] | None, str]:
-        answer = self._server.call(
-            "GET", f"/{self._index}/_doc/{NAME}", timeout_s=CALL_S, absent_is_none=True
-        )
+        path = f"{self._path}/_doc/{NAME}"
+        answer = self._server.call("GET", path, timeout_s=CALL_S, absent_is_none=True)
         if not answer.get("found"):
             return None, ""
         with schema_checked("_doc"):
-            stamp = int(answer["_seq_no"]), int(answer["_primary_term"])
-            return stamp, str(answer["_source"]["record"])
-
-    def _call(
-        self, method: str, path: str, params: dict[str, str], body: Json | None = None
-    ) -> Json:
-        return self._server.call(
-            method,
-            f"/{self._index}/{path}",
-            timeout_s=CALL_S,
-            body=body,
-            params=params,
-            answered=CONFLICT,
-        )
+            return _stamp_of(answer), str(answer["_source"]["record"])
 
 
 def _process(pid: int) -> str:
@@ -204,6 +187,11 @@ def _is_gone(holder: str) -> bool:
         and mine[:2] == holder_words[:2]
         and _process(int(holder_words[2])) != holder
     )
+
+
+def _stamp_of(answer: Json) -> tuple[int, int]:
+    with schema_checked("_doc"):
+        return int(answer["_seq_no"]), int(answer["_primary_term"])
 
 
 def _only(stamp: tuple[int, int]) -> dict[str, str]:

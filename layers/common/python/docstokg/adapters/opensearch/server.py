@@ -5,7 +5,7 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Literal, Required, TypedDict, Unpack
@@ -100,8 +100,6 @@ class Server:
             future.cancel()
             sockets.cut()
             raise Timeout(f"OpenSearch did not answer in {timeout_s:.3f} s") from None
-        except vendor.TransportError as exc:
-            raise _translated(exc) from exc
         except vendor.OpenSearchException as exc:
             raise _translated(exc) from exc
         if not isinstance(answer, dict):
@@ -118,12 +116,10 @@ class Server:
         timeout_s: float,
     ) -> object:
         _current.sockets = sockets
+        content = None if body is None else body.encode("utf-8")
         try:
             answer: object = self._client.transport.perform_request(
-                method,
-                path,
-                params={**params, "request_timeout": timeout_s},
-                body=None if body is None else body.encode("utf-8"),
+                method, path, params={**params, "request_timeout": timeout_s}, body=content
             )
             return answer
         finally:
@@ -148,6 +144,19 @@ def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
     if notes.get("docstokg") is None:
         raise Misconfigured(f"index {name!r} was not made by DocsToKG; choose another name")
     return notes
+
+
+def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
+    """Give the answers of a sorted search, a page of `size` at a time."""
+    after: Json = {}
+    while True:
+        answer = call("POST", path, {**body, **after})
+        yield answer
+        with schema_checked("_search"):
+            hits = answer["hits"]["hits"]
+            if len(hits) < body["size"]:
+                return
+            after = {"search_after": hits[-1]["sort"]}
 
 
 def documents_there(answer: Json) -> list[Json]:
@@ -245,9 +254,8 @@ def _credentials(at: Connection) -> object | None:
     credentials = session.get_credentials()
     if credentials is None or session.region_name is None:
         raise Misconfigured("SigV4 needs AWS credentials and AWS_DEFAULT_REGION")
-    signer: object = Urllib3AWSV4SignerAuth(
-        credentials, session.region_name, auth.removeprefix("sigv4-")
-    )
+    service = auth.removeprefix("sigv4-")
+    signer: object = Urllib3AWSV4SignerAuth(credentials, session.region_name, service)
     return signer
 
 

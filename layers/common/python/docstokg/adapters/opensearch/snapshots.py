@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from docstokg.adapters.opensearch.layout import Json, facts_alias
 from docstokg.adapters.opensearch.lease import NAME as LOADER
-from docstokg.adapters.opensearch.server import Server, index_notes
+from docstokg.adapters.opensearch.server import Server, index_notes, pages
 from docstokg.errors import Misconfigured, Unavailable
 
 REPOSITORY = "docstokg"
@@ -157,15 +157,9 @@ class Snapshots:
             yield hit["sort"][0], hit["sort"][1]
 
     def _hits(self, index: str, fields: tuple[str, ...], *, source: bool) -> Iterator[Json]:
-        after: Json = {}
-        while True:
-            sort = [{field: "asc"} for field in fields]
-            body = {"size": PAGE, "_source": source, "sort": sort, **after}
-            hits = self._call("POST", f"/{index}/_search", body)["hits"]["hits"]
-            yield from hits
-            if len(hits) < PAGE:
-                return
-            after = {"search_after": hits[-1]["sort"]}
+        body = {"size": PAGE, "_source": source, "sort": [{field: "asc"} for field in fields]}
+        for page in pages(self._call, f"/{index}/_search", body):
+            yield from page["hits"]["hits"]
 
     def _forget(self, indices: Sequence[str], namespace: str, doc_id: str) -> None:
         both = [{"term": {"namespace": namespace}}, {"term": {"doc_id": doc_id}}]
@@ -178,10 +172,7 @@ class Snapshots:
         return str(answer["snapshots"][0]["state"])
 
     def _behind(self, alias: str) -> list[str]:
-        answer = self._server.call(
-            "GET", f"/{alias}/_mapping", timeout_s=LIMIT_S, absent_is_none=True
-        )
-        return sorted(answer)
+        return sorted(self._call("GET", f"/{alias}/_mapping", absent_is_none=True))
 
 
 def _day(name: str) -> float:

@@ -6,7 +6,7 @@ import functools
 import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Unpack
 
 import numpy as np
@@ -30,6 +30,7 @@ from docstokg.adapters.opensearch.server import (
     documents_there,
     error_text,
     index_notes,
+    pages,
     schema_checked,
 )
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
@@ -99,7 +100,11 @@ class OpenSearchWriter:
         # Facts before chunks: who finds the chunks' notes finds both, whenever a load was killed.
         for kind, alias in reversed(self._aliases()):
             notes = self._ensured(kind, alias, first)
-            self._check_layout(notes)
+            if notes["docstokg"] != TEMPLATE_VERSION:
+                raise Misconfigured(
+                    f"index {self._name!r} has layout {notes['docstokg']}, this version writes "
+                    f"layout {TEMPLATE_VERSION}: load into another DOCSTOKG_INDEX_NAME"
+                )
         if notes == first:
             return
         stored = notes.get("embedding_model")
@@ -156,26 +161,17 @@ class OpenSearchWriter:
             terms = {"namespace": change.namespace, "evidence_uuid": silent[start : start + PAGE]}
             self._remove(facts, self._ids(facts, terms, "id"))
         written = {chunk.uuid for chunk, _ in change.chunks}
-        generation, others = (
-            change.generation,
-            [u for u in change.unchanged_uuids if u not in written],
-        )
-        if others and not change.gone and not self._any(change.namespace, written):
-            generation, others = self._generation_of(others[0]), []
+        generation = change.generation
+        others = [uuid for uuid in change.unchanged_uuids if uuid not in written]
+        if others and not change.gone and not self.fingerprints(change.namespace, sorted(written)):
+            (stored,) = self._documents(others[:1]) or [{"shown": "{}"}]
+            generation, others = str(json.loads(stored["shown"]).get("generation", "")), []
         rows = [
             (chunk.uuid, _chunk_document(chunk, fingerprint, generation))
             for chunk, fingerprint in change.chunks
         ]
         self._bulk(self._name, [*rows, *self._remarked(others, generation)])
         return self._remove(self._name, change.gone)
-
-    def _any(self, namespace: str, uuids: Collection[str]) -> bool:
-        return bool(self.fingerprints(namespace, sorted(uuids)))
-
-    def _generation_of(self, uuid: str) -> str:
-        for document in self._documents([uuid]):
-            return str(json.loads(document["shown"]).get("generation", ""))
-        return ""
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
         """Give chunks as they are stored, under another generation."""
@@ -257,13 +253,6 @@ class OpenSearchWriter:
         self._lease.release()
         self._server.close()
 
-    def _check_layout(self, notes: Json) -> None:
-        if notes["docstokg"] != TEMPLATE_VERSION:
-            raise Misconfigured(
-                f"index {self._name!r} has layout {notes['docstokg']}, this version writes layout "
-                f"{TEMPLATE_VERSION}: load into another DOCSTOKG_INDEX_NAME"
-            )
-
     def _aliases(self) -> tuple[tuple[str, str], tuple[str, str]]:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
@@ -292,11 +281,7 @@ class OpenSearchWriter:
     def _is_readable(self, alias: str, last: bool) -> bool:
         try:
             answer = self._server.call(
-                "POST",
-                f"/{alias}/_search",
-                timeout_s=SHARDS_S,
-                body='{"size": 0}',
-                absent_is_none=True,
+                "POST", f"/{alias}/_search", {"size": 0}, timeout_s=SHARDS_S, absent_is_none=True
             )
             if answer.get("_shards", {}).get("failed"):
                 raise Unavailable(f"only a part of index {alias!r} can be read")
@@ -344,16 +329,12 @@ class OpenSearchWriter:
             "sort": [{key: "asc"}],
             "query": {"bool": {"filter": exact}},
         }
-        while True:
-            answer = self._call("POST", f"/{alias}/_search", body)
+        for answer in pages(self._call, f"/{alias}/_search", body):
             with schema_checked("_search"):
                 hits = answer["hits"]["hits"]
                 if answer["timed_out"] or answer["_shards"]["failed"]:
                     raise Unavailable(f"only a part of index {alias!r} could be read")
             yield from hits
-            if len(hits) < PAGE:
-                return
-            body["search_after"] = hits[-1]["sort"]
 
     def _remove(self, alias: str, ids: Sequence[str]) -> int:
         removed = self._bulk(alias, ((name, None) for name in ids))
@@ -396,13 +377,8 @@ class OpenSearchWriter:
                 lines.append(json.dumps({action: {"_id": name}}))
                 lines += [] if document is None else [document]
             try:
-                answer = self._server.call(
-                    "POST",
-                    f"/{alias}/_bulk",
-                    timeout_s=LOAD_TIMEOUT_S,
-                    body="\n".join(lines) + "\n",
-                    params={"filter_path": BULK_ANSWER},
-                )
+                text = "\n".join(lines) + "\n"
+                answer = self._call("POST", f"/{alias}/_bulk", text, {"filter_path": BULK_ANSWER})
             except QuotaExceeded:  # the whole of it: the server is short of memory
                 if attempt == BULK_TRIES - 1:
                     raise
@@ -500,15 +476,8 @@ def _chunk_record(uuid: str, source: Json) -> ChunkRecord:
 
 
 def _fact_document(fact: FactRecord) -> str:
-    document = {
-        "id": fact.id,
-        "namespace": fact.namespace,
-        "acl": list(fact.acl),
-        "doc_id": fact.doc_id,
-        "evidence_uuid": fact.evidence_uuid,
-        "text": fact.text,
-        "rest": {"source": fact.source, "type": fact.type, "target": fact.target},
-    }
+    rest = {"source", "type", "target"}
+    document = fact.model_dump(exclude=rest) | {"rest": fact.model_dump(include=rest)}
     return json.dumps(document, allow_nan=False)
 
 

@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 
 from docstokg.adapters.sqlite.session import transaction
-from docstokg.errors import Unavailable
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS response "
@@ -20,7 +19,7 @@ class SqliteCache:
 
     def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
         """Return (request hash, body) of an entry that has not expired, or None."""
-        with transaction(self._made(), _TABLE, timeout_s, write=False) as db:
+        with transaction(self._path, _TABLE, timeout_s, write=False) as db:
             row = db.execute(
                 "SELECT request_hash, body FROM response WHERE key = ? AND expires > ?",
                 (key, time.time()),
@@ -30,16 +29,9 @@ class SqliteCache:
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
         """Keep a body for `ttl_s` seconds and drop what has expired."""
         now = time.time()
-        with transaction(self._made(), _TABLE, timeout_s) as db:
+        with transaction(self._path, _TABLE, timeout_s) as db:
             db.execute("DELETE FROM response WHERE expires <= ?", (now,))
             db.execute(
                 "INSERT OR REPLACE INTO response VALUES (?, ?, ?, ?)",
                 (key, request_hash, body, now + ttl_s),
             )
-
-    def _made(self) -> Path:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise Unavailable(f"response cache {self._path}: {exc}") from exc
-        return self._path

@@ -1,7 +1,8 @@
 """The register of documents beside the embedded index, in the same SQLite file."""
 
+# ruff: noqa: S608 - names of tables are written here, values are bound
+
 import json
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ class SqliteRegister:
                     for d in documents
                 ],
             )
-            _forget_originals(db, [(d.namespace, d.doc_id) for d in documents])
+            db.executemany(
+                "DELETE FROM index_originals WHERE namespace = ? AND doc_id = ?",
+                [(d.namespace, d.doc_id) for d in documents],
+            )
             db.executemany(
                 "INSERT INTO index_originals VALUES (?, ?, ?)",
                 [(d.namespace, d.doc_id, d.original) for d in documents if d.original],
@@ -79,16 +83,12 @@ class SqliteRegister:
         """Remove records with their texts."""
         if not self._path.exists():
             return
+        names = [(namespace, doc_id) for doc_id in doc_ids or ()]
         with transaction(self._path, _TABLES, BUSY_S) as db:
-            if doc_ids is None:
-                db.execute("DELETE FROM index_documents WHERE namespace = ?", (namespace,))
-                db.execute("DELETE FROM index_originals WHERE namespace = ?", (namespace,))
-            else:
-                db.executemany(
-                    "DELETE FROM index_documents WHERE namespace = ? AND doc_id = ?",
-                    [(namespace, doc_id) for doc_id in doc_ids],
-                )
-                _forget_originals(db, [(namespace, doc_id) for doc_id in doc_ids])
+            for table in ("index_documents", "index_originals"):
+                if doc_ids is None:
+                    db.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
+                db.executemany(f"DELETE FROM {table} WHERE namespace = ? AND doc_id = ?", names)
 
     def namespaces(self) -> tuple[str, ...]:
         """List the namespaces that hold documents."""
@@ -104,7 +104,3 @@ class SqliteRegister:
             return []
         with transaction(self._path, tables, BUSY_S, write=False) as db:
             return db.execute(query, values).fetchall()
-
-
-def _forget_originals(db: sqlite3.Connection, names: Sequence[tuple[str, str]]) -> None:
-    db.executemany("DELETE FROM index_originals WHERE namespace = ? AND doc_id = ?", names)

@@ -56,6 +56,7 @@ FEW_HEADED = 50
 _CARD = "graph_entities e INDEXED BY graph_entities_card"
 """What a slice reads of an entity, without the vector: that would be half a page of each."""
 
+_ABOUT = " INDEXED BY graph_mentions_about"
 _ENTITY = (
     "e.entity, e.id, e.name, e.type, e.obsolete, e.replaced_by, e.listed, e.open_mentions,"
     " e.closed_mentions, e.open_heads, e.closed_heads"
@@ -90,8 +91,7 @@ class SqliteGraph:
     ) -> tuple[SliceEntity, ...]:
         """Read visible entities by id (any case), sorted by id."""
         with self._reading(scope, timeout_s) as reader:
-            rows = reader.rows_of_ids(ids)
-            return tuple(sorted(reader.entities(rows), key=lambda entity: entity.id))
+            return tuple(sorted(reader.entities(reader.rows_of_ids(ids))))
 
     def names(
         self, ids: Sequence[str], scope: Scope, timeout_s: float
@@ -142,14 +142,13 @@ class _Reader:
         self._sees_all = scope.groups is None or not self._any_closed()
         self._seen_sql, self._seen_values = self._seen()
         self._allowed_sql, self._allowed_values = self._allowed()
-        self._before: dict[int, str] | None = None
+        is_free = self._allowed_sql == "TRUE"
+        self._joined = "" if is_free else " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
         self._places: dict[int, int] | None = None  # of preferred chunks, made when needed
 
     def _any_closed(self) -> bool:
-        cursor = self._run(
-            "SELECT 1 FROM graph_chunks WHERE namespace = ? AND acl <> '[]' LIMIT 1", (self._space,)
-        )
-        return cursor.fetchone() is not None
+        closed = "SELECT 1 FROM graph_chunks WHERE namespace = ? AND acl <> '[]' LIMIT 1"
+        return self._run(closed, (self._space,)).fetchone() is not None
 
     def _seen(self) -> tuple[str, tuple[str, ...]]:
         """SQL that holds iff the caller may see chunk `c`."""
@@ -181,31 +180,25 @@ class _Reader:
         row_of = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
         entities = list(row_of)
         members = self._members(request)
-        member_keys = dict.fromkeys(key for _, key in members)
-        member_keys.update(dict.fromkeys(chunk_key(uuid) for uuid in request.chunk_uuids))
-        given_chunks = self._chunks(list(member_keys))
+        given = [*(key for _, key in members), *map(chunk_key, request.chunk_uuids)]
+        given_chunks = self._chunks(given)
         near: list[list[int]] = []
         for entity in entities:
             near.append(self._about(row_of[entity], request))
             near.append(self._mentioning(entity, request.chunks_per_entity))
-        opened = choose_chunks(
-            [key for key in member_keys if key in given_chunks], near, request.max_nodes
-        )
+        known_chunks = [key for key in dict.fromkeys(given) if key in given_chunks]
+        opened = choose_chunks(known_chunks, near, request.max_nodes)
         mentioned = self._mentioned(opened, request)
         neighbours = self._neighbours(entities, request)
         known_ids = self._known_ids(request)
         entity_rows = choose_entities(entities, neighbours, mentioned, request.max_nodes, known_ids)
-        rows = self._rows([key for key in entity_rows if key not in row_of])
-        rows |= {key: row_of[key] for key in entity_rows if key in row_of}
+        rows = self._rows(entity_rows, row_of)
         heads = [rows[key] for key in entity_rows if key in rows and key not in row_of]
         chunk_keys = dict.fromkeys((*opened, *self._all_about(heads, request)))
         room = request.max_nodes - len(entity_rows)
         choice = Choice(entity_rows, tuple(chunk_keys)[:room])
         part = self._assemble(choice, given_chunks, request, rows)
-        matches = {
-            AliasMatch(key=key, entity_id=row[1], preferred=preferred)
-            for key, row, preferred in aliases
-        }
+        matches = {AliasMatch(key, row[1], preferred) for key, row, preferred in aliases}
         ordered = sorted(matches, key=lambda m: (m.key, not m.preferred, m.entity_id))
         belongs = {(group, given_chunks[key][1]) for group, key in members}
         return replace(part, aliases=tuple(ordered), members=tuple(sorted(belongs)))
@@ -244,13 +237,10 @@ class _Reader:
         places = self._neighbours(starts, request)
         neighbours = [(starts[place], other) for place, other in places]
         choice = choose_near(starts, near, neighbours, request.max_nodes)
-        rows = self._rows([key for key in choice.entities if key not in row_of])
-        rows |= {key: row_of[key] for key in choice.entities if key in row_of}
+        rows = self._rows(choice.entities, row_of)
         return self._assemble(choice, {}, request, rows)
 
     def _aliases(self, keys: Sequence[str]) -> list[tuple[str, Row, bool]]:
-        if not keys:
-            return []
         cursor = self._run(
             f"SELECT a.key, a.preferred, {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_aliases a ON a.namespace = ? AND a.key = k.value"
@@ -265,9 +255,7 @@ class _Reader:
 
     def rows_of_ids(self, ids: Iterable[str]) -> list[Row]:
         """Read the rows of visible entities by id, CURIEs in any case, in the order asked for."""
-        folded = list(dict.fromkeys(identifier.casefold() for identifier in ids))
-        if not folded:
-            return []
+        folded = dict.fromkeys(identifier.casefold() for identifier in ids)
         cursor = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k"
             " CROSS JOIN graph_entities n ON n.namespace = ? AND n.folded = k.value"
@@ -293,15 +281,14 @@ class _Reader:
 
     def _visible(self, rows: Iterable[Row]) -> list[Row]:
         """Keep entities that are listed or that a visible chunk mentions."""
-        if self._sees_all:
-            return [row for row in rows if row[6] or row[7] or row[8]]
-        visible = []
-        for row in rows:
-            if row[6] or row[7] or (row[8] and self._count(row[0], 1)):
-                visible.append(row)
-        return visible
+        every = self._sees_all
+        return [
+            row
+            for row in rows
+            if row[6] or row[7] or (row[8] and (every or self._count(row[0], limit=1)))
+        ]
 
-    def _count(self, entity: int, limit: int, which: str = "") -> int:
+    def _count(self, entity: int, which: str = "", limit: int = COUNT_LIMIT) -> int:
         counted = self._run(
             "SELECT COUNT(*) FROM (SELECT 1 FROM graph_mentions m CROSS JOIN graph_chunks c"
             f" ON c.chunk = m.chunk WHERE m.entity = ?{which} AND {self._seen_sql} LIMIT ?)",
@@ -309,53 +296,30 @@ class _Reader:
         )
         return int(counted.fetchone()[0])
 
-    def _mentions_of(self, row: Row) -> int:
-        if self._sees_all or not row[8]:
-            return min(COUNT_LIMIT, int(row[7]) + int(row[8]))
-        return self._count(row[0], COUNT_LIMIT)
-
     def entities(self, rows: Iterable[Row]) -> list[SliceEntity]:
         """Make contract entities of rows."""
-        if self._sees_all:
-            return [
-                SliceEntity(
-                    key,
-                    name,
-                    kind,
-                    min(COUNT_LIMIT, mentions + closed),
-                    bool(obsolete),
-                    replaced_by,
-                    min(COUNT_LIMIT, heads + closed_heads),
-                )
-                for _, key, name, kind, obsolete, replaced_by, _, mentions, closed, heads,
-                closed_heads in rows
-            ]  # fmt: skip
+        every = self._sees_all
         return [
             SliceEntity(
-                id=row[1],
-                name=row[2],
-                type=row[3],
-                mentions=self._mentions_of(row),
-                obsolete=bool(row[4]),
-                replaced_by=row[5],
-                heads=self._heads_of(row),
+                row[1],
+                row[2],
+                row[3],
+                min(COUNT_LIMIT, row[7] + row[8]) if every or not row[8] else self._count(row[0]),
+                bool(row[4]),
+                row[5],
+                min(COUNT_LIMIT, row[9] + row[10])
+                if every or not row[10]
+                else self._count(row[0], " AND m.about"),
             )
             for row in rows
         ]
 
-    def _heads_of(self, row: Row) -> int:
-        if self._sees_all or not row[10]:
-            return min(COUNT_LIMIT, int(row[9]) + int(row[10]))
-        return self._count(row[0], COUNT_LIMIT, " AND m.about")
-
     def _chunks(self, keys: Sequence[int]) -> dict[int, Row]:
-        if not keys:
-            return {}
         cursor = self._run(
             "SELECT c.chunk, c.uuid, c.chunk_id, c.doc_id FROM json_each(?) k"
             " CROSS JOIN graph_chunks c ON c.chunk = k.value"
             f" WHERE c.namespace = ? AND {self._allowed_sql}",
-            (json.dumps(list(keys)), self._space, *self._allowed_values),
+            (_array(keys), self._space, *self._allowed_values),
         )
         return {row[0]: row for row in cursor}
 
@@ -371,8 +335,6 @@ class _Reader:
 
     def _mentioned(self, opened: Sequence[int], request: SliceRequest) -> list[Row]:
         """Read what the opened chunks mention, as `Mentioned`; a visible chunk makes it visible."""
-        if not opened:
-            return []
         typed, values = self._typed(request)
         cursor = self._run(
             "SELECT w.entity, w.weight, e.open_mentions + e.closed_mentions AS count,"
@@ -386,17 +348,14 @@ class _Reader:
         )
         return cursor.fetchall()
 
-    def _mentioning(self, entity: int, size: int, which: str = "graph_mentions n") -> list[int]:
+    def _mentioning(self, entity: int, size: int, which: str = "") -> list[int]:
         """Read the first visible chunks of an entity, most focused first."""
         if size <= 0:
             return []
-        joined = ""
-        if self._allowed_sql != "TRUE":
-            joined = " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
-        about = " AND n.about" if "about" in which else ""
         text = (
-            f"SELECT n.chunk FROM {which}{joined} WHERE n.entity = ?{about}"
-            f" AND {self._allowed_sql} ORDER BY n.degree, n.chunk LIMIT ?"
+            f"SELECT n.chunk FROM graph_mentions n{which}{self._joined} WHERE n.entity = ?"
+            f"{' AND n.about' if which else ''} AND {self._allowed_sql}"
+            " ORDER BY n.degree, n.chunk LIMIT ?"
         )
         return [chunk for (chunk,) in self._run(text, (entity, *self._allowed_values, size))]
 
@@ -404,49 +363,38 @@ class _Reader:
         """Read the chunks about an entity: the preferred ones first, then the most focused."""
         if not row[9] + row[10] or request.about_per_entity <= 0:
             return []
+        return self._preferred(self._mentioning(row[0], MAX_HEADED, _ABOUT), request)
+
+    def _preferred(self, chunks: list[int], request: SliceRequest) -> list[int]:
         places = self._places_of(request)
-        last = len(places)
-        which = "graph_mentions n INDEXED BY graph_mentions_about"
-        headed = self._mentioning(row[0], MAX_HEADED, which)
-        return sorted(headed, key=lambda key: places.get(key, last))[: request.about_per_entity]
+        chunks.sort(key=lambda key: places.get(key, len(places)))
+        return chunks[: request.about_per_entity]
 
     def _all_about(self, rows: Sequence[Row], request: SliceRequest) -> list[int]:
         """Read the chunks about each of many entities, in their order, those of most in one go."""
-        limit = request.about_per_entity
-        headed = [row for row in rows if row[9] + row[10]]
-        few = [row[0] for row in headed if row[9] + row[10] <= FEW_HEADED]
-        if not headed or limit <= 0:
-            return []
-        joined = ""
-        if self._allowed_sql != "TRUE":
-            joined = " CROSS JOIN graph_chunks c ON c.chunk = n.chunk"
-        read = self._run(
+        chunks: dict[int, list[int]] = {
+            row[0]: [] for row in rows if 0 < row[9] + row[10] <= FEW_HEADED
+        }
+        for entity, chunk in self._run(
             "SELECT n.entity, n.chunk FROM json_each(?) k CROSS JOIN graph_mentions n"
-            f" INDEXED BY graph_mentions_about ON n.entity = k.value{joined}"
+            f"{_ABOUT} ON n.entity = k.value{self._joined}"
             f" WHERE n.about AND {self._allowed_sql} ORDER BY k.key, n.degree, n.chunk",
-            (_array(few), *self._allowed_values),
-        )
-        chunks: dict[int, list[int]] = {entity: [] for entity in few}
-        for entity, chunk in read:
+            (_array(chunks), *self._allowed_values),
+        ):
             chunks[entity].append(chunk)
-        places = self._places_of(request)
-        last = len(places)
-        chunk_keys: list[int] = []
-        for row in headed:
-            own = chunks.get(row[0])
-            if own is None:
-                chunk_keys += self._about(row, request)
-            elif len(own) > 1:
-                chunk_keys += sorted(own, key=lambda key: places.get(key, last))[:limit]
-            else:
-                chunk_keys += own
-        return chunk_keys
+        return [
+            chunk
+            for row in rows
+            for chunk in (
+                self._preferred(chunks[row[0]], request)
+                if row[0] in chunks
+                else self._about(row, request)
+            )
+        ]
 
     def _known_ids(self, request: SliceRequest) -> dict[int, str]:
         """Give the ids of entities fetched before, by key."""
-        if self._before is None:
-            self._before = {entity_key(self._space, name): name for name in request.known_ids}
-        return self._before
+        return {entity_key(self._space, name): name for name in request.known_ids}
 
     def _places_of(self, request: SliceRequest) -> dict[int, int]:
         if self._places is None:
@@ -455,12 +403,10 @@ class _Reader:
 
     def _neighbours(self, entities: Sequence[int], request: SliceRequest) -> list[tuple[int, int]]:
         """Read (place, neighbour), both directions, the heaviest relations of each entity."""
-        if not entities or request.neighbours_per_entity <= 0:
-            return []
         chosen, values = self._relation_sql(request)
         typed, kinds = self._typed(request)
         pairs: list[tuple[int, int]] = []
-        limit = request.neighbours_per_entity
+        limit = max(0, request.neighbours_per_entity)
         for here, there in (("source", "target"), ("target", "source")):
             text = (
                 f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
@@ -486,15 +432,14 @@ class _Reader:
             values.extend(self._seen_values)
         return " AND ".join(parts) or "TRUE", tuple(values)
 
-    def _rows(self, keys: Sequence[int]) -> dict[int, Row]:
-        """Read the rows of visible entities by key."""
-        if not keys:
-            return {}
-        read = self._run(
+    def _rows(self, keys: Sequence[int], read: dict[int, Row]) -> dict[int, Row]:
+        """Read the rows of visible entities by key, those that are not `read` yet."""
+        more = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k CROSS JOIN {_CARD} ON e.entity = k.value",
-            (_array(keys),),
+            (_array(key for key in keys if key not in read),),
         ).fetchall()
-        return {row[0]: row for row in self._visible(read)}
+        own = {key: read[key] for key in keys if key in read}
+        return {row[0]: row for row in self._visible(more)} | own
 
     def _assemble(
         self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]

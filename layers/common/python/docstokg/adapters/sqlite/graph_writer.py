@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.sqlite.graph_schema import SCHEMA_VERSION, TABLES
-from docstokg.adapters.sqlite.session import UPSERT, Closing, insert, translated
+from docstokg.adapters.sqlite.session import UPSERT, insert, opened, translated
 from docstokg.contracts.graph import SliceEntity
+from docstokg.contracts.model import Contract
 from docstokg.contracts.records import (
     ChunkNode,
     EntityRecord,
@@ -39,11 +40,7 @@ class SqliteGraphWriter:
         rows = [(chunk_key(node.uuid), node) for node in nodes]
         keys = _array(key for key, _ in rows)
         with self._writing() as run:
-            run(
-                "INSERT OR IGNORE INTO graph_dirty SELECT m.entity FROM json_each(?) k"
-                " CROSS JOIN graph_mentions m ON m.chunk = k.value",
-                (keys,),
-            )
+            run(_TOUCH, (keys,))
             run(
                 "DELETE FROM graph_topics WHERE (namespace, topic, chunk) IN (SELECT c.namespace,"
                 " t.value, c.chunk FROM json_each(?) k CROSS JOIN graph_chunks c"
@@ -59,25 +56,25 @@ class SqliteGraphWriter:
                 kept = {name: getattr(node, name) for name in _NODE}
                 insert(run, "graph_chunks", UPSERT, chunk=key, **kept, **lists)
                 for topic in set(node.topics):
-                    space = node.namespace
-                    insert(run, "graph_topics", UPSERT, namespace=space, topic=topic, chunk=key)
+                    run(
+                        "INSERT OR REPLACE INTO graph_topics VALUES (?, ?, ?)",
+                        (node.namespace, topic, key),
+                    )
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
         """Write entities with their aliases, replacing by id; counts of mentions stay."""
         with self._writing() as run:
             for entity in entities:
                 key = entity_key(entity.namespace, entity.id)
-                own = {name: getattr(entity, name) for name in _ENTITY}
-                own |= {"type_key": (entity.type or "").casefold(), "bare": 0}
-                own["synonyms"] = _array(entity.synonyms)
-                fixed = {
+                made = {
                     "entity": key,
-                    "namespace": entity.namespace,
-                    "id": entity.id,
                     "folded": entity.id.casefold(),
                     "prefix": prefix_of(entity.id),
+                    "type_key": (entity.type or "").casefold(),
+                    "synonyms": _array(entity.synonyms),
+                    "bare": 0,
                 }
-                run(_PUT_ENTITY, fixed | own)
+                run(_PUT_ENTITY, entity.model_dump() | made)
                 run("DELETE FROM graph_aliases WHERE entity = ?", (key,))
                 for alias, preferred in alias_keys(entity.id, entity.name, entity.synonyms):
                     run(
@@ -150,11 +147,7 @@ class SqliteGraphWriter:
 
     def _drop_mentions(self, run: "_Run", chunks: Sequence[int]) -> None:
         keys = _array(chunks)
-        run(
-            "INSERT OR IGNORE INTO graph_dirty SELECT m.entity FROM json_each(?) k"
-            " CROSS JOIN graph_mentions m ON m.chunk = k.value",
-            (keys,),
-        )
+        run(_TOUCH, (keys,))
         run(
             "DELETE FROM graph_mentions WHERE (entity, degree, chunk) IN (SELECT m.entity,"
             " m.degree, m.chunk FROM json_each(?) k CROSS JOIN graph_mentions m"
@@ -239,18 +232,12 @@ class SqliteGraphWriter:
             " ORDER BY mentions DESC, id LIMIT ?",
             (namespace, limit),
         )
-        return tuple(
-            SliceEntity(id=id_, name=name, type=kind, mentions=mentions, heads=heads)
-            for id_, name, kind, mentions, heads in rows
-        )
+        return tuple(SliceEntity(*row[:4], heads=row[4]) for row in rows)
 
     def recogniser(self, namespace: str) -> str | None:
         """Say what found the names in a namespace's texts; None or "" when that is not known."""
-        row = (
-            self._connection()
-            .execute("SELECT value FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
-            .fetchone()
-        )
+        query = "SELECT value FROM graph_meta WHERE key = ?"
+        row = self._connection().execute(query, (_recogniser(namespace),)).fetchone()
         return None if row is None else str(row[0])
 
     def note_recogniser(self, namespace: str, name: str) -> None:
@@ -264,14 +251,12 @@ class SqliteGraphWriter:
             if uuids is None:
                 return self._delete_namespace(run, namespace)
             keys = _array(chunk_key(uuid) for uuid in uuids)
-            present = [
-                row[0]
-                for row in run(
-                    "SELECT c.chunk FROM json_each(?) k CROSS JOIN graph_chunks c"
-                    " ON c.chunk = k.value WHERE c.namespace = ?",
-                    (keys, namespace),
-                )
-            ]
+            rows = run(
+                "SELECT c.chunk FROM json_each(?) k CROSS JOIN graph_chunks c"
+                " ON c.chunk = k.value WHERE c.namespace = ?",
+                (keys, namespace),
+            )
+            present = [row[0] for row in rows]
             self._drop_mentions(run, present)
             keys = _array(present)
             run(
@@ -293,18 +278,15 @@ class SqliteGraphWriter:
             return len(present)
 
     def _delete_namespace(self, run: "_Run", namespace: str) -> int:
-        count = run(
-            "SELECT COUNT(*) FROM graph_chunks WHERE namespace = ?", (namespace,)
-        ).fetchone()[0]
         run(
             "DELETE FROM graph_mentions WHERE entity IN"
             " (SELECT entity FROM graph_entities WHERE namespace = ?)",
             (namespace,),
         )
-        for table in ("relations", "topics", "aliases", "chunks", "entities"):
-            run(f"DELETE FROM graph_{table} WHERE namespace = ?", (namespace,))
+        for table in ("relations", "topics", "aliases", "entities", "chunks"):
+            gone = run(f"DELETE FROM graph_{table} WHERE namespace = ?", (namespace,))
         run("DELETE FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
-        return int(count)
+        return int(gone.rowcount)
 
     def _refresh(self, run: "_Run") -> None:
         """Count mentions of touched entities anew and drop those that nothing supports."""
@@ -342,10 +324,8 @@ class SqliteGraphWriter:
                 name: run(f"SELECT COUNT(*) FROM graph_{name}").fetchone()[0]
                 for name in ("chunks", "entities", "relations", "mentions")
             }
-            spaces = [
-                row[0] for row in run("SELECT DISTINCT namespace FROM graph_chunks ORDER BY 1")
-            ]
-            info = GraphInfo(**counts, namespaces=tuple(spaces))
+            spaces = run("SELECT DISTINCT namespace FROM graph_chunks ORDER BY 1").fetchall()
+            info = GraphInfo(**counts, namespaces=tuple(name for (name,) in spaces))
             run("INSERT OR REPLACE INTO graph_meta VALUES ('counts', ?)", (info.model_dump_json(),))
         try:
             self._connection().execute("PRAGMA optimize")
@@ -355,51 +335,30 @@ class SqliteGraphWriter:
 
     def stored_nodes(self, namespace: str) -> Iterator[ChunkNode]:
         """Yield every chunk, by uuid."""
-        names = ("uuid", "chunk_id", "doc_id", "title", "section")
-        for row in self._connection().execute(_NODES, (namespace,)):
-            lists = {
-                key: tuple(json.loads(value))
-                for key, value in zip(("acl", "topics", "facets"), row[5:], strict=True)
-            }
-            yield ChunkNode(namespace=namespace, **dict(zip(names, row[:5], strict=True)), **lists)
+        yield from self._records(ChunkNode, _NODES, namespace)
 
     def stored_entities(self, namespace: str) -> Iterator[EntityRecord]:
         """Yield every entity that was put, by id."""
-        for row in self._connection().execute(_ENTITIES, (namespace,)):
-            identity, name, kind, synonyms, definition, obsolete, replaced_by, listed, vector = row
-            yield EntityRecord(
-                id=identity,
-                namespace=namespace,
-                name=name,
-                type=kind,
-                synonyms=tuple(json.loads(synonyms)),
-                definition=definition,
-                obsolete=bool(obsolete),
-                replaced_by=replaced_by,
-                listed=bool(listed),
-                vector=vector,
-            )
+        yield from self._records(EntityRecord, _ENTITIES, namespace)
 
     def stored_relations(self, namespace: str) -> Iterator[RelationRecord]:
         """Yield every relation, by source, type, target and evidence."""
-        for row in self._connection().execute(_RELATIONS, (namespace,)):
-            source, kind, target, weight, evidence, start, stop, properties = row
-            yield RelationRecord(
-                namespace=namespace,
-                source=source,
-                type=kind,
-                target=target,
-                weight=weight,
-                evidence_uuid=evidence,
-                evidence_start=start,
-                evidence_end=stop,
-                properties=json.loads(properties),
-            )
+        yield from self._records(RelationRecord, _RELATIONS, namespace)
 
     def stored_mentions(self, namespace: str) -> Iterator[MentionRecord]:
         """Yield every mention, by chunk and entity."""
-        for uuid, entity, start, stop, about in self._connection().execute(_MENTIONS, (namespace,)):
-            yield MentionRecord(uuid=uuid, entity=entity, start=start, end=stop, about=bool(about))
+        yield from self._records(MentionRecord, _MENTIONS, namespace)
+
+    def _records[Record: Contract](
+        self, kind: type[Record], query: str, namespace: str
+    ) -> Iterator[Record]:
+        """Read rows whose columns are the fields of a contract."""
+        cursor = self._connection().execute(query, (namespace,))
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            read = zip(names, row, strict=True)
+            fields = {name: json.loads(value) if name in _JSON else value for name, value in read}
+            yield kind(**fields)
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -426,15 +385,7 @@ class SqliteGraphWriter:
             return self._opened
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            connection = sqlite3.connect(
-                self._path,
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=BUSY_MS / 1000,
-                factory=Closing,
-            )
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
+            connection = opened(self._path, BUSY_MS / 1000)
             connection.execute("PRAGMA cache_size = -65536")
             version = _prepared(connection)
         except sqlite3.Error as error:
@@ -463,6 +414,10 @@ def _prepared(connection: sqlite3.Connection) -> str:
 
 
 _Run = Any
+_TOUCH = (
+    "INSERT OR IGNORE INTO graph_dirty SELECT m.entity FROM json_each(?) k"
+    " CROSS JOIN graph_mentions m ON m.chunk = k.value"
+)
 
 _NODE = ("namespace", "uuid", "chunk_id", "doc_id", "title", "section")
 _ENTITY = ("name", "type", "definition", "obsolete", "replaced_by", "listed", "vector")
@@ -476,26 +431,28 @@ _PUT_ENTITY = (
 )
 
 _NODES = (
-    "SELECT uuid, chunk_id, doc_id, title, section, acl, topics, facets FROM graph_chunks"
-    " WHERE namespace = ? ORDER BY uuid"
+    "SELECT namespace, uuid, chunk_id, doc_id, title, section, acl, topics, facets"
+    " FROM graph_chunks WHERE namespace = ? ORDER BY uuid"
 )
 _ENTITIES = (
-    "SELECT id, name, type, synonyms, definition, obsolete, replaced_by, listed, vector"
+    "SELECT namespace, id, name, type, synonyms, definition, obsolete, replaced_by, listed, vector"
     " FROM graph_entities WHERE namespace = ? AND NOT bare ORDER BY id"
 )
 _MENTIONS = (
-    "SELECT c.uuid, e.id, m.start, m.stop, m.about FROM graph_chunks c"
+    'SELECT c.uuid, e.id AS entity, m.start, m.stop AS "end", m.about FROM graph_chunks c'
     " CROSS JOIN graph_mentions m ON m.chunk = c.chunk"
     " CROSS JOIN graph_entities e ON e.entity = m.entity"
     " WHERE c.namespace = ? ORDER BY c.uuid, e.id"
 )
 _RELATIONS = (
-    "SELECT s.id, r.type, t.id, r.weight, c.uuid AS evidence, r.start, r.stop, r.properties"
+    "SELECT r.namespace, s.id AS source, r.type, t.id AS target, r.weight, c.uuid AS evidence_uuid,"
+    " r.start AS evidence_start, r.stop AS evidence_end, r.properties"
     " FROM graph_relations r CROSS JOIN graph_entities s ON s.entity = r.source"
     " CROSS JOIN graph_entities t ON t.entity = r.target"
     " LEFT JOIN graph_chunks c ON c.chunk = r.evidence WHERE r.namespace = ?"
-    " ORDER BY s.id, r.type, t.id, coalesce(evidence, '')"
+    " ORDER BY s.id, r.type, t.id, coalesce(evidence_uuid, '')"
 )
+_JSON = frozenset({"acl", "topics", "facets", "synonyms", "properties"})
 
 
 def _recogniser(namespace: str) -> str:

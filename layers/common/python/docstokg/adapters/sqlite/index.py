@@ -6,7 +6,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
@@ -106,47 +106,46 @@ class SqliteIndex:
 
     def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
         """Read chunks by uuid in one query; what the scope hides is missing."""
-        deadline = time.monotonic() + timeout_s
-        return self._wait(self._workers.submit(self._read, uuids, scope, deadline), deadline)
+        return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
 
     def sentence_vectors(
         self, uuids: Sequence[str], scope: Scope, timeout_s: float
     ) -> dict[str, bytes]:
         """Read the compact vectors of sentences by chunk, in one query."""
-        deadline = time.monotonic() + timeout_s
-        return self._wait(self._workers.submit(self._sentences, uuids, scope, deadline), deadline)
+        return self._in_worker(lambda until: self._sentences(uuids, scope, until), timeout_s)
 
     def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
         """Count what is there, and say which spaces it is in."""
-        deadline = time.monotonic() + timeout_s
-        return self._wait(self._workers.submit(self._describe, deadline), deadline)
+        return self._in_worker(self._describe, timeout_s)
 
     def generation(self, timeout_s: float) -> str | None:
         """Read what `close_load` noted; see the port."""
-        deadline = time.monotonic() + timeout_s
 
-        def read() -> str | None:
+        def read(deadline: float) -> str | None:
             with self._sessions.use(deadline) as db:
                 return None if _notes(db, "unfinished") else _notes(db, "finished")
 
-        return self._wait(self._workers.submit(read), deadline)
+        return self._in_worker(read, timeout_s)
 
     def warm(self, timeout_s: float = 30.0) -> None:
         """Open and check the arrays before the first request has to."""
-        deadline = time.monotonic() + timeout_s
 
-        def open_all() -> None:
+        def open_all(deadline: float) -> None:
             with self._sessions.use(deadline) as db:
                 generation = _notes(db, "generation")
             for name in ("dense", "sparse"):
                 if generation is not None:
                     self._arrays.section(name, generation, deadline - time.monotonic())
 
-        self._wait(self._workers.submit(open_all), deadline)
+        self._in_worker(open_all, timeout_s)
 
     def close(self) -> None:
         """End the workers; connections close with them."""
         self._workers.shutdown(cancel_futures=True)
+
+    def _in_worker(self, work: Callable[[float], Answer], timeout_s: float) -> Answer:
+        deadline = time.monotonic() + timeout_s
+        return self._wait(self._workers.submit(work, deadline), deadline)
 
     def _wait(self, future: Future[Answer], deadline: float) -> Answer:
         """Wait until the deadline and a grace: a worker that keeps it still has to say so."""
@@ -163,18 +162,14 @@ class SqliteIndex:
             row = db.execute(
                 "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
             ).fetchone()
+            filled = "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)"
             notes = dict(db.execute("SELECT key, value FROM index_meta").fetchall())
             space = space_of(notes, scope.namespace)
             return _SearchContext(
                 scope=scope,
                 deadline=deadline,
                 ns=None if row is None else int(row[0]),
-                filled=row is not None
-                and bool(
-                    db.execute(
-                        "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)", (row[0],)
-                    ).fetchone()[0]
-                ),
+                filled=row is not None and bool(db.execute(filled, (row[0],)).fetchone()[0]),
                 generation=notes.get("generation"),
                 embedded=space[0] is not None,
                 dense=dense_section(space[1], int(notes.get("dimension") or 0)),
@@ -197,12 +192,8 @@ class SqliteIndex:
         if query.channel == "facts":
             facts = self._facts(query, context.ns, context)
             return ChannelResult(channel="facts", facts=facts)
-        if query.channel == "bm25":
-            hits = self._words(query, context.ns, context)
-        elif query.channel == "splade":
-            hits = self._sparse(query, context.ns, context)
-        else:
-            hits = self._dense(query, context.ns, context)
+        channels = {"bm25": self._words, "splade": self._sparse, "dense": self._dense}
+        hits = channels[query.channel](query, context.ns, context)
         return ChannelResult(channel=query.channel, hits=hits)
 
     def _words(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
@@ -271,7 +262,7 @@ class SqliteIndex:
         self, query: ChannelQuery, ns: int, context: "_SearchContext"
     ) -> tuple[FactHit, ...]:
         condition, values = visible_fact(context.scope, ns)
-        columns = "f.fact, f.source, f.type, f.target, f.evidence"
+        columns = "f.fact AS id, f.source, f.type, f.target, f.evidence AS evidence_uuid"
         words = asked_words(query.text)
         if not words:
             return ()
@@ -284,7 +275,7 @@ class SqliteIndex:
                 f"ORDER BY score DESC, f.fact LIMIT :size",
                 {**values, "words": match_expression(words), "size": query.size},
             ).fetchall()
-        return tuple(_fact_hit(row, row["score"]) for row in matched)
+        return tuple(FactHit(**dict(row)) for row in matched)
 
     def _section(self, name: str, context: "_SearchContext") -> Section:
         if context.generation is None:
@@ -305,11 +296,7 @@ class SqliteIndex:
         return None
 
     def _mask(
-        self,
-        section: Section,
-        rows: Rows,
-        ns: int,
-        context: "_SearchContext",
+        self, section: Section, rows: Rows, ns: int, context: "_SearchContext"
     ) -> Mask | None:
         """Tell which rows the scope shows; None when it hides nothing of the namespace."""
         if context.scope.filter or context.scope.doc_ids is not None:
@@ -378,42 +365,34 @@ class SqliteIndex:
 
     def _read(self, uuids: Sequence[str], scope: Scope, deadline: float) -> Hydrated:
         ids = list(dict.fromkeys(uuids))
-        with self._sessions.use(deadline) as db:
-            space = db.execute(
-                "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
-            ).fetchone()
-            if space is None or not ids:
-                return Hydrated(missing=tuple(ids))
-            condition, values = visible(scope, int(space[0]))
-            chunks = {
-                row["uuid"]: stored_chunk(row)
-                for row in db.execute(
-                    f"SELECT r.uuid, c.*, v.compact FROM index_rows r "
-                    f"JOIN index_chunks c ON c.id = r.id "
-                    f"LEFT JOIN index_vectors v ON v.chunk = r.id "
-                    f"WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) AND {condition}",
-                    {**values, "uuids": json.dumps(ids)},
-                )
-            }
+        joined = "JOIN index_chunks c ON c.id = r.id LEFT JOIN index_vectors v ON v.chunk = r.id"
+        rows = self._shown(
+            f"r.uuid, c.*, v.compact FROM index_rows r {joined}", ids, scope, deadline
+        )
+        chunks = {row["uuid"]: stored_chunk(row) for row in rows}
         return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in ids if uuid not in chunks))
 
     def _sentences(self, uuids: Sequence[str], scope: Scope, deadline: float) -> dict[str, bytes]:
+        read = "r.uuid, p.vectors FROM index_rows r JOIN index_sentences p ON p.chunk = r.id"
+        return {row["uuid"]: row["vectors"] for row in self._shown(read, uuids, scope, deadline)}
+
+    def _shown(
+        self, read: str, uuids: Sequence[str], scope: Scope, deadline: float
+    ) -> list[sqlite3.Row]:
+        """Select what the scope shows of these chunks."""
         with self._sessions.use(deadline) as db:
             space = db.execute(
                 "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
             ).fetchone()
-            if space is None or not uuids:
-                return {}
+            if space is None:
+                return []
             condition, values = visible(scope, int(space[0]))
-            return {
-                row["uuid"]: row["vectors"]
-                for row in db.execute(
-                    f"SELECT r.uuid, p.vectors FROM index_rows r "
-                    f"JOIN index_sentences p ON p.chunk = r.id "
-                    f"WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) AND {condition}",
-                    {**values, "uuids": json.dumps(sorted(set(uuids)))},
-                )
-            }
+            uuid_list = json.dumps(list(uuids))
+            return db.execute(
+                f"SELECT {read} WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) "
+                f"AND {condition}",
+                {**values, "uuids": uuid_list},
+            ).fetchall()
 
     def _describe(self, deadline: float) -> IndexInfo:
         with self._sessions.use(deadline) as db:
@@ -487,17 +466,6 @@ def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelR
         failure="timeout" if isinstance(exc, Timeout) else "unavailable",
         took_ms=took_ms,
         cause=str(exc),
-    )
-
-
-def _fact_hit(row: Any, score: float) -> FactHit:
-    return FactHit(
-        id=row["fact"],
-        score=score,
-        source=row["source"],
-        type=row["type"],
-        target=row["target"],
-        evidence_uuid=row["evidence"],
     )
 
 

@@ -308,10 +308,8 @@ def _write_rows(
 
 
 def _save(files: GenerationWriter, section: str, name: str, values: NDArray[Any]) -> None:
-    def fill(mapped: NDArray[Any]) -> None:
-        mapped[...] = values
-
-    files.array(section, name, values.dtype.str, values.shape, fill)
+    shape = values.shape
+    files.array(section, name, values.dtype.str, shape, lambda mapped: np.copyto(mapped, values))
 
 
 def _filler(db: sqlite3.Connection, query: str, dimension: int) -> Callable[[NDArray[Any]], None]:

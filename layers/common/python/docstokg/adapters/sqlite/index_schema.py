@@ -10,9 +10,9 @@ from typing import Any
 
 from docstokg.adapters.languages import indexed
 from docstokg.adapters.sqlite.session import HOW
-from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
+from docstokg.contracts.records import ChunkRecord, ChunkText, Scope, StoredChunk
 from docstokg.domain.text.query_terms import indexed_text, option_words
-from docstokg.domain.visibility import facet, facets, required
+from docstokg.domain.visibility import facet, required
 from docstokg.errors import Misconfigured, NotLoaded
 
 SCHEMA_VERSION = "3"
@@ -53,21 +53,9 @@ SPACE = "space/"
 """Before a namespace: the note `DIMENSION MODEL`, where it has not those of the index."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
-STORED_FIELDS = (
-    "text_sha256",
-    "headings",
-    "document_name",
-    "page",
-    "section",
-    "uri",
-    "anchor",
-    "char_start",
-    "layout",
-    "topics",
-    "acl",
-    "metadata",
-    "sentences",
-)
+_COLUMNS = ("uuid", "chunk_id", "doc_id", "text", "title", "run_id")
+STORED_FIELDS = ChunkText.model_fields.keys() - set(_COLUMNS)
+"""Fields of a chunk that have no column of their own."""
 
 
 def words_table(ns: int) -> str:
@@ -103,19 +91,6 @@ def searched_words(title: str, headings: str, text: str, language: str) -> tuple
     return title, indexed_text(headings), indexed_text(text)
 
 
-def chunk_facets(chunk: ChunkRecord) -> tuple[str, ...]:
-    """List what filters may ask of a chunk."""
-    return facets(
-        {
-            "doc_id": chunk.doc_id,
-            "document_name": chunk.document_name,
-            "section": chunk.section,
-        },
-        chunk.topics,
-        chunk.metadata,
-    )
-
-
 def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]:
     """Read the model and the dimension of a namespace's vectors, 0 where it has none."""
     dimension, _, model = notes.get(SPACE + namespace, "").partition(" ")
@@ -126,24 +101,16 @@ def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]
 
 def rest_of(chunk: ChunkRecord) -> str:
     """Write the fields without a column of their own as canonical JSON."""
-    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS, "language"})
+    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS})
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
     """Read a row of `uuid, compact` and every column of `index_chunks`."""
     rest = json.loads(row["rest"])
-    return StoredChunk(
-        uuid=row["uuid"],
-        chunk_id=row["chunk_id"],
-        doc_id=row["doc_id"],
-        text=row["text"],
-        title=row["title"],
-        vector=row["compact"],
-        run_id=row["run_id"],
-        language=rest.get("language", ""),
-        **{field: rest[field] for field in STORED_FIELDS if field in rest},
-    )
+    own = {name: row[name] for name in _COLUMNS}
+    own |= {name: rest[name] for name in STORED_FIELDS if name in rest}
+    return StoredChunk(vector=row["compact"], **own)
 
 
 def acl_column(acl: tuple[str, ...]) -> str | None:
@@ -153,11 +120,7 @@ def acl_column(acl: tuple[str, ...]) -> str | None:
 
 def visible(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
     """Write the one rule of visibility as a condition on `r` (index_rows), with its values."""
-    parts = ["r.ns = :ns"]
-    values: dict[str, object] = {"ns": ns}
-    if scope.groups is not None:
-        parts.append(_SHARES_A_GROUP.format(table="r"))
-        values["groups"] = _json(scope.groups)
+    parts, values = _seen("r", scope, ns)
     groups = list(required(scope.filter))
     if scope.doc_ids is not None:
         groups.append(tuple(facet("doc_id", doc_id) for doc_id in sorted(set(scope.doc_ids))))
@@ -175,21 +138,21 @@ def visible_fact(scope: Scope, ns: int) -> tuple[str, dict[str, object]]:
 
     The request's filter is left out: a fact is a place to start from, not a citation.
     """
-    parts = ["f.ns = :ns"]
-    values: dict[str, object] = {"ns": ns}
-    if scope.groups is not None:
-        parts.append(_SHARES_A_GROUP.format(table="f"))
-        values["groups"] = _json(scope.groups)
+    parts, values = _seen("f", scope, ns)
     if scope.doc_ids is not None:
         parts.append("f.doc_id IN (SELECT value FROM json_each(:docs))")
         values["docs"] = _json(scope.doc_ids)
     return " AND ".join(parts), values
 
 
-_SHARES_A_GROUP = (
-    "({table}.acl IS NULL OR EXISTS (SELECT 1 FROM json_each({table}.acl) "
-    "WHERE value IN (SELECT value FROM json_each(:groups))))"
-)
+def _seen(table: str, scope: Scope, ns: int) -> tuple[list[str], dict[str, object]]:
+    if scope.groups is None:
+        return [f"{table}.ns = :ns"], {"ns": ns}
+    shares_a_group = (
+        f"({table}.acl IS NULL OR EXISTS (SELECT 1 FROM json_each({table}.acl) "
+        "WHERE value IN (SELECT value FROM json_each(:groups))))"
+    )
+    return [f"{table}.ns = :ns", shares_a_group], {"ns": ns, "groups": _json(scope.groups)}
 
 
 def _json(values: object) -> str:

@@ -27,7 +27,6 @@ from docstokg.adapters.sqlite.index_schema import (
     SPACE,
     TABLES,
     acl_column,
-    chunk_facets,
     fact_words_table,
     make_word_tables,
     rest_of,
@@ -35,7 +34,7 @@ from docstokg.adapters.sqlite.index_schema import (
     space_of,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, Closing, insert, translated
+from docstokg.adapters.sqlite.session import HOW, insert, opened, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
@@ -132,18 +131,12 @@ class SqliteIndexWriter:
         if not chunks:
             return
         with self._transaction() as db:
-            notes = _notes(db)
-            for chunk, fingerprint in chunks:
-                _, dimension = space_of(notes, chunk.namespace)
-                _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
-                self._remove_chunks(db, [chunk.uuid])
-                self._insert(db, chunk, fingerprint)
+            self._replace(db, chunks)
             _note_change(db, len(chunks))
 
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction."""
         with self._transaction() as db:
-            _, dimension = space_of(_notes(db), change.namespace)
             ns = _known_namespace(db, change.namespace)
             if ns is not None and (silent := [*change.fallen, *change.gone]):
                 _remove_facts(
@@ -152,10 +145,7 @@ class SqliteIndexWriter:
                     (ns, json.dumps(silent)),
                 )
             removed = self._remove_chunks(db, change.gone)
-            for chunk, fingerprint in change.chunks:
-                _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
-                self._remove_chunks(db, [chunk.uuid])
-                self._insert(db, chunk, fingerprint)
+            self._replace(db, change.chunks)
             _note_change(db, len(change.chunks) + len(change.gone))
             return removed
 
@@ -337,17 +327,9 @@ class SqliteIndexWriter:
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            connection = sqlite3.connect(
-                self._path,
-                timeout=BUSY_S,
-                isolation_level=None,
-                check_same_thread=False,
-                factory=Closing,
-            )
+            connection = opened(self._path, BUSY_S)
             try:
                 connection.row_factory = sqlite3.Row
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA cache_size = -65536")
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in TABLES.split(";"):
@@ -395,6 +377,18 @@ class SqliteIndexWriter:
                 raise
             db.execute("COMMIT")
 
+    def _replace(self, db: sqlite3.Connection, chunks: Sequence[tuple[ChunkRecord, str]]) -> None:
+        notes = _notes(db)
+        for chunk, fingerprint in chunks:
+            _, dimension = space_of(notes, chunk.namespace)
+            if chunk.vector is not None and len(chunk.vector) != 4 * dimension:
+                raise Misconfigured(
+                    f"chunk {chunk.chunk_id!r} has a vector of {len(chunk.vector) // 4} "
+                    f"components; this load was opened for {dimension}"
+                )
+            self._remove_chunks(db, [chunk.uuid])
+            self._insert(db, chunk, fingerprint)
+
     def _insert(self, db: sqlite3.Connection, chunk: ChunkRecord, fingerprint: str) -> None:
         ns = _namespace(db, chunk.namespace)
         run, headings = db.execute, "\n".join(chunk.headings)
@@ -409,7 +403,7 @@ class SqliteIndexWriter:
         insert(run, words_table(ns), rowid=row, **dict(words))
         db.executemany(
             "INSERT INTO index_facets (ns, facet, chunk) VALUES (?, ?, ?)",
-            [(ns, name, row) for name in chunk_facets(chunk)],
+            [(ns, name, row) for name in facets(dict(chunk), chunk.topics, chunk.metadata)],
         )
         if chunk.vector is not None:
             compact = quantise(chunk.vector)
@@ -439,23 +433,17 @@ class SqliteIndexWriter:
             ).fetchone()
             if chunk_row is None:
                 continue
-            row, ns = chunk_row["id"], chunk_row["ns"]
+            row, ns, rest = chunk_row["id"], chunk_row["ns"], json.loads(chunk_row["rest"])
             table = words_table(ns)
+            words = searched_words(*(chunk_row[k] for k in _WORDS), rest.get("language", ""))
             # A word index without texts of its own must be told the words it is to forget.
             db.execute(
                 f"INSERT INTO {table} ({table}, rowid, title, headings, text) "
                 "VALUES ('delete', ?, ?, ?, ?)",
-                (
-                    row,
-                    *searched_words(
-                        chunk_row["title"],
-                        chunk_row["headings"],
-                        chunk_row["text"],
-                        json.loads(chunk_row["rest"]).get("language", ""),
-                    ),
-                ),
+                (row, *words),
             )
-            stored = _facets_of(chunk_row)
+            fields = {**rest, "doc_id": chunk_row["doc_id"]}
+            stored = facets(fields, rest["topics"], rest["metadata"])
             db.executemany(
                 "DELETE FROM index_facets WHERE ns = ? AND facet = ? AND chunk = ?",
                 [(ns, name, row) for name in stored],
@@ -476,24 +464,6 @@ _CHUNK_TABLES = (
     ("index_chunks", "id"),
     ("index_rows", "id"),
 )
-
-
-def _check_dimension(what: str, vector: bytes | None, dimension: int) -> None:
-    if vector is not None and len(vector) != 4 * dimension:
-        raise Misconfigured(
-            f"{what} has a vector of {len(vector) // 4} components; this load was opened for "
-            f"{dimension}"
-        )
-
-
-def _facets_of(row: sqlite3.Row) -> tuple[str, ...]:
-    rest = json.loads(row["rest"])
-    fields = {
-        "doc_id": row["doc_id"],
-        "document_name": rest["document_name"],
-        "section": rest["section"],
-    }
-    return facets(fields, rest["topics"], rest["metadata"])
 
 
 def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
@@ -622,7 +592,5 @@ def _merge_words(db: sqlite3.Connection) -> None:
 def _sparse_arrays(row: sqlite3.Row) -> tuple[list[int], list[float]]:
     if row["tokens"] is None:
         return [], []
-    return (
-        np.frombuffer(row["tokens"], dtype="<i4").tolist(),
-        np.frombuffer(row["weights"], dtype="<f4").tolist(),
-    )
+    tokens, weights = row["tokens"], row["weights"]
+    return np.frombuffer(tokens, "<i4").tolist(), np.frombuffer(weights, "<f4").tolist()

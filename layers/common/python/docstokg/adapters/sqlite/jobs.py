@@ -5,8 +5,8 @@ import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from docstokg.adapters.sqlite.session import transaction
-from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder, JobState
+from docstokg.adapters.sqlite.session import insert, transaction
+from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder
 
 BUSY_S = 5.0
 KEPT_S = 7 * 24 * 3600.0
@@ -43,16 +43,15 @@ class SqliteJobs:
             ).fetchone()
             if waiting >= MAX_QUEUED:
                 return False
-            db.execute(
-                "INSERT INTO job (id, namespace, state, changed, outcome, todo) "
-                "VALUES (?, ?, 'queued', ?, ?, ?)",
-                (
-                    order.job_id,
-                    order.namespace,
-                    time.time(),
-                    first.model_dump_json(),
-                    order.model_dump_json(),
-                ),
+            insert(
+                db.execute,
+                "job",
+                id=order.job_id,
+                namespace=order.namespace,
+                state="queued",
+                changed=time.time(),
+                outcome=first.model_dump_json(),
+                todo=order.model_dump_json(),
             )
         return True
 
@@ -90,7 +89,13 @@ class SqliteJobs:
 
     def put_back(self, job_id: str) -> None:
         """Let a job wait that could not be done now."""
-        self._note(job_id, "queued")
+        with self._writing() as db:
+            db.execute(
+                "UPDATE job SET state = 'queued', changed = ?, "
+                "outcome = json_set(outcome, '$.state', 'queued') "
+                "WHERE id = ? AND state = 'running'",
+                (time.time(), job_id),
+            )
 
     def go_on(self, job: Job, rest: JobOrder) -> None:
         """Keep what a turn of a job did, and what is left; nothing of a job that was cancelled."""
@@ -116,14 +121,6 @@ class SqliteJobs:
                 "UPDATE job SET state = ?, changed = ?, outcome = ?, todo = ?, attempts = 0 "
                 "WHERE id = ? AND state = 'running'",
                 (job.state, time.time(), job.model_dump_json(), todo, job.job_id),
-            )
-
-    def _note(self, job_id: str, state: JobState) -> None:
-        with self._writing() as db:
-            db.execute(
-                "UPDATE job SET state = ?, changed = ?, "
-                "outcome = json_set(outcome, '$.state', ?) WHERE id = ? AND state = 'running'",
-                (state, time.time(), state, job_id),
             )
 
     def _read(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[str, ...]]:

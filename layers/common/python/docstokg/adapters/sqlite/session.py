@@ -107,6 +107,16 @@ class Closing(sqlite3.Connection):
         self.close()
 
 
+def opened(path: Path, wait_s: float) -> sqlite3.Connection:
+    """Open a file to write; who reads it is not kept waiting meanwhile."""
+    connection = sqlite3.connect(
+        path, timeout=wait_s, isolation_level=None, check_same_thread=False, factory=Closing
+    )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
 class Owner:
     """Closes a connection when its thread is gone: the connection itself is part of a cycle."""
 
@@ -150,6 +160,8 @@ def transaction(
     """
     address = f"file:{quote(str(path))}?mode={'rwc' if make else 'rw'}"
     try:
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True)
         with closing(
             sqlite3.connect(address, uri=True, timeout=wait_s, isolation_level=None)
         ) as db:
@@ -160,6 +172,8 @@ def transaction(
             db.execute("COMMIT")  # closing rolls back what was not
     except sqlite3.Error as exc:
         raise translated(exc, path) from exc
+    except OSError as exc:
+        raise Unavailable(f"{path} cannot be read or written: {exc}") from exc
 
 
 def insert(run: Execute, table: str, how: str = "INSERT", **row: object) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from docstokg.adapters.sqlite.session import transaction
+from docstokg.adapters.sqlite.session import UPSERT, insert, transaction
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain.identity import chunk_key
 
@@ -71,46 +71,22 @@ def _write(db: sqlite3.Connection, message: TraceMessage) -> None:
     query = message.request_id
     by_rank = {hit["rank"]: hit["uuid"] for hit in message.retrieved}
     cited = [(rank, by_rank[rank]) for rank in message.supported_by if rank in by_rank]
-    db.execute(
-        "INSERT OR REPLACE INTO trace_queries VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            query,
-            message.session,
-            message.query_hash,
-            message.namespace,
-            message.created_ms,
-            bool(cited),
-        ),
+    insert(
+        db.execute,
+        "trace_queries",
+        UPSERT,
+        id=query,
+        session=message.session,
+        hash=message.query_hash,
+        namespace=message.namespace,
+        at=message.created_ms,
+        answered=bool(cited),
     )
-    db.executemany(
-        RETRIEVED,
-        [
-            {
-                "query": query,
-                "uuid": hit["uuid"],
-                "chunk": chunk_key(hit["uuid"]),
-                "rank": hit["rank"],
-                "score": hit["score"],
-            }
-            for hit in message.retrieved
-        ],
-    )
-    db.executemany(
-        FOCUSED,
-        [
-            {
-                "query": query,
-                "namespace": message.namespace,
-                "folded": focus["entity"].casefold(),
-                "score": focus["score"],
-            }
-            for focus in message.focused_on
-        ],
-    )
-    db.executemany(
-        SUPPORTED,
-        [
-            {"query": query, "uuid": uuid, "chunk": chunk_key(uuid), "rank": rank}
-            for rank, uuid in cited
-        ],
-    )
+    for hit in message.retrieved:
+        db.execute(RETRIEVED, {**hit, "query": query, "chunk": chunk_key(hit["uuid"])})
+    for focus in message.focused_on:
+        named = {"namespace": message.namespace, "folded": focus["entity"].casefold()}
+        db.execute(FOCUSED, {**named, "query": query, "score": focus["score"]})
+    for rank, uuid in cited:
+        own = {"query": query, "uuid": uuid, "chunk": chunk_key(uuid), "rank": rank}
+        db.execute(SUPPORTED, own)

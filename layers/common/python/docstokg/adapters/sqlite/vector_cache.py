@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import batched
 from pathlib import Path
 
-from docstokg.adapters.sqlite.session import Closing, Owner
+from docstokg.adapters.sqlite.session import Owner, opened
 from docstokg.contracts.records import FoundName
 from docstokg.errors import Timeout
 from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
@@ -63,6 +63,7 @@ class VectorCache:
         expires = time.time() + self._ttl_s
         try:
             with self._connection() as connection:
+                connection.execute("BEGIN IMMEDIATE")
                 connection.execute("DELETE FROM vectors WHERE expires <= ?", (time.time(),))
                 connection.executemany(
                     "INSERT OR REPLACE INTO vectors (key, value, expires) VALUES (?, ?, ?)",
@@ -76,12 +77,8 @@ class VectorCache:
         if owner is not None:
             return owner.connection
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            self._path, timeout=BUSY_MS / 1000, check_same_thread=False, factory=Closing
-        )
+        connection = opened(self._path, BUSY_MS / 1000)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS vectors "
                 "(key TEXT PRIMARY KEY, value BLOB NOT NULL, expires REAL NOT NULL) WITHOUT ROWID"
