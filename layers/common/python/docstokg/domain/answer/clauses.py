@@ -25,6 +25,7 @@ _DETERMINERS_TEXT: Final = (
     "of in on at by with from for as into during after before"
 )
 _DETERMINERS: Final = frozenset(_DETERMINERS_TEXT.split())
+_SMALL: Final = CLAIM_STOP_WORDS | _DETERMINERS
 _PRONOUNS: Final = frozenset(("it", "they", "he", "she", "which", "who", "its", "their"))
 _UNCHANGED: Final = frozenset(("put", "set", "read", "cut", "found", "left", "let", "shut", "hit"))
 _ADVERBS: Final = frozenset(("also", "always", "never", "often", "usually", "only", "then", "now"))
@@ -370,9 +371,7 @@ def stems_of(text: str) -> frozenset[str]:
             *(
                 stem(word)
                 for word in words_of(text)
-                if word not in CLAIM_STOP_WORDS | _DETERMINERS
-                and not _is_number(word)
-                and not is_denial(word)
+                if word not in _SMALL and not _is_number(word) and not is_denial(word)
             ),
             *(name for number in quantities(text) for name in values_of(number)),
         ]

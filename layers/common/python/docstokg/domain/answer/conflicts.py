@@ -47,12 +47,13 @@ _BOUNDS: Final = frozenset({"least", "most", "than", "over", "under", "about", "
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A sentence and the one before it; `stems`: rarities, without numbers."""
+    """A sentence and the one before it; `stems`: rarities, without numbers; `total`: their sum."""
 
     side: Side
     text: str
     before: str
     stems: Mapping[str, float]
+    total: float
 
     @cached_property
     def is_turned(self) -> bool:
@@ -70,8 +71,7 @@ class _Sentence:
         both = self.stems.keys() & other.stems.keys()
         if len(both) < _LEAST:
             return 0.0
-        least = min(sum(self.stems.values()), sum(other.stems.values()))
-        return sum(self.stems[name] for name in both) / least
+        return sum(map(self.stems.__getitem__, both)) / min(self.total, other.total)
 
     def may_differ(self, other: "_Sentence") -> bool:
         """Tell whether one denies, or both state values, and other ones."""
@@ -156,7 +156,8 @@ def _sentences(place: int, chunk: StoredChunk) -> Iterator[_Sentence]:
         text = chunk.text[start:end]
         stems = {name for name in content_stems(text) if not name[0].isdigit()}
         if len(stems) >= _LEAST and not text.rstrip().endswith("?"):
-            yield _Sentence((place, start, end), text, before, rarities(stems))
+            rare = rarities(stems)
+            yield _Sentence((place, start, end), text, before, rare, sum(rare.values()))
         before = text
 
 

@@ -80,6 +80,9 @@ _TOKEN: Final = re.compile(
     rf"(?<![\w.])(?<![^\W\d_]-)(?P<number>{_DIGITS})|(?P<word>[^\W\d_]+)|"
     r"(?P<sign>[%\u00b0$\u20ac\u00a3][CF]?\b|[%\u00b0$\u20ac\u00a3])|(?P<gap>[^\w\s-])"
 )
+_NUMERIC: Final = re.compile(r"\d")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_TOLD: Final = NUMBER_WORDS | MONTH_WORDS | _PARTS.keys()
 _YEAR: Final = re.compile(r"1\d{3}|20\d\d")
 
 
@@ -138,6 +141,8 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     or another number only.
     """
     plain = ID_IN_CLAIM.sub(" ", compatible(text))
+    if not _NUMERIC.search(plain) and _TOLD.isdisjoint(_LETTERS.findall(plain.casefold())):
+        return ()
     found: list[Quantity] = []
     for pattern, (year, month, day) in _DATES:
         for match in pattern.finditer(plain):
