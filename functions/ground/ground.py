@@ -30,14 +30,14 @@ from docstokg.contracts.state import (
     StepReport,
 )
 from docstokg.domain import budget, mmr, near_duplicates, time_budget
-from docstokg.domain.answer import conflicts, prompt, relevance
+from docstokg.domain.answer import conflicts, extractive, prompt, relevance
 from docstokg.domain.fusion import RRF_K
 from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.errors import DocsToKGError, NothingToCite, Timeout, WrongAnswer
 from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
-from docstokg_functions.ground import knowledge, passages
+from docstokg_functions.ground import knowledge
 from docstokg_functions.ground.explained import explain
 from docstokg_functions.ground.fit import fitted, room
 from docstokg_functions.ground.sentences import compared, is_quoted
@@ -78,10 +78,10 @@ def ground(
     places = places[: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    positions = passages.context(plan, citations)
-    blocks = _blocks(
-        plan, expansion, [citations[i] for i in positions], [chunks[i] for i in positions]
-    )
+    synthesis, most = plan.synthesis, plan.max_blocks
+    if synthesis is not None and synthesis.model == extractive.MODEL:
+        most = max(most, extractive.READ)
+    blocks = _blocks(plan, expansion, citations[:most], chunks[:most])
     if is_quoted(plan):
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     texts = {chunk.uuid: chunk for chunk in chunks}
@@ -92,6 +92,7 @@ def ground(
     citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
     if trimmed:
         run.mark_degraded("payload_trimmed")
+    ranks = {block.rank for block in blocks}
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)
     spent = {
@@ -102,7 +103,7 @@ def ground(
     return Grounded(
         citations=tuple(citations),
         blocks=tuple(blocks),
-        relevant=passages.is_relevant(plan, citations, blocks),
+        relevant=any(one.score >= plan.min_score for one in citations if one.rank in ranks),
         conflicts=found,
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),

@@ -4,7 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
-from docstokg.contracts.check import Consistency, ConsistencyIssue
+from docstokg.contracts.check import Consistency
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import consistency
 from docstokg.domain.graph.ontology_facts import relation_of
@@ -35,15 +35,7 @@ def check_consistency(
     for start in dict.fromkeys(start for start in starts if start in terms):
         above[start] = reached_from(start, graph, scope, left)
     issues = consistency.check(draft, consistency.Ontology(terms, above))
-    return Consistency(
-        ok=not issues,
-        issues=tuple(
-            ConsistencyIssue(
-                code=issue.code, message=issue.message, start=issue.start, end=issue.end
-            )
-            for issue in issues
-        ),
-    )
+    return Consistency(ok=not issues, issues=issues)
 
 
 def countdown(timeout_s: float) -> Callable[[], float]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from docstokg.domain.answer.lexicon import lexicon
 from docstokg.domain.answer.tables import cells as cells_of
+from docstokg.domain.answer.tables import is_rule
 from docstokg.domain.text.quantities import MONTH_WORDS, NUMBER_WORDS, Quantity, quantities
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.wording import IRREGULAR, NEGATIONS, stem
@@ -126,11 +127,6 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
         stems = frozenset().union(*(clause.own for clause in clauses))
         made.append(Sentence(span.start, span.end, own, clauses, stems))
     return tuple(made)
-
-
-def is_rule(cells: Sequence[str]) -> bool:
-    """Tell whether cells are the rule between the head of a table and its rows."""
-    return bool(cells) and all(cell.strip("-: ") == "" and "-" in cell for cell in cells)
 
 
 def _row(span: Span, text: str, cells: Sequence[str], columns: Sequence[str]) -> Sentence:
