@@ -5,7 +5,8 @@
 
 The second file has 200 false and 60 true claims about ten made-up pages, in forms that
 training.false_claims does not make. The pages called `dev` were looked at when rules and features
-were written, those called `kept` only when all was done. A file holds its own sources, entities and relations; they are loaded into a store of their own.
+were written, those called `kept` only when all was done. A file holds its own sources, entities and
+relations; they are loaded into a store of their own.
 A statement passes when the reply says `grounded`. Each is checked twice: without citations, where
 the service looks for sources among all passages, and citing its own passage.
 """

@@ -20,7 +20,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer.grounding import Statement, statements
 from docstokg.domain.graph.ontology_facts import NO_FACTS, Facts
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.ports import Embedder, SearchIndex
+from docstokg.ports import Embedder, SearchIndex, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.intake import parse_body
@@ -246,15 +246,16 @@ def _vectors(
     """Embed the sentences when the index holds the embedder's own vector space."""
     if embedder is None or not texts:
         return None
-    stored = index.info(call.left_s(time_budget.CHECK_S)).embedding_model
-    if stored != embedder.model:
+    stored = index.info(call.left_s(time_budget.CHECK_S)).model_of(call.scope.namespace)
+    encoder = encoder_of(embedder, stored) if stored is not None else None
+    if encoder is None:
         if stored is not None:
             other = f"the index was embedded by {stored}, not by {embedder.model}"
             call.skip("embed", "embedding_unavailable", other)
         return None
     time_s = call.left_s(2 * time_budget.CHECK_VECTORS.cap_s)
     return call.attempt(
-        "embed", lambda: embedder.embed(list(texts), time_s), "embedding_unavailable"
+        "embed", lambda: encoder.embed(list(texts), time_s), "embedding_unavailable"
     )
 
 

@@ -22,6 +22,7 @@ from docstokg_functions.documents.changing import (
     remove_document,
 )
 from docstokg_functions.documents.listing import list_documents, list_namespaces
+from docstokg_functions.documents.pages import show_page
 from docstokg_functions.documents.reading import read_passage
 
 WATCH_LOADS = "watch_loads"
@@ -46,6 +47,9 @@ def build(wiring: Wiring) -> Handler:
         "passage": partial(read_passage, begin=begin, index=wiring.search_index()),
         "load": partial(load_documents, register=register, queue=queue),
         "delete": partial(remove_document, register=register, queue=queue),
+        "page": partial(
+            show_page, register=register, draw=wiring.draw_page, telemetry=wiring.telemetry
+        ),
         "job": partial(job_of, queue=queue),
         "cancel": partial(cancel_job, queue=queue),
     }

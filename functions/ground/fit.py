@@ -1,10 +1,12 @@
 """Citations and blocks must fit the state between steps; what goes first is written here."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation
 from docstokg.contracts.state import Block
+from docstokg.domain import layout
 from docstokg.domain.budget import (
     GROUNDED_LIMIT_BYTES,
     REPORT_MARGIN_BYTES,
@@ -65,6 +67,28 @@ def _trimmed(
         if sum(sizes) > limit and citations[place].rank not in in_blocks:
             del citations[place], sizes[place]
     return citations, sum(sizes)
+
+
+def located(
+    citations: Sequence[Citation],
+    blocks: Sequence[Block],
+    chunks: Sequence[StoredChunk],
+    limit: int,
+) -> list[Citation]:
+    """Say where each snippet stands on its page, from the first rank on, as far as it fits."""
+    left = limit - sum(map(_bytes, citations)) - sum(map(_bytes, blocks))
+    found = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
+    made = []
+    for citation in citations:
+        chunk, told = found.get(citation.uuid), citation
+        if chunk is not None and chunk.layout:
+            begin = chunk.char_start or 0
+            span = citation.char_start - begin, citation.char_end - begin
+            boxes = layout.boxes(layout.unpacked(chunk.layout, *span), cast(int, chunk.page))
+            told = citation.model_copy(update={"boxes": boxes})
+            left -= _bytes(told) - _bytes(citation)
+        made.append(told if left >= 0 else citation)
+    return made
 
 
 def room(run: Run) -> int:

@@ -39,7 +39,7 @@ from docstokg.ports import Reranker, SearchIndex
 from docstokg.usecases.run import Run
 from docstokg_functions.ground import knowledge
 from docstokg_functions.ground.explained import explain
-from docstokg_functions.ground.fit import fitted, room
+from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
 
 BLOCK_CHARACTERS = 4000
@@ -89,7 +89,9 @@ def ground(
     if found:
         blocks = conflicts.marked(blocks, texts, found)
         run.warnings.append(conflicts.warning(found))
-    citations, blocks, trimmed = fitted(citations, blocks, chunks, room(run))
+    most = room(run)
+    citations, blocks, trimmed = fitted(citations, blocks, chunks, most)
+    citations = located(citations, blocks, chunks, most)
     if trimmed:
         run.mark_degraded("payload_trimmed")
     ranks = {block.rank for block in blocks}

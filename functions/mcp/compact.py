@@ -178,4 +178,4 @@ def compact_passage(document: dict[str, Any], _: Mapping[str, Any]) -> dict[str,
     """Give the passage between what surrounds it."""
     made = {key: document[key] for key in ("before", "text", "after")}
     made |= {"source": _source(document), "doc_id": document["doc_id"]}
-    return made | ({"uri": document["uri"]} if document["uri"] else {})
+    return made | {key: document[key] for key in ("uri", "lit") if document[key]}

@@ -167,7 +167,7 @@ def check_written(
     run: Run, grounded: Grounded, synthesis: Synthesis, checks: Checks, comparison: Comparison
 ) -> CheckedAnswer:
     """Check what was written, the whole or the sentences so far; warnings go to the run."""
-    comparison.know(run.plan.query, grounded.query_vector)
+    comparison.know(run.plan.query, grounded.query_vector, grounded.report.index_model)
     blocks = grounded.blocks[: synthesis.block_count]
     answer, is_altered = synthesis.answer, False
     if synthesis.model != EXTRACTIVE:  # its sentences are the sources' own

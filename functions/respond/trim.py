@@ -102,7 +102,11 @@ def _shorter(citation: Citation, limit: int) -> Citation:
         space = text.rfind(" ", 0, limit + 1)
         end = space if space > 0 else limit
     return citation.model_copy(
-        update={"snippet": text[:end], "char_end": citation.char_end - (len(text) - end)}
+        update={
+            "boxes": (),
+            "snippet": text[:end],
+            "char_end": citation.char_end - (len(text) - end),
+        }
     )
 
 

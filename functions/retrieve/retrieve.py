@@ -18,7 +18,7 @@ from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restrictio
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
 from docstokg.errors import DocsToKGError, Timeout
-from docstokg.ports import Embedder, SearchIndex, SparseEncoder
+from docstokg.ports import Embedder, SearchIndex, SparseEncoder, encoder_of
 from docstokg.usecases.run import Run
 from docstokg_functions.retrieve.expected import followed
 
@@ -81,7 +81,7 @@ def retrieve(
     if run.scope.filter and not any(result.hits for result in answers.by_channel.values()):
         _tell_unknown_keys(run, index, queries)
     providers = ProvidersUsed(
-        embedding=embedder.model if embedder is not None and vector else None,
+        embedding=usable.model if usable is not None and vector else None,
         sparse=sparse_encoder.model
         if sparse_encoder is not None and "splade" in answers.by_channel
         else None,
@@ -115,19 +115,19 @@ def _usable_embedder(
     info = run.attempt("index_info", lambda: index.info(time_s), "dense_unavailable")
     if info is None:
         return None
-    answers.index_model = info.embedding_model
+    stored = answers.index_model = info.model_of(run.scope.namespace)
+    configured, embedder = embedder, encoder_of(embedder, stored)
     if info.unfinished_load:
         run.warnings.append("A load into this index is unfinished; run it again to complete it.")
-    if embedder is None or not run.plan.retrieval.embed:
+    if configured is None or not run.plan.retrieval.embed:
         run.skip("embed", "embedding_unavailable", "there is no such embedder here")
         return None
-    if info.chunks and info.embedding_model is None:
+    if info.chunks and stored is None:
         run.skip("embed", "dense_unavailable", "the index holds no vectors")
         return None
-    if info.embedding_model not in (None, embedder.model):
-        stored = f"the index was embedded by {info.embedding_model}, not by {embedder.model}"
-        run.skip("embed", "embedding_unavailable", stored)
-        return None
+    if embedder is None:
+        other = f"the index was embedded by {stored}, not by {configured.model}"
+        run.skip("embed", "embedding_unavailable", other)
     return embedder
 
 

@@ -17,7 +17,7 @@ from docstokg.domain.identity import prefix_of
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.vectors import Floats, matrix, unpack
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
-from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex
+from docstokg.ports import Embedder, KnowledgeGraph, SearchIndex, encoder_of
 from docstokg.usecases.run import Call, graph_reason
 
 LABELS = ("Chunk", "Document", "Entity", "Topic")
@@ -202,8 +202,9 @@ class _Walker:
         if embedder is None or query is None:
             return
         try:
-            stored = self._index.info(self._left_s()).embedding_model
-            if stored not in (None, embedder.model):
+            stored = self._index.info(self._left_s()).model_of(self._call.scope.namespace)
+            embedder = self._embedder = encoder_of(embedder, stored)
+            if embedder is None:
                 raise Unavailable(f"what is stored was embedded by {stored}")
             (vector,) = embedder.embed([query], min(time_budget.WALK_QUERY_S, self._left_s()))
         except DocsToKGError as error:

@@ -65,8 +65,8 @@ FREE = {
 }
 
 
-SHARED = {"bounded", "breaker"}
-"""What belongs to no vendor: a limit on a call, and a circuit."""
+SHARED = {"bounded", "breaker", "languages"}
+"""What belongs to no vendor: a limit on a call, a circuit, and the words of languages."""
 
 
 def imports(path: Path) -> set[str]:

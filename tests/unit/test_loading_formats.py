@@ -19,6 +19,7 @@ from docstokg.adapters.conversion import child as conversion_child
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.onnx.wordpieces import WordPieces
 from docstokg.contracts.outline import Block, Outline
+from docstokg.domain.layout import boxes, unpacked
 from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
@@ -218,6 +219,33 @@ def test_pdf_pages_are_kept(child, tmp_path):
     ]
 
 
+def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(child, tmp_path):
+    cells = [("Part", "Weight"), ("Seal", "4 kg"), ("Bolt", "7 kg")]
+    lines = "".join(f"60 {y} m 260 {y} l S " for y in (640, 660, 680, 700))
+    lines += "".join(f"{x} 640 m {x} 700 l S " for x in (60, 160, 260))
+    words = "".join(
+        f"BT /F1 10 Tf 1 0 0 1 {70 + 100 * at} {685 - 20 * row} Tm ({word}) Tj ET "
+        for row, pair in enumerate(cells)
+        for at, word in enumerate(pair)
+    )
+    writer = PdfWriter(clone_from=io.BytesIO(pdf(["none"])))
+    stream = DecodedStreamObject()
+    stream.set_data((lines + words).encode())
+    writer.pages[0][NameObject("/Contents")] = writer._add_object(stream)
+    made = io.BytesIO()
+    writer.write(made)
+    _, (chunk,) = read(child, tmp_path / "a.pdf", made.getvalue())
+    assert chunk.text == "Part: Seal; Weight: 4 kg.\n\nPart: Bolt; Weight: 7 kg."
+    at = chunk.text.index("Part: Bolt")
+    (box,) = boxes(unpacked(chunk.layout, at, len(chunk.text)), 1)
+    height = float(writer.pages[0].mediabox.height)
+    assert (box.x0, box.y0 < height - 645 < box.y1) == (pytest.approx(70, abs=1), True)
+    assert box.y0 > height - 660 and box.x1 < 200
+    assert child.draw(made.getvalue(), 1).startswith(b"\x89PNG")
+    with pytest.raises(LoadError, match="1 pages"):
+        child.draw(made.getvalue(), 2)
+
+
 CMAP = b"""/CIDInit /ProcSet findresource begin begincmap
 1 begincodespacerange <00> <FF> endcodespacerange
 1 beginbfrange <41> <5A> <0061> endbfrange
@@ -393,7 +421,9 @@ def forked(raw: bytes) -> bytes:
     reader, writer = os.pipe()
     try:
         with os.fdopen(reader, "rb") as requests:
-            return conversion_child._forked(".txt", raw, 1, requests)
+            return conversion_child._forked(
+                lambda: conversion_child._made(".txt", raw), 1, requests
+            )
     finally:
         os.close(writer)
 

@@ -127,7 +127,7 @@ def test_an_opendocument_text_has_headings_lists_and_tables(child, tmp_path):
     )
     document, chunks = read(child, tmp_path / "a.odt", packed({"content.xml": content}))
     assert document.text.split("\n\n")[:4] == [
-        "Care", "Oil the pump.", "- daily", "Part: Seal; 3 days: 4"
+        "Care", "Oil the pump.", "- daily", "Part: Seal; 3 days: 4."
     ]  # fmt: skip
     assert {chunk.section for chunk in chunks} == {"Care"}
 
@@ -303,11 +303,11 @@ def test_a_tables_rows_are_read_with_their_columns_names(child, tmp_path):
     <table><tr><td colspan=99999999 rowspan=99999999>wide<tr><td>more</table>"""
     document, _ = read(child, tmp_path / "a.html", page)
     assert document.text.strip().split("\n\n")[:8] == [
-        "Model: City; Weight empty: 21 kg; Weight full: 80 kg",
-        "Model: City; Weight empty: 22 kg; Weight full: 81 kg",
-        "Range: 90 km",
-        "Speed: 25 km/h",
-        "Part: Bell; Price: 4",
+        "Model: City; Weight empty: 21 kg; Weight full: 80 kg.",
+        "Model: City; Weight empty: 22 kg; Weight full: 81 kg.",
+        "Range: 90 km.",
+        "Speed: 25 km/h.",
+        "Part: Bell; Price: 4.",
         "Layout",
         "Words.",
         "wide",

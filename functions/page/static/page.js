@@ -3,9 +3,13 @@
 import { drawGraph } from "./graph.js";
 import { curlOf } from "./curl.js";
 import { signIn } from "./sign-in.js";
+import { paper } from "./paper.js";
+import { inAddress, linkTo, markdownOf, remember, save } from "./keeping.js";
+import { ended, everyDocument, loaded, picked, refusal } from "./library.js";
 
 const $ = (id) => document.getElementById(id);
 const FIRST = 8;
+const MOST_ROWS = 500;
 const REASONS = {
   bm25_unavailable: "word search did not answer",
   splade_unavailable: "learned sparse search did not answer",
@@ -54,7 +58,7 @@ const STEPS = {
 };
 // `turns`: what was asked and answered on this page, which nobody else keeps; `stop`: ends the
 // question under way.
-const state = { response: null, request: null, chosen: null, cursor: null, issuer: null, token: "", turns: [], stop: null };
+const state = { response: null, request: null, chosen: null, library: null, order: { field: "doc_id", down: false }, issuer: null, token: "", turns: [], stop: null };
 const HISTORY_BYTES = 30000, HISTORY_TURNS = 20;
 
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
@@ -182,7 +186,7 @@ async function showSignIn() {
 function requestOfForm() {
   const request = {
     query: $("question").value.trim(),
-    namespace: $("namespace").value.trim() || "default",
+    namespace: chosenNamespace(),
     top_k: Number($("top_k").value) || 10,
     verbosity: "full",
     budget: {},
@@ -287,6 +291,7 @@ function show(response) {
   $("passage").replaceChildren();
   $("graph").replaceChildren();
   $("draw").hidden = false;
+  $("keep").hidden = Boolean(response.under_way);
   showSteps(response);
   $("curl").textContent = curlOf(new URL("v1/answer", location.href).href, state.request, Object.keys(secrets()));
   const first = response.citations.find((one) => one.cited) ?? response.citations[0];
@@ -355,7 +360,7 @@ function showAnswer(response) {
   if (response.grounding) {
     const grounded = response.grounding.grounded ? "grounded" : "not grounded";
     $("confidence").append(
-      element("strong", {}, `Confidence ${response.confidence.toFixed(2)} (${response.confidence_level})`),
+      element("strong", { class: `level ${response.confidence_level}` }, `Confidence ${response.confidence.toFixed(2)} (${response.confidence_level})`),
       `, ${grounded}, ${Math.round(response.grounding.coverage * 100)} % of the sentences have a source.`);
   }
   $("warnings").replaceChildren(...response.warnings.map((one) => element("li", {}, one)));
@@ -425,8 +430,9 @@ function choose(rank, focus, support = null) {
   const path = citation.kg_path.length > 1 ? element("p", { class: "why" }, `path: ${pathWords(citation)}`) : null;
   const link = /^https?:\/\//i.test(citation.uri ?? "") ? element("a", { href: citation.uri, rel: "noreferrer noopener", target: "_blank" }, "open the source") : null;
   $("passage").replaceChildren(...[
-    element("p", {}, element("span", { class: "name" }, `[${rank}] ${place(citation)}`), " ", link),
-    text, path,
+    element("p", {}, element("span", { class: "name" }, `[${rank}] ${place(citation)}`), " ", link, " ", state.response.metadata ? element("a", { href: linkTo(state.response.metadata.namespace, citation) }, "link to this passage") : null),
+    text, citation.boxes?.length ? element("button", { type: "button", class: "quiet", onclick: () => showPage(citation) }, `Show it on page ${citation.page}`) : null,
+    element("div", { id: "sheet" }), path,
     element("p", { class: "why" }, `characters ${citation.char_start} to ${citation.char_end} of the ${citation.offset_base}, sha256 ${citation.text_sha256.slice(0, 12)}…, ${whyFound(citation)}`)].filter(Boolean));
   if (focus) $("reader").focus({ preventScroll: matchMedia("(min-width: 50rem)").matches });
 }
@@ -474,13 +480,68 @@ async function draw() {
   }
 }
 
+const chosenNamespace = () => $("namespace").value.trim() || "default";
+const amount = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+// The namespace of the address, else the only one there is; a list with counts where there are more.
 async function showNamespaces() {
   try {
     const { namespaces } = await call("GET", "v1/namespaces");
-    $("namespaces").replaceChildren(...namespaces.map((one) => element("option", { value: one.namespace ?? one.name ?? one })));
+    const option = (one) => element("option", { value: one.namespace }, `${one.namespace} (${amount(one.documents, "document")})`);
+    $("namespaces").replaceChildren(...namespaces.map(option));
+    $("choice").replaceChildren(...namespaces.map(option));
+    const known = namespaces.map((one) => one.namespace);
+    if (!inAddress().get("namespace") && known.length && !known.includes(chosenNamespace())) useNamespace(known[0], known.length === 1);
+    if (!known.includes(chosenNamespace())) $("choice").prepend(element("option", { value: chosenNamespace() }, `${chosenNamespace()} (nothing loaded)`));
+    $("choice").value = chosenNamespace();
+    $("ask-in").hidden = false;
   } catch (problem) {
     // Without the routes of documents the page only asks; the field can still be typed into.
     if (problem.status === 404) $("tab-documents").hidden = true;
+  }
+}
+
+// Two fields and a list, one namespace: what is loaded is what is asked.
+function useNamespace(name, keep = true) {
+  for (const id of ["namespace", "place"]) $(id).value = name;
+  if ([...$("choice").options].some((one) => one.value === name)) $("choice").value = name;
+  if (keep) remember(name);
+}
+
+// A passage that an address names, read with this reader's key; without one it is asked for.
+async function readLink() {
+  const named = inAddress();
+  if (named.get("namespace")) useNamespace(named.get("namespace"), false);
+  if (!named.get("passage")) return;
+  open("ask");
+  const [from, to] = (named.get("span") ?? "").split("-").map(Number);
+  const span = to > from ? { char_start: from, char_end: to } : {};
+  const asked = { namespace: chosenNamespace(), uuid: named.get("passage"), ...span };
+  try {
+    const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "read_passage", arguments: asked } };
+    const { result } = await call("POST", "mcp", message);
+    const told = result.structuredContent;
+    if (result.isError) throw { title: "This passage cannot be shown", detail: told?.detail ?? "It is not there, or not yours to read.", errors: [] };
+    const [start, end] = told.lit ?? [0, 0];
+    const text = element("div", { class: "text" }, told.before, element("span", { class: "whole" }, slice(told.text, 0, start), element("mark", {}, slice(told.text, start, end)), slice(told.text, end)), told.after);
+    $("linked").replaceChildren(element("h2", {}, told.source || told.doc_id), text);
+    $("linked").hidden = false;
+    $("linked").focus();
+  } catch (problem) {
+    showProblem(problem);
+  }
+}
+
+async function showPage(citation) {
+  const path = `v1/documents/${encodeURIComponent(citation.doc_id)}/pages/${citation.page}?${new URLSearchParams({ namespace: state.response.metadata.namespace })}`;
+  try {
+    const response = await reach("GET", path, undefined, {});
+    if (!response.ok) await read(response);
+    const sheet = await paper(response, citation.boxes, `Page ${citation.page} of ${citation.document_name ?? citation.doc_id}, the passage lit`);
+    $("sheet").replaceChildren(sheet);
+    sheet.querySelector(".lit")?.scrollIntoView({ block: "center" });
+  } catch (problem) {
+    $("sheet").replaceChildren(element("p", { class: "hint" }, problem.detail ?? "The page cannot be shown."));
   }
 }
 
@@ -495,27 +556,33 @@ async function showModels() {
 
 const localTime = (text) => (text ? new Date(text).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "");
 
-async function showDocuments(cursor = null) {
-  const namespace = $("namespace").value.trim() || "default";
-  $("documents-note").textContent = "";
-  const body = document.querySelector("#documents tbody");
-  if (!cursor) body.replaceChildren();
-  $("next").hidden = true;
+async function showDocuments() {
+  const namespace = chosenNamespace();
+  $("documents-note").textContent = "Reading the list…";
   try {
-    const query = new URLSearchParams({ namespace, ...(cursor ? { cursor } : {}) });
-    const page = await call("GET", `v1/documents?${query}`);
-    const mayLoad = page.may_load ?? false;
-    $("upload").hidden = !mayLoad;
-    body.append(...page.documents.map((one) => element("tr", {},
-      element("td", {}, one.doc_id), element("td", {}, one.title ?? ""), element("td", {}, String(one.chunks)),
-      element("td", {}, localTime(one.loaded_at)),
-      element("td", {}, mayLoad ? element("button", { type: "button", class: "quiet", onclick: (event) => removeDocument(event.target, namespace, one.doc_id) }, "Remove") : ""))));
-    if (!page.documents.length && !cursor) $("documents-note").textContent = `Nothing is loaded in namespace ${namespace} that you may read.`;
-    state.cursor = page.cursor ?? null;
-    $("next").hidden = !state.cursor;
+    state.library = await everyDocument(call, namespace);
+    $("upload").hidden = !state.library.mayLoad;
+    listDocuments();
   } catch (problem) {
     $("documents-note").textContent = `${problem.title ?? "The list is not available"}. ${problem.detail ?? ""}`;
   }
+}
+
+function listDocuments() {
+  const { documents, mayLoad, all } = state.library;
+  const { field, down } = state.order;
+  const found = picked(documents, $("find").value, field, down);
+  const namespace = chosenNamespace();
+  for (const head of document.querySelectorAll("#documents th[data-field]")) {
+    head.setAttribute("aria-sort", head.dataset.field !== field ? "none" : down ? "descending" : "ascending");
+  }
+  document.querySelector("#documents tbody").replaceChildren(...found.slice(0, MOST_ROWS).map((one) => element("tr", {},
+    element("td", {}, one.doc_id), element("td", {}, one.title ?? ""), element("td", {}, String(one.chunks)),
+    element("td", {}, localTime(one.loaded_at)),
+    element("td", {}, mayLoad ? element("button", { type: "button", class: "quiet", onclick: (event) => removeDocument(event.target, namespace, one.doc_id) }, "Remove") : ""))));
+  const shown = found.length > MOST_ROWS ? `, the first ${MOST_ROWS} shown: search to find others` : "";
+  const counted = `${found.length === documents.length ? "" : `${found.length} of `}${documents.length}${all ? "" : " or more"} documents${shown}`;
+  $("documents-note").textContent = documents.length ? counted : `Nothing is loaded in namespace ${namespace} that you may read.`;
 }
 
 async function removeDocument(button, namespace, id) {
@@ -526,50 +593,33 @@ async function removeDocument(button, namespace, id) {
   }
   try {
     const { job_id } = await call("DELETE", `v1/documents/${encodeURIComponent(id)}?${new URLSearchParams({ namespace })}`);
-    await follow(job_id);
+    const why = await ended(call, job_id);
+    $("upload-status").textContent = why ? `${id} was not removed: ${why}` : `${id} was removed.`;
     await showDocuments();
+    await showNamespaces();
   } catch (problem) {
     $("upload-status").textContent = `${problem.title}. ${problem.detail ?? ""}`;
   }
 }
 
-const base64 = (bytes) => {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
-  return btoa(text);
-};
-const TYPES = { md: "text/markdown", txt: "text/plain", html: "text/html", htm: "text/html", rst: "text/x-rst", csv: "text/csv", json: "application/json", pdf: "application/pdf", ipynb: "application/x-ipynb+json", docx: "application/vnd.openxmlformats-officedocument.wordprocessingml.document" };
-
+// One file a request: what is wrong with one is not the others' loss.
 async function upload(event) {
   event.preventDefault();
-  const say = (text) => { $("upload-status").textContent = text; };
-  const documents = [];
-  try {
-    for (const file of $("files").files) {
-      const bytes = new Uint8Array(await file.arrayBuffer());
-      documents.push({ doc_id: file.name, content: base64(bytes), media_type: TYPES[file.name.split(".").pop().toLowerCase()] ?? (file.type || "text/plain") });
-    }
-    say("Sending…");
-    const { job_id } = await call("POST", "v1/documents", { namespace: $("namespace").value.trim() || "default", documents, replace: $("replace").checked });
-    await follow(job_id);
-    await showDocuments();
-  } catch (problem) {
-    const named = (problem.errors ?? []).map((one) => documents[Number(/\[(\d+)\]/.exec(one.path)?.[1])]?.doc_id).filter(Boolean);
-    if (problem.status === 409) say(`Loaded already: ${named.join(", ")}. Tick “replace documents of the same name” to put the new ones in their place.`);
-    else say(`${problem.title ?? "The files could not be read"}. ${problem.detail ?? ""}`);
+  const files = [...$("files").files], namespace = chosenNamespace();
+  let good = 0;
+  $("refused").replaceChildren();
+  Object.assign($("upload-progress"), { hidden: false, max: files.length, value: 0 });
+  for (const [number, file] of files.entries()) {
+    $("upload-status").textContent = `Loading ${file.name}, ${number + 1} of ${files.length}…`;
+    const why = refusal(file) || await loaded(call, namespace, file, $("replace").checked);
+    if (why) $("refused").append(element("li", {}, element("strong", {}, file.name), `: ${why}`));
+    else good += 1;
+    $("upload-progress").value = number + 1;
   }
-}
-
-async function follow(job) {
-  for (;;) {
-    const { state: now, loaded, removed, rejected, reason } = await call("GET", `v1/jobs/${encodeURIComponent(job)}`);
-    const losses = rejected.map((one) => `${one.doc_id}: ${one.reason}`).join("; ");
-    const words = { queued: "Waiting for its turn…", running: "At work…", done: "Done", failed: "It failed" }[now] ?? now;
-    const counted = [loaded ? `${loaded} loaded` : "", removed ? `${removed} removed` : "", losses ? `not loaded: ${losses}` : "", reason ?? ""].filter(Boolean);
-    $("upload-status").textContent = counted.length ? `${words}: ${counted.join(", ")}` : words;
-    if (now === "done" || now === "failed") return;
-    await new Promise((resolve) => { setTimeout(resolve, 700); });
-  }
+  $("upload-status").textContent = `Done: ${good} loaded${good < files.length ? `, ${files.length - good} not, see below` : ""}.`;
+  $("upload-progress").hidden = true;
+  await showDocuments();
+  await showNamespaces();
 }
 
 function open(name) {
@@ -593,11 +643,21 @@ $("copy").addEventListener("click", async () => { await navigator.clipboard.writ
 $("tab-ask").addEventListener("click", () => open("ask"));
 $("tab-documents").addEventListener("click", () => open("documents"));
 $("upload").addEventListener("submit", upload);
-// Two fields, one namespace: what is loaded is what is asked.
-$("namespace").addEventListener("input", () => { $("place").value = $("namespace").value; });
-$("place").addEventListener("input", () => { $("namespace").value = $("place").value; });
-$("place").addEventListener("change", () => showDocuments());
-$("next").addEventListener("click", () => showDocuments(state.cursor));
+for (const id of ["namespace", "place", "choice"]) {
+  $(id).addEventListener("input", () => useNamespace($(id).value));
+  $(id).addEventListener("change", () => { if (!$("view-documents").hidden) showDocuments(); });
+}
+$("find").addEventListener("input", listDocuments);
+for (const head of document.querySelectorAll("#documents th[data-field] button")) {
+  head.addEventListener("click", () => {
+    const { field } = head.parentElement.dataset;
+    state.order = { field, down: state.order.field === field && !state.order.down };
+    listDocuments();
+  });
+}
+$("keep-markdown").addEventListener("click", () => save("answer.md", "text/markdown", markdownOf(state.response, location.href.split("#")[0])));
+$("keep-json").addEventListener("click", () => save("answer.json", "application/json", JSON.stringify(state.response, null, 1)));
+addEventListener("hashchange", readLink);
 $("sign-in").addEventListener("click", signInOrOut);
 for (const secret of ["key", "token"]) $(secret).addEventListener("change", () => { showNamespaces(); showModels(); });
 for (const tab of ["ask", "documents"]) {
@@ -608,6 +668,6 @@ for (const tab of ["ask", "documents"]) {
     $(`tab-${other}`).focus();
   });
 }
-showNamespaces();
+readLink().then(showNamespaces);
 showModels();
 showSignIn();

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from docstokg.errors import LoadError
+from docstokg.errors import LoadError, Misconfigured
 from docstokg_local.cli.ending import DONE, NOT_GOOD, leave, run
 from docstokg_local.cli.entities import entities
 from docstokg_local.cli.options import (
@@ -185,6 +185,33 @@ def export(
     write_export(wiring_of(index, graph), namespace, target)
 
 
+@app.command()
+def reembed(
+    namespace: Annotated[str, typer.Argument(metavar="NS", help="The namespace.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="The encoder; default: the configured one."),
+    ] = None,
+    index: Index = None,
+    graph: Graph = None,
+) -> None:
+    """Move a namespace to another encoder, without its sources.
+
+    Run again, it goes on where it was killed; until its end the old vectors answer.
+    """
+    from docstokg.loading.transfer.reembedding import reembed as move
+    from docstokg_local.cli.display import TerminalProgress
+    from docstokg_local.loading.stores import stores_of
+
+    check_namespace(namespace)
+    wiring = wiring_of(index, graph)
+    dense = wiring.encoder(model) if model else wiring.embedder()
+    if dense is None:
+        raise Misconfigured("that encoder is not installed: `docstokg doctor` says what is missing")
+    count = move(stores_of(wiring), namespace, dense, TerminalProgress())
+    say(f"{namespace}: {counted(count, 'chunk')} embedded by {dense.model}")
+
+
 @app.command(name="list")
 def list_(
     namespace: Annotated[
@@ -202,13 +229,15 @@ def list_(
 
     Each namespace with its documents, chunks and last load.
     """
+    from docstokg.loading.pipeline import info_before
     from docstokg_local.cli.documents import list_loaded
 
     if namespace is not None:
         check_namespace(namespace)
     wiring = wiring_of(index, graph, aloud=not as_json)
     graph_writer = wiring.graph_writer() if entities else None
-    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, graph_writer)
+    info = info_before(wiring.search_index())
+    is_listed = list_loaded(wiring.register(), namespace, documents, as_json, graph_writer, info)
     raise typer.Exit(DONE if is_listed else NOT_GOOD)
 
 

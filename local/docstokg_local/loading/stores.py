@@ -32,7 +32,8 @@ def stores_of(wiring: Wiring, embed: bool = True) -> Stores:
 def _sharing(embedder: Embedder | None, wiring: Wiring) -> Embedder | None:
     """Give the embedder of requests, with more threads where it computes in this process."""
     if isinstance(embedder, CachedEmbedder) and isinstance(embedder.inner, OnnxMiniLm):
-        return CachedEmbedder(embedder.inner.with_threads(THREADS), wiring.cache_folder())
+        inner = embedder.inner.with_threads(THREADS)
+        return CachedEmbedder(inner, wiring.cache_folder(), others=embedder.others)
     return embedder
 
 

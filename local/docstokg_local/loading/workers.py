@@ -49,7 +49,8 @@ class LoadProcesses:
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
-            wiring.override("embedder", CachedEmbedder(_RemoteEmbedder(self, dense.inner), folder))
+            remote_dense = _RemoteEmbedder(self, dense.inner)
+            wiring.override("embedder", CachedEmbedder(remote_dense, folder, others=dense.others))
         if isinstance(sparse, CachedSparseEncoder):
             remote = _RemoteSparseEncoder(self, sparse.inner)
             wiring.override("sparse_encoder", CachedSparseEncoder(remote, folder))

@@ -157,7 +157,10 @@ async def json_body(request: Request, most: int = MAX_BODY_BYTES, too_large: str
 def response(reply: Reply) -> Response:
     """Send a reply as it is."""
     headers = {"Content-Type": "application/json", **reply.headers}
-    return Response(reply.body.encode("utf-8"), reply.statusCode, headers)
+    body = reply.body.encode("utf-8")
+    if headers["Content-Type"].startswith("image/"):
+        body = base64.b64decode(body)
+    return Response(body, reply.statusCode, headers)
 
 
 def _problem(

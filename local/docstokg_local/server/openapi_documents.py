@@ -84,6 +84,13 @@ def document_operations(
                 "202", "JobAccepted", "The job is queued", 400, 403, 404, 429, 503, 504
             ),
         },
+        "page": lambda: {
+            "parameters": [doc_id, _path("n", "the page, from 1"), _namespace()],
+            "responses": {
+                **answers("200", "", "The page", 400, 403, 404, 503, 504),
+                "200": {"description": "The page", "content": {"image/png": {"schema": {}}}},
+            },
+        },
         "job": lambda: {
             "parameters": [_path("id", "the `job_id`")],
             "responses": answers("200", "Job", "The job", 400, 404, 503, 504),

@@ -47,7 +47,7 @@ def parameters_of(route: routes.Route, request: Request) -> bytes:
     if set(route.parameters) - set(in_path):
         fields |= {name: value for name, value in request.query_params.items() if value}
     if in_path:
-        fields[in_path[0]] = _last_segment(request, route.path)
+        fields |= _path_fields(request, route.path)
     return json.dumps(fields).encode()
 
 
@@ -59,9 +59,14 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _last_segment(request: Request, path: str) -> str:
-    """Read an id, which is the last segment of the path: what was `%2F` there is `/` here."""
+def _path_fields(request: Request, path: str) -> dict[str, str]:
+    """Read the ids in the path, each a segment: what was `%2F` there is `/` here."""
     segments = request.scope["raw_path"].partition(b"?")[0].split(b"/")
-    if len(segments) != len(path.split("/")) or not segments[-1]:
+    names = path.split("/")
+    if len(segments) != len(names) or not all(segments[1:]):
         raise HTTPException(404)
-    return unquote_to_bytes(segments[-1]).decode("utf-8", "surrogateescape")
+    return {
+        name[1:-1]: unquote_to_bytes(segment).decode("utf-8", "surrogateescape")
+        for name, segment in zip(names, segments, strict=True)
+        if _IN_PATH.fullmatch(name)
+    }

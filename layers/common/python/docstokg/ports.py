@@ -6,7 +6,7 @@ All ports are synchronous and raise the tree of `docstokg.errors`: `Timeout` in 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.documents import Job, JobOrder
@@ -26,6 +26,7 @@ from docstokg.contracts.records import (
     MentionRecord,
     RelationRecord,
     Scope,
+    VectorRow,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 from docstokg.contracts.state import TraceMessage
@@ -91,8 +92,12 @@ class IndexWriter(Protocol):
         embedding_model: str | None,
         dimension: int | None,
         sparse_model: str | None,
+        namespace: str = "",
     ) -> None:
-        """Start a load; `Misconfigured` when the index was built with another embedding model."""
+        """Start a load; `Misconfigured` when the namespace was embedded by another model.
+
+        So an index is, where it has but one space, and where no namespace is given.
+        """
 
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each stored uuid to the fingerprint it was stored with (see `put`)."""
@@ -118,6 +123,14 @@ class IndexWriter(Protocol):
     def close_load(self) -> None:
         """Make everything put so far searchable on all channels, durably."""
 
+    def replace_vectors(
+        self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
+    ) -> None:
+        """Give every chunk of a namespace the vectors of another model, all at once or not at all.
+
+        Until then the old ones answer; durable and searchable when it returns.
+        """
+
     def stored_chunks(self, namespace: str) -> Iterator[tuple[ChunkRecord, str]]:
         """Yield every chunk as it was put, with its fingerprint, by uuid."""
 
@@ -139,6 +152,9 @@ class DocumentRegister(Protocol):
 
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Read the text a converter made of a document; None where there is none."""
+
+    def original(self, namespace: str, doc_id: str) -> bytes | None:
+        """Read the file a document was; None where it, or any, is not kept."""
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with their texts (None: the whole namespace)."""
@@ -330,6 +346,28 @@ class Embedder(Protocol):
         `parts`: per text, the stretches in code points. A model that reads the text once may take
         their vectors from that reading. See `domain.vectors.packed`.
         """
+
+
+@runtime_checkable
+class EncoderChoice(Protocol):
+    """An embedder that knows others, for namespaces that were loaded with one of them."""
+
+    def of(self, model: str) -> Embedder | None:
+        """Give the encoder of a vector space, None where it is not installed."""
+
+
+def encoder_of(embedder: Embedder | None, model: str | None) -> Embedder | None:
+    """Give the encoder of what is stored: this one, one that it knows, or None."""
+    if embedder is None or model in (None, embedder.model):
+        return embedder
+    return embedder.of(model) if isinstance(embedder, EncoderChoice) and model else None
+
+
+class LanguageFinder(Protocol):
+    """Texts to the languages they are written in; used by loads only."""
+
+    def language(self, text: str) -> str:
+        """Give an ISO 639-1 code, "" for English and where it cannot say."""
 
 
 class NameFinder(Protocol):

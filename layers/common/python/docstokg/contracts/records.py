@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import Scalar
 
@@ -28,7 +30,8 @@ class ChunkText(Contract):
 
     `sentences`: code-point spans of `text` that do not overlap, in order. `char_start`: place in
     the source document, or None when unknown. `headings`: those it stands under, searched with the
-    title.
+    title. `language`: ISO 639-1, "" for English and where nobody can say. `layout`: where its words
+    stand on their page, see `domain.layout`.
     """
 
     uuid: str
@@ -44,10 +47,12 @@ class ChunkText(Contract):
     uri: str | None = None
     anchor: str | None = None
     char_start: int | None = None
+    layout: str = ""
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
     sentences: tuple[tuple[int, int], ...] = ()
+    language: str = Field("", exclude_if=lambda code: not code)
     run_id: str
 
 
@@ -63,6 +68,15 @@ class ChunkRecord(ChunkText):
     sentence_vectors: bytes = b""
     sparse: dict[str, float] = {}
     vector: bytes | None = None
+
+
+class VectorRow(NamedTuple):
+    """What another encoder made of a stored chunk; see `ChunkRecord`."""
+
+    uuid: str
+    fingerprint: str
+    vector: bytes
+    sentence_vectors: bytes
 
 
 class DocumentChange(NamedTuple):
@@ -89,6 +103,7 @@ class DocumentRecord(Contract):
     `root`: a keyed hash of the folder it was read from, `path` its place there; neither is ever
     shown. `named`: its id was written by its owner, not made from its path. `sha256`: of its
     text. `converter`: what made the text, "" where that is the decoded file; then `text` is None.
+    `original`: the file itself, of a PDF.
     """
 
     namespace: str
@@ -104,6 +119,7 @@ class DocumentRecord(Contract):
     path: str = ""
     named: bool = False
     text: str | None = None
+    original: bytes | None = None
 
 
 class FactRecord(Contract):
@@ -134,7 +150,9 @@ class StoredChunk(ChunkText):
 class IndexInfo(Contract):
     """What an index says of itself; the embedding model fixes its vector space.
 
-    `open_run`: the run_id of the load that is open or unfinished.
+    `open_run`: the run_id of the load that is open or unfinished. `languages`: by namespace, those
+    beside English. `spaces`: model and dimension of namespaces with another than `embedding_model`,
+    which an index that `is_one_space` cannot hold.
     """
 
     embedding_model: str | None = None
@@ -145,6 +163,17 @@ class IndexInfo(Contract):
     unfinished_load: bool = False
     open_run: str = ""
     namespaces: tuple[str, ...] = ()
+    languages: dict[str, tuple[str, ...]] = {}
+    spaces: dict[str, tuple[str, int]] = {}
+    is_one_space: bool = False
+
+    def space_of(self, namespace: str) -> tuple[str | None, int | None]:
+        """Give the model and the dimension of a namespace's vectors."""
+        return self.spaces.get(namespace, (self.embedding_model, self.dimension))
+
+    def model_of(self, namespace: str) -> str | None:
+        """Name the encoder of a namespace's vectors."""
+        return self.space_of(namespace)[0]
 
 
 class EntityRecord(Contract):

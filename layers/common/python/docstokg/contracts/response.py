@@ -121,6 +121,16 @@ class Provenance(Contract):
     retrieved_at: str
 
 
+class PageBox(Contract):
+    """A stretch of a line on a page of a PDF: points from the page's upper left corner."""
+
+    page: int = Field(description="1-based")
+    x0: float = Field(description="left edge")
+    y0: float = Field(description="upper edge")
+    x1: float = Field(description="right edge")
+    y1: float = Field(description="lower edge")
+
+
 class Citation(Contract):
     """One verifiable piece of evidence: `snippet` is exactly text[start:end] of its source."""
 
@@ -138,6 +148,7 @@ class Citation(Contract):
     char_end: int
     offset_base: OffsetBase
     text_sha256: str
+    boxes: tuple[PageBox, ...] = Field((), description="where the snippet stands, of a PDF")
     score: float = Field(ge=0, le=1)
     full_text: str | None = None
     title: str | None = None

@@ -4,7 +4,7 @@ from typing import Final, Literal, NamedTuple
 
 RouteName = Literal[
     "answer", "search", "explain", "chat", "models", "check", "traverse", "mcp",
-    "load", "documents", "delete", "job", "cancel", "namespaces", "passage",
+    "load", "documents", "delete", "page", "job", "cancel", "namespaces", "passage",
     "health",
 ]  # fmt: skip
 """The second line but for `health` is one function; `passage` is a tool of `mcp` only."""
@@ -160,6 +160,17 @@ ROUTES: Final = (
         parameters=("doc_id", "namespace"),
         changes=True,
         loads=True,
+    ),
+    Route(
+        name="page",
+        method="GET",
+        path="/v1/documents/{doc_id}/pages/{n}",
+        function="documents",
+        operation="document_page",
+        summary="Show a page of a PDF, as PNG",
+        description="`boxes` of a citation lie on it. 404 where the file is not kept: over 50 MB, "
+        "loaded by an earlier version, or into stores that are servers.",
+        parameters=("doc_id", "n", "namespace"),
     ),
     Route(
         name="job",

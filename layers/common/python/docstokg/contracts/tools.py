@@ -151,6 +151,7 @@ class PassageResult(Contract):
     source: str = Field("", description="document, section and page")
     doc_id: str = Field("", description="the document's id")
     uri: str | None = Field(None, description="the source's address, when it has one")
+    lit: tuple[int, int] | None = Field(None, description="the asked stretch of `text`")
 
 
 class _Page(Contract):

@@ -18,6 +18,7 @@ from docstokg.ports import (
     GraphWriter,
     IndexWriter,
     KnowledgeGraph,
+    LanguageFinder,
     NameFinder,
     PieceCounter,
     SearchIndex,
@@ -138,7 +139,11 @@ class Readers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """The ports a load needs; without `names` a rule finds the names in texts."""
+    """The ports a load needs; without `names` a rule finds the names in texts.
+
+    Without `languages` every text counts as English. `multilingual`: raises `Misconfigured` with
+    what to install.
+    """
 
     search_index: SearchIndex
     index_writer: IndexWriter
@@ -149,6 +154,8 @@ class Stores:
     embedder: Embedder | None = None
     sparse_encoder: SparseEncoder | None = None
     names: NameFinder | None = None
+    languages: LanguageFinder | None = None
+    multilingual: Callable[[], Embedder] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +165,7 @@ class Context:
     `model`, `dimension`: the vector space it writes. `dense`, `sparse`: what encodes here, or None.
     `replace_docs`: documents are replaced whole. `earlier`: the documents the stores may hold
     already, None when that is not known. `generation`: see `DocumentChange`.
+    `is_new`: the namespace has no encoder yet.
     """
 
     namespace: str
@@ -173,6 +181,7 @@ class Context:
     replace_docs: bool = False
     earlier: Set[str] | None = None
     generation: str = ""
+    is_new: bool = False
 
     @property
     def scope(self) -> Scope:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from ulid import ULID
 
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain.graph.linking import Linker
-from docstokg.errors import NotLoaded
+from docstokg.errors import Misconfigured, NotLoaded
 from docstokg.loading.context import (
     READ_S,
     Context,
@@ -47,15 +47,20 @@ from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.entity_resolver import EntityResolver
 from docstokg.loading.resolve.relinking import NewAliases, relink
 from docstokg.loading.resolve.stale_entities import RescanPolicy, stale_entities_of
-from docstokg.loading.write.chunk_writing import write_chunks
+from docstokg.loading.write.chunk_writing import language_of, write_chunks
 from docstokg.loading.write.edges import resolve_edges, write_edges
 from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_stale
-from docstokg.ports import SearchIndex
+from docstokg.ports import SearchIndex, encoder_of
 
 UPSTREAM = "upstream"
 """The model's name when vectors come with the files and no embedder is configured."""
 
 NO_EMBEDDER = "no embedder is installed or configured: these chunks are found by words only"
+
+
+LANGUAGE_SAMPLE = 1000
+OTHER_SHARE = 0.2
+"""Of passages in other languages: above it another encoder reads them."""
 
 
 def load(
@@ -144,7 +149,9 @@ def begin(
     registry = SourceRegistry(
         stores.register, options.namespace, options.replace_docs, report.run_id
     )
+    model, dimension = before.space_of(options.namespace)
     dense = stores.embedder if options.embed else None
+    dense = encoder_of(dense, model) or dense
     sparse = stores.sparse_encoder if options.embed else None
     if options.embed and dense is None:
         report.warnings.append(NO_EMBEDDER)
@@ -156,8 +163,8 @@ def begin(
         rejects=rejects,
         progress=progress,
         report=report,
-        model=before.embedding_model if dense is None else dense.model,
-        dimension=before.dimension if dense is None else dense.dimension,
+        model=model if dense is None else dense.model,
+        dimension=dimension if dense is None else dense.dimension,
         dense=dense,
         sparse=sparse,
         replace_docs=options.replace_docs,
@@ -166,6 +173,8 @@ def begin(
         if before.unfinished_load or (before.chunks and not registry.stored)
         else frozenset(registry.stored),
         generation=str(ULID()),
+        is_new=options.namespace not in before.namespaces
+        and not (before.is_one_space and before.embedding_model),
     )
     return context, before, registry
 
@@ -190,9 +199,29 @@ def read_files(
             count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
             advance(1)
+    if (chosen := choose_encoder(context)) is not context:
+        context, dimension = chosen, chosen.dimension
     model = context.model or (UPSTREAM if staging.vector_dimensions() else None)
     report.embedding_model = model
     return replace(context, model=model, dimension=dimension if model else None)
+
+
+def choose_encoder(context: Context) -> Context:
+    """Take the encoder of other languages where more than a fifth of a new namespace needs it."""
+    finder, make = context.stores.languages, context.stores.multilingual
+    if finder is None or make is None or context.dense is None or not context.is_new:
+        return context
+    every = -(-context.staging.count("chunk") // LANGUAGE_SAMPLE)
+    chunks = chain.from_iterable(part for _, part in context.staging.documents_chunks(None))
+    found = [language_of(finder, chunk.text) for chunk in islice(chunks, 0, None, every or None)]
+    if sum(map(bool, found)) <= OTHER_SHARE * len(found):
+        return context
+    try:
+        dense = make()
+    except Misconfigured as missing:
+        context.report.warnings.append(f"many passages are not English, and {missing}")
+        return context
+    return replace(context, dense=dense, model=dense.model, dimension=dense.dimension)
 
 
 def _rows(
@@ -269,7 +298,11 @@ def decide(context: Context, unfinished: bool, gone: Sequence[str]) -> Decisions
     """
     stores, namespace = context.stores, context.namespace
     stores.index_writer.open_load(
-        context.report.run_id, context.model, context.dimension, context.report.sparse_model
+        context.report.run_id,
+        context.model,
+        context.dimension,
+        context.report.sparse_model,
+        namespace,
     )
     recogniser = context.report.names_by = recogniser_of(context)
     renamed = stores.graph_writer.recogniser(namespace) != recogniser

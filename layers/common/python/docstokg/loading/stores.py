@@ -1,5 +1,6 @@
 """A load's ports, from whoever makes ports: the wiring of a laptop's command, or of a function."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from docstokg.loading.context import Readers, Stores
@@ -10,6 +11,7 @@ from docstokg.ports import (
     GraphWriter,
     IndexWriter,
     KnowledgeGraph,
+    LanguageFinder,
     NameFinder,
     PieceCounter,
     SearchIndex,
@@ -50,6 +52,12 @@ class Ports(Protocol):
     def names(self) -> NameFinder | None:
         """Give what finds names, if it is installed."""
 
+    def multilingual(self) -> Callable[[], Embedder] | None:
+        """Give what makes the encoder of other languages, where none was asked for by name."""
+
+    def languages(self) -> LanguageFinder | None:
+        """Give what tells languages apart, if it is installed."""
+
 
 def stores_of(ports: Ports, embed: bool = True) -> Stores:
     """Give both stores' readers and writers, and the encoders unless `embed` is false."""
@@ -63,6 +71,8 @@ def stores_of(ports: Ports, embed: bool = True) -> Stores:
         embedder=ports.embedder() if embed else None,
         sparse_encoder=ports.sparse_encoder() if embed else None,
         names=ports.names(),
+        languages=ports.languages(),
+        multilingual=ports.multilingual() if embed else None,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from docstokg.domain.answer import citations as markers
 from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
-from docstokg.ports import Embedder
+from docstokg.ports import Embedder, encoder_of
 from docstokg.usecases.run import Call
 
 _LONGEST_COMPARED = 1000
@@ -62,8 +62,9 @@ class Comparison:
         one = unpack(self._vectors[text])
         return [float(one @ unpack(self._vectors[other])) for other in others]
 
-    def know(self, text: str, vector: str | None) -> None:
-        """Take a vector made by an earlier step: base64 of float32 of the embedder's space."""
+    def know(self, text: str, vector: str | None, model: str | None = None) -> None:
+        """Take a vector made by an earlier step, base64 of float32, and compare in its space."""
+        self._embedder = encoder_of(self._embedder, model) or self._embedder
         if vector is None or self._embedder is None:
             return
         raw = base64.b64decode(vector)

@@ -1,9 +1,11 @@
 """The process that files are converted in: every file in a fork of its own, with limits.
 
 A fork can open nothing (no file, no socket), and has so much time and memory. It reads requests
-from standard input, `{"suffix", "size"}` and that many bytes, and answers in the same way.
+from standard input, `{"suffix", "size", "page"}` and that many bytes, and answers in the same way;
+with a `page` the answer is its picture.
 """
 
+import base64
 import codecs
 import contextlib
 import encodings
@@ -16,6 +18,8 @@ import resource
 import select
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -65,7 +69,9 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
         if suffix not in prepared:
             _prepare(suffix)
             prepared.add(suffix)
-        answer = _forked(suffix, raw, cpu_s, requests)
+        page = request["page"]
+        work = partial(_drawn, raw, page) if page else partial(_made, suffix, raw)
+        answer = _forked(work, cpu_s, requests)
         answers.write(json.dumps({"size": len(answer)}).encode() + b"\n" + answer)
         answers.flush()
 
@@ -88,7 +94,7 @@ def _prepare(suffix: str) -> None:
             codecs.lookup(module.name)
 
 
-def _forked(suffix: str, raw: bytes, cpu_s: int, requests: BinaryIO) -> bytes:
+def _forked(work: Callable[[], Any], cpu_s: int, requests: BinaryIO) -> bytes:
     """Convert in a fork; what it could not say before it ended is said by how it ended."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -98,7 +104,7 @@ def _forked(suffix: str, raw: bytes, cpu_s: int, requests: BinaryIO) -> bytes:
         try:
             with os.fdopen(writer, "wb") as out:
                 _limit(cpu_s)
-                out.write(_converted(suffix, raw))
+                out.write(_answered(work))
             code = 0
         finally:
             os._exit(code)
@@ -148,12 +154,21 @@ def _address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _converted(suffix: str, raw: bytes) -> bytes:
+def _made(suffix: str, raw: bytes) -> dict[str, Any]:
+    return {"documents": convert(suffix, raw)}
+
+
+def _drawn(raw: bytes, page: int) -> dict[str, Any]:
+    from docstokg.adapters.conversion.convert_pdf import render
+
+    return {"picture": base64.b64encode(render(raw, page)).decode()}
+
+
+def _answered(work: Callable[[], Any]) -> bytes:
     try:
         # What a reader prints of a hostile file would stand between the lines of a load.
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            outlines = convert(suffix, raw)
-        return json.dumps({"documents": outlines}, default=_plain).encode()
+            return json.dumps(work(), default=_plain).encode()
     except LoadError as refused:
         return _refusal(str(refused))
     except MemoryError:

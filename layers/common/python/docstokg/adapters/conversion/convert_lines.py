@@ -4,13 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from docstokg.contracts.outline import Block, BlockKind, Outline
+from docstokg.contracts.outline import Block, BlockKind, Outline, Place
 
 MOST_COLUMNS = 64
 """How far a merged cell of a document's table may reach: Word has 63 columns."""
 
 LONGEST_COPY = 200
 """Characters of a cell merged over rows that each further row repeats."""
+
+GOES_ON = "\2"
+"""Ends a word whose rest stands in the next line."""
 
 LONGEST_LABEL = 80
 MOST_HEADS = 3
@@ -19,12 +22,16 @@ MOST_HEADS = 3
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table; `text` None: it goes on from the one above. `head`: it names others."""
+    """A cell of a table; `text` None: it goes on from the one above. `head`: it names others.
+
+    `box`: where it stands on a page, as of a `Place`.
+    """
 
     text: str | None
     columns: int = 1
     rows: int = 1
     head: bool = False
+    box: tuple[int, int, int, int] | None = None
 
 
 class TextMaker:
@@ -34,6 +41,7 @@ class TextMaker:
         self._parts: list[str] = []
         self._length = 0
         self.blocks: list[Block] = []
+        self.places: list[Place] = []
 
     def add(
         self, kind: BlockKind, text: str, level: int = 0, label: str = "", anchor: str = ""
@@ -66,14 +74,14 @@ class TextMaker:
         label = values[0][:LONGEST_LABEL] if values else ""
         self.add("row", "\n".join(pairs), label=label, anchor=anchor)
 
-    def table(self, rows: Iterable[Sequence[Cell]]) -> None:
+    def table(self, rows: Iterable[Sequence[Cell]], may_name: bool = True) -> None:
         """Write a document's table, each row a line that can be read, and cited, alone.
 
-        `Model: City; Weight: 21 kg` where the columns have names; `Weight: 21 kg` where there are
-        two columns without.
+        `Model: City; Weight: 21 kg.` where the columns have names; `Weight: 21 kg.` where there are
+        two columns without. `may_name`: a first row without figures names the columns.
         """
         filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
-        heads = _heads(filled)
+        heads = _heads(filled, may_name)
         names: list[str] = []
         for row in filled[:heads]:
             for at, cell in enumerate(row):
@@ -82,15 +90,36 @@ class TextMaker:
                 if cell.text and cell.text not in names[at]:
                     names[at] = f"{names[at]} {cell.text}".strip()
         for row in filled[heads:] or filled:
-            values = [(at, cell.text) for at, cell in enumerate(row) if cell.text and cell.columns]
-            if heads and len(filled) > heads:
-                line = "; ".join(
-                    f"{names[at]}: {value}" if at < len(names) and names[at] else value
-                    for at, value in values
-                )
-            else:
-                line = (": " if len(row) == 2 else " | ").join(value for _, value in values)
-            self.add("text", line)
+            cells = [(at, cell) for at, cell in enumerate(row) if cell.text and cell.columns]
+            named = heads and len(filled) > heads
+            between = "; " if named else ": " if len(row) == 2 else " | "
+            parts = [
+                f"{names[at]}: {cell.text}"
+                if named and at < len(names) and names[at]
+                else cell.text or ""
+                for at, cell in cells
+            ]
+            start = self._length
+            for part, (_, cell) in zip(parts, cells, strict=True):
+                if cell.box:
+                    self.places.append(Place(start, start + len(part), *cell.box))
+                start += len(part) + len(between)
+            line = between.join(parts)
+            # A row is a statement: without a sign at its end a reader takes it for a heading.
+            self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
+
+    def lines(self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]]) -> None:
+        """Write a paragraph of words, each with its box, as of a `Place`."""
+        text, start = "", self._length
+        for line in lines:
+            for number, (word, box) in enumerate(line):
+                if text and not text.endswith(GOES_ON):
+                    text += " " if number else "\n"
+                text = text.removesuffix(GOES_ON)
+                begin = start + len(text)
+                text += word
+                self.places.append(Place(begin, start + len(text.removesuffix(GOES_ON)), *box))
+        self.add("text", text.replace(GOES_ON, "-"))
 
     def page(self, label: str) -> None:
         """Begin a page."""
@@ -106,7 +135,8 @@ class TextMaker:
     def outline(self, title: str = "", encoding: str = "") -> Outline:
         """Give what was written; a first heading of level 1 is the title where none is given."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
-        return Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
+        made = Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
+        return replace(made, places=tuple(self.places))
 
     def _write(self, text: str) -> None:
         self._parts.append(text)
@@ -144,7 +174,7 @@ def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
         made.append(replace(cell, columns=1))
 
 
-def _heads(rows: Sequence[Sequence[Cell]]) -> int:
+def _heads(rows: Sequence[Sequence[Cell]], may_name: bool) -> int:
     """Count the rows of column names: by their markup, else a first row that cannot be data."""
     for number, row in enumerate(rows[: MOST_HEADS + 1]):
         if not all(cell.head for cell in row):
@@ -155,7 +185,7 @@ def _heads(rows: Sequence[Sequence[Cell]]) -> int:
         return min(len(rows), MOST_HEADS)
     texts = [cell.text or "" for cell in rows[0]]
     named = all(texts[1:]) and len(set(texts)) == len(texts) and not any(c.head for c in rows[0])
-    return int(named and len(rows) > 1 and not any(map(_is_value, texts)))
+    return int(may_name and named and len(rows) > 1 and not any(map(_is_value, texts)))
 
 
 def _is_value(text: str) -> bool:

@@ -1,5 +1,6 @@
 """Converting files of strangers: in a child process that can do nothing but answer."""
 
+import base64
 import contextlib
 import json
 import os
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from typing import IO, Any, get_args
 
 from docstokg.adapters.conversion.formats import installed_versions
-from docstokg.contracts.outline import Block, BlockKind, Outline
+from docstokg.contracts.outline import Block, BlockKind, Outline, Place
 from docstokg.errors import LoadError, Timeout, Unavailable
 
 WALL_S = 600.0
@@ -39,11 +40,18 @@ class ChildConverter:
 
     def convert(self, suffix: str, raw: bytes) -> tuple[Outline, ...]:
         """Read one file; `LoadError` says why it cannot be read, `Timeout` that it never ended."""
+        return tuple(_outline(document) for document in self._asked(suffix, raw)["documents"])
+
+    def draw(self, raw: bytes, page: int) -> bytes:
+        """Give a page of a PDF as PNG; errors as of `convert`."""
+        return base64.b64decode(self._asked(".pdf", raw, page)["picture"])
+
+    def _asked(self, suffix: str, raw: bytes, page: int = 0) -> dict[str, Any]:
         with self._lock:
-            answer = json.loads(self._exchange(suffix, raw))
+            answer: dict[str, Any] = json.loads(self._exchange(suffix, raw, page))
         if "refused" in answer:
             raise LoadError(str(answer["refused"]))
-        return tuple(_outline(document) for document in answer["documents"])
+        return answer
 
     def close(self) -> None:
         """End the process."""
@@ -51,14 +59,14 @@ class ChildConverter:
         if process is not None:
             _end(process)
 
-    def _exchange(self, suffix: str, raw: bytes) -> bytes:
+    def _exchange(self, suffix: str, raw: bytes, page: int) -> bytes:
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
         # Reading a pipe knows no timeout: a process that is ended answers with its end.
         alarm = threading.Timer(WALL_S, process.kill)
         alarm.start()
         try:
-            head = json.dumps({"suffix": suffix, "size": len(raw)}).encode() + b"\n"
+            head = json.dumps({"suffix": suffix, "size": len(raw), "page": page}).encode() + b"\n"
             process.stdin.write(head + raw)
             process.stdin.flush()
             size = json.loads(_line(process.stdout))["size"]
@@ -112,6 +120,7 @@ def _outline(said: dict[str, Any]) -> Outline:
         "blocks": _blocks(said["blocks"], 0, len(text)),
         "title": said["title"].replace("\0", ""),
         "acl": tuple(said["acl"]),
+        "places": tuple(Place(*map(int, place)) for place in said["places"]),
     }
     return Outline(**(said | told))
 

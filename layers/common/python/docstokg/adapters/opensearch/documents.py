@@ -47,7 +47,7 @@ class OpenSearchRegister:
             row = {
                 "namespace": document.namespace,
                 "doc_id": document.doc_id,
-                "record": document.model_dump_json(exclude={"text"}),
+                "record": document.model_dump_json(exclude={"text", "original"}),
                 "text": document.text,
             }
             lines.append(json.dumps(row))
@@ -91,6 +91,9 @@ class OpenSearchRegister:
         with schema_checked("_doc"):
             text: str | None = answer["_source"]["text"]
         return text
+
+    def original(self, namespace: str, doc_id: str) -> None:
+        """Keep no files: a bucket or the loader's folder has them."""
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with their texts."""

@@ -10,7 +10,8 @@ from math import isfinite
 from typing import Unpack
 
 from docstokg.adapters.breaker import Breaker
-from docstokg.adapters.opensearch.layout import Json, facts_alias, feature_name, numbers
+from docstokg.adapters.languages import ANALYSED, searched
+from docstokg.adapters.opensearch.layout import LANGUAGE, Json, facts_alias, feature_name, numbers
 from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
@@ -23,7 +24,7 @@ from docstokg.domain.circuit import Circuit
 from docstokg.domain.generations import outdated
 from docstokg.domain.text.query_terms import content_words, option_words, rarity
 from docstokg.domain.vectors import pack
-from docstokg.domain.visibility import may_see, required
+from docstokg.domain.visibility import facet, may_see, required
 from docstokg.errors import DocsToKGError, NotLoaded, WrongAnswer
 from docstokg.observability import Telemetry
 
@@ -66,6 +67,7 @@ class OpenSearchIndex:
         self._info_ttl_s = info_ttl_s
         self._info: tuple[float, IndexInfo] | None = None
         self._rarity = Rarity()
+        self._languages: Mapping[str, tuple[str, ...]] = {}
 
     def warm(self, timeout_s: float = WARM_UP_S) -> None:
         """Open a connection and run each kind of search once: a server's first calls are slow."""
@@ -96,7 +98,9 @@ class OpenSearchIndex:
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
-            lines += [json.dumps(header), _child(query, scope, child_ms, self._rarity)]
+            held = () if query.channel == "facts" else self._languages.get(scope.namespace, ())
+            words = _words(query.text, held)
+            lines += [json.dumps(header), _child(query, words, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
             answer = self._post("/_msearch", "\n".join(lines) + "\n", timeout_s)
             with schema_checked("_msearch"):
@@ -186,7 +190,10 @@ class OpenSearchIndex:
                 f"there is no index {self._name!r}: run `docstokg load SOURCE` first, or set "
                 "DOCSTOKG_INDEX_NAME"
             )
-        spaces = {"spaces": {"terms": {"field": "namespace", "size": MAX_NAMESPACES}}}
+        known = [facet(LANGUAGE, code) for code in ANALYSED]
+        codes = {"held": {"terms": {"field": "facets", "include": known, "size": len(known)}}}
+        by_name = {"field": "namespace", "size": MAX_NAMESPACES}
+        spaces = {"spaces": {"terms": by_name, "aggs": codes}}
         count = {"size": 0, "track_total_hits": True, "aggs": spaces}
         body = "".join(
             f"{json.dumps({'index': alias})}\n{json.dumps(count)}\n"
@@ -202,6 +209,7 @@ class OpenSearchIndex:
             facts = 0 if absent else of_facts["hits"]["total"]["value"]
             buckets = of_chunks["aggregations"]["spaces"]["buckets"]
             namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
+            self._languages = {space["key"]: held for space in buckets if (held := _held(space))}
         info = IndexInfo(
             embedding_model=notes.get("embedding_model"),
             dimension=notes.get("dimension"),
@@ -211,6 +219,8 @@ class OpenSearchIndex:
             unfinished_load=notes.get("unfinished_load") is not None,
             open_run=notes.get("unfinished_load") or "",
             namespaces=namespaces,
+            languages=self._languages,
+            is_one_space=True,
         )
         if not info.unfinished_load:
             self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
@@ -288,7 +298,7 @@ class Rarity:
         return sorted(by_token.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
 
 
-def _child(query: ChannelQuery, scope: Scope, child_ms: int, rarity: Rarity) -> str:
+def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity: Rarity) -> str:
     facts = query.channel == "facts"
     body: Json = {
         "size": query.size,
@@ -324,9 +334,8 @@ def _child(query: ChannelQuery, scope: Scope, child_ms: int, rarity: Rarity) -> 
             for token, weight in rarity.weighed(query.weights)
         ]
     elif facts:
-        clauses = [{"match": {"text": _words(query.text)}}]
+        clauses = [{"match": {"text": words}}]
     else:
-        words = _words(query.text)
         clauses = [
             {"match": {"body": words}},
             {"match": {"body.exact": {"query": words, "boost": EXACT_BOOST}}},
@@ -356,12 +365,13 @@ def _visible(scope: Scope, *, facts: bool) -> list[Json]:
     return clauses
 
 
-def _words(text: str) -> str:
+def _words(text: str, languages: Sequence[str]) -> str:
     """Give the words both stores search for, as many as the server's clause limit allows.
 
     Ideographs count one by one, as the server's analyser cuts them.
     """
-    text = " ".join((*content_words(text), *option_words(text)))
+    words = searched(text, languages) if languages else content_words(text)
+    text = " ".join((*words, *option_words(text)))
     budget = MAX_CLAUSES
     for match in re.finditer(r"[^\W_]+", text):
         word = match.group()
@@ -370,6 +380,12 @@ def _words(text: str) -> str:
             return text[: match.start() + (budget if cost > 1 else 0)]
         budget -= cost
     return text
+
+
+def _held(space: Json) -> tuple[str, ...]:
+    return tuple(
+        sorted(json.loads(one["key"].partition("=")[2]) for one in space["held"]["buckets"])
+    )
 
 
 def _kinds(error: object) -> set[str]:

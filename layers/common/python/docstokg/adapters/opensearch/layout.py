@@ -14,6 +14,10 @@ TEMPLATE_VERSION = 3
 three times."""
 
 
+LANGUAGE = "language"
+"""Key of the facet that chunks have which are not English."""
+
+
 def facts_alias(name: str) -> str:
     """Name the alias of the facts that belong to a chunk index."""
     return f"{name}-facts"

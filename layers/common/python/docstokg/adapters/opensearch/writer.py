@@ -11,7 +11,9 @@ from typing import Literal, Unpack
 
 import numpy as np
 
+from docstokg.adapters.languages import indexed
 from docstokg.adapters.opensearch.layout import (
+    LANGUAGE,
     TEMPLATE_VERSION,
     Json,
     facts_alias,
@@ -30,11 +32,11 @@ from docstokg.adapters.opensearch.server import (
     index_notes,
     schema_checked,
 )
-from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
+from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.identity import namespaced
 from docstokg.domain.text.query_terms import option_words
 from docstokg.domain.vectors import quantise, unpack
-from docstokg.domain.visibility import facets, required
+from docstokg.domain.visibility import facet, facets, required
 from docstokg.errors import DocsToKGError, Misconfigured, QuotaExceeded, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
@@ -87,6 +89,7 @@ class OpenSearchWriter:
         embedding_model: str | None,
         dimension: int | None,
         sparse_model: str | None,
+        namespace: str = "",
     ) -> None:
         """Make the indices when absent, note the load and the vector space; see the port."""
         first: Json = {"docstokg": TEMPLATE_VERSION, "unfinished_load": run_id}
@@ -239,6 +242,15 @@ class OpenSearchWriter:
                 rest = source.pop("rest")
                 fact = FactRecord(**source | rest | {"acl": tuple(sorted(source["acl"]))})
             yield fact
+
+    def replace_vectors(
+        self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
+    ) -> None:
+        """Refuse: an index here has one vector space."""
+        raise Misconfigured(
+            f"index {self._name!r} has one encoder: load into another DOCSTOKG_INDEX_NAME with "
+            f"{model!r}, and give that name to what asks"
+        )
 
     def close(self) -> None:
         """Give the lease and the connections back."""
@@ -423,7 +435,9 @@ class OpenSearchWriter:
         )
 
 
-_SHOWN = ("text_sha256", "page", "uri", "anchor", "char_start", "sentences", "metadata")
+_SHOWN = (
+    *("text_sha256", "page", "uri", "anchor", "char_start", "layout", "sentences", "metadata"),
+)
 
 
 def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") -> str:
@@ -438,6 +452,8 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
     both |= {key: list(getattr(chunk, key)) for key in ("acl", "topics", "headings")}
     both |= {"run_id": chunk.run_id, **names}
     both["facets"] = list(facets(names, chunk.topics, chunk.metadata))
+    if chunk.language:
+        both["facets"].append(facet(LANGUAGE, chunk.language))
     vectors: Json = {}
     if chunk.vector is not None and np.any(unpack(chunk.vector)):  # zeros have no direction
         compact = base64.b64encode(quantise(chunk.vector)).decode("ascii")
@@ -448,6 +464,10 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
         **{key: getattr(chunk, key) for key in _SHOWN},
         "generation": generation,
     }
+    if chunk.language:
+        shown["language"] = chunk.language
+        both |= {key: indexed(both[key], chunk.language) for key in ("title", "text")}
+        both["headings"] = [indexed(one, chunk.language) for one in chunk.headings]
     searched = {
         **both,
         **vectors,

@@ -1,8 +1,10 @@
 """The register of documents beside the embedded index, in the same SQLite file."""
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from docstokg.adapters.sqlite.session import transaction
 from docstokg.contracts.records import DocumentRecord
@@ -11,7 +13,11 @@ PAGE = 1000
 BUSY_S = 60.0
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS index_documents (namespace TEXT NOT NULL, doc_id TEXT NOT NULL, "
-    "record TEXT NOT NULL, text TEXT, PRIMARY KEY (namespace, doc_id)) WITHOUT ROWID"
+    "record TEXT NOT NULL, text TEXT, PRIMARY KEY (namespace, doc_id)) WITHOUT ROWID;"
+)
+_TABLES = (
+    f"{_TABLE} CREATE TABLE IF NOT EXISTS index_originals (namespace TEXT NOT NULL, "
+    "doc_id TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (namespace, doc_id));"
 )
 
 
@@ -23,13 +29,18 @@ class SqliteRegister:
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id, all or none."""
-        with transaction(self._path, _TABLE, BUSY_S) as db:
+        with transaction(self._path, _TABLES, BUSY_S) as db:
             db.executemany(
                 "INSERT OR REPLACE INTO index_documents VALUES (?, ?, ?, ?)",
                 [
-                    (d.namespace, d.doc_id, d.model_dump_json(exclude={"text"}), d.text)
+                    (d.namespace, d.doc_id, d.model_dump_json(exclude={"text", "original"}), d.text)
                     for d in documents
                 ],
+            )
+            _forget_originals(db, [(d.namespace, d.doc_id) for d in documents])
+            db.executemany(
+                "INSERT INTO index_originals VALUES (?, ?, ?)",
+                [(d.namespace, d.doc_id, d.original) for d in documents if d.original],
             )
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
@@ -58,18 +69,26 @@ class SqliteRegister:
         )
         return rows[0][0] if rows else None
 
+    def original(self, namespace: str, doc_id: str) -> bytes | None:
+        """Read the file a document was."""
+        query = "SELECT content FROM index_originals WHERE namespace = ? AND doc_id = ?"
+        rows = self._read(query, (namespace, doc_id), _TABLES)
+        return rows[0][0] if rows else None
+
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with their texts."""
         if not self._path.exists():
             return
-        with transaction(self._path, _TABLE, BUSY_S) as db:
+        with transaction(self._path, _TABLES, BUSY_S) as db:
             if doc_ids is None:
                 db.execute("DELETE FROM index_documents WHERE namespace = ?", (namespace,))
+                db.execute("DELETE FROM index_originals WHERE namespace = ?", (namespace,))
             else:
                 db.executemany(
                     "DELETE FROM index_documents WHERE namespace = ? AND doc_id = ?",
                     [(namespace, doc_id) for doc_id in doc_ids],
                 )
+                _forget_originals(db, [(namespace, doc_id) for doc_id in doc_ids])
 
     def namespaces(self) -> tuple[str, ...]:
         """List the namespaces that hold documents."""
@@ -78,8 +97,14 @@ class SqliteRegister:
         )
         return tuple(row[0] for row in rows)
 
-    def _read(self, query: str, values: tuple[object, ...]) -> list[tuple[str, ...]]:
+    def _read(
+        self, query: str, values: tuple[object, ...], tables: str = _TABLE
+    ) -> list[tuple[Any, ...]]:
         if not self._path.exists():
             return []
-        with transaction(self._path, _TABLE, BUSY_S, write=False) as db:
+        with transaction(self._path, tables, BUSY_S, write=False) as db:
             return db.execute(query, values).fetchall()
+
+
+def _forget_originals(db: sqlite3.Connection, names: Sequence[tuple[str, str]]) -> None:
+    db.executemany("DELETE FROM index_originals WHERE namespace = ? AND doc_id = ?", names)

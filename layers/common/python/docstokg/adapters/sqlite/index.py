@@ -16,10 +16,21 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.adapters.sqlite.index_files import ArrayFiles, Floats, Ints, Rows, Section
+from docstokg.adapters.languages import searched
+from docstokg.adapters.sqlite.index_files import (
+    ArrayFiles,
+    Floats,
+    Ints,
+    Rows,
+    Section,
+    dense_section,
+)
 from docstokg.adapters.sqlite.index_schema import (
+    LANGUAGES,
+    SPACE,
     check_layout,
     fact_words_table,
+    space_of,
     stored_chunk,
     visible,
     visible_fact,
@@ -152,6 +163,8 @@ class SqliteIndex:
             row = db.execute(
                 "SELECT id FROM index_namespaces WHERE name = ?", (scope.namespace,)
             ).fetchone()
+            notes = dict(db.execute("SELECT key, value FROM index_meta").fetchall())
+            space = space_of(notes, scope.namespace)
             return _SearchContext(
                 scope=scope,
                 deadline=deadline,
@@ -162,8 +175,10 @@ class SqliteIndex:
                         "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)", (row[0],)
                     ).fetchone()[0]
                 ),
-                generation=_notes(db, "generation"),
-                embedded=_notes(db, "embedding_model") is not None,
+                generation=notes.get("generation"),
+                embedded=space[0] is not None,
+                dense=dense_section(space[1], int(notes.get("dimension") or 0)),
+                languages=_languages(notes.get(LANGUAGES + scope.namespace)),
             )
 
     def _channel(self, query: ChannelQuery, context: "_SearchContext") -> ChannelResult:
@@ -191,7 +206,7 @@ class SqliteIndex:
         return ChannelResult(channel=query.channel, hits=hits)
 
     def _words(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
-        words = asked_words(query.text)
+        words = asked_words(query.text, context.languages)
         if not words:
             return ()
         table = words_table(ns)
@@ -241,7 +256,7 @@ class SqliteIndex:
         return self._hits(rows.ids, scores, best, ns, context)
 
     def _dense(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
-        section = self._section("dense", context)
+        section = self._section(context.dense, context)
         rows = self._rows(section, ns, context)
         if rows is None or query.vector is None:
             return ()
@@ -284,7 +299,8 @@ class SqliteIndex:
         rows = section.rows(ns)
         if rows.start < rows.stop:
             return rows
-        if context.filled:
+        # What is not English has no sparse weights, and has lost none.
+        if context.filled and not (context.languages and "keys" in section.arrays):
             raise Unavailable(f"no chunk of namespace {context.scope.namespace!r} can be found so")
         return None
 
@@ -349,7 +365,7 @@ class SqliteIndex:
         if not context.embedded:
             return {}
         try:
-            section = self._section("dense", context)
+            section = self._section(context.dense, context)
         except Unavailable as damaged:
             _log.warning("vectors of hits are read from the rows: %s", damaged)
             return {}
@@ -424,6 +440,17 @@ class SqliteIndex:
             unfinished_load="unfinished" in notes,
             open_run=notes.get("unfinished", ""),
             namespaces=tuple(row[0] for row in names),
+            spaces={
+                name: (str(model), size)
+                for name in (row[0] for row in names)
+                if SPACE + name in notes
+                for model, size in (space_of(notes, name),)
+            },
+            languages={
+                key.removeprefix(LANGUAGES): _languages(note)
+                for key, note in notes.items()
+                if key.startswith(LANGUAGES)
+            },
         )
 
 
@@ -432,6 +459,7 @@ class _SearchContext:
     """What every channel of one search has to know.
 
     `ns`: None for an unknown namespace. `filled`: it has chunks. `embedded`: any has a vector.
+    `dense`: where its vectors are. `languages`: what it holds beside English.
     """
 
     scope: Scope
@@ -440,11 +468,17 @@ class _SearchContext:
     filled: bool
     generation: str | None
     embedded: bool
+    dense: str = "dense"
+    languages: tuple[str, ...] = ()
 
 
 def _notes(db: sqlite3.Connection, key: str) -> str | None:
     row = db.execute("SELECT value FROM index_meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def _languages(note: str | None) -> tuple[str, ...]:
+    return tuple((note or "").split())
 
 
 def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelResult:
@@ -467,9 +501,10 @@ def _fact_hit(row: Any, score: float) -> FactHit:
     )
 
 
-def asked_words(text: str) -> tuple[str, ...]:
+def asked_words(text: str, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """List what a question asks the word indexes for."""
-    return (*content_words(text), *option_words(text))
+    words = searched(text, languages) if languages else content_words(text)
+    return (*words, *option_words(text))
 
 
 def match_expression(words: Sequence[str]) -> str:

@@ -138,13 +138,14 @@ class ArrayFiles:
 
     def __init__(self, path: Path) -> None:
         self._folder = arrays_folder(path)
-        self._locks = {section: threading.Lock() for section in SECTIONS}
+        self._locks: dict[str, threading.Lock] = {}
         self._open: dict[str, tuple[str, Section]] = {}
         self._broken: dict[str, tuple[str, dict[str, tuple[int, int, int]], str]] = {}
 
     def section(self, name: str, generation: str, timeout_s: float) -> Section:
         """Give a section of the named generation; `Unavailable` when its files are not whole."""
-        if not self._locks[name].acquire(timeout=max(0.0, timeout_s)):
+        lock = self._locks.setdefault(name, threading.Lock())
+        if not lock.acquire(timeout=max(0.0, timeout_s)):
             raise Unavailable(f"the {name} arrays are still being opened")
         try:
             open_file = self._open.get(name)
@@ -155,7 +156,7 @@ class ArrayFiles:
             self._open[name] = (generation, opened)
             return opened
         finally:
-            self._locks[name].release()
+            lock.release()
 
     def _opened(self, name: str, generation: str) -> Section:
         folder = self._folder / generation
@@ -325,17 +326,23 @@ def _filler(db: sqlite3.Connection, query: str, dimension: int) -> Callable[[NDA
     return fill
 
 
+def dense_section(size: int, dimension: int) -> str:
+    """Name the arrays of vectors of a size; those of the index's own dimension are `dense`."""
+    return "dense" if size == dimension else f"dense-{size}"
+
+
 def write_dense(db: sqlite3.Connection, files: GenerationWriter, dimension: int) -> None:
-    """Write the vectors of all chunks as one matrix in the order of rows."""
-    tail = "FROM index_rows r JOIN index_vectors v ON v.chunk = r.id ORDER BY r.ns, r.uuid"
-    ids, _ = _write_rows(db, files, "dense", f"SELECT r.id, r.ns, r.acl {tail}")
-    files.array(
-        "dense",
-        "matrix",
-        "<f4",
-        (len(ids), dimension),
-        _filler(db, f"SELECT v.vector {tail}", dimension),
-    )
+    """Write the vectors of all chunks in the order of rows, a matrix for each dimension."""
+    sizes = db.execute("SELECT DISTINCT length(vector) / 4 FROM index_vectors").fetchall()
+    for size in {dimension, *(row[0] for row in sizes)}:
+        tail = (
+            "FROM index_rows r JOIN index_vectors v ON v.chunk = r.id "
+            f"WHERE length(v.vector) = {4 * size:d} ORDER BY r.ns, r.uuid"
+        )
+        name = dense_section(size, dimension)
+        ids, _ = _write_rows(db, files, name, f"SELECT r.id, r.ns, r.acl {tail}")
+        filler = _filler(db, f"SELECT v.vector {tail}", size)
+        files.array(name, "matrix", "<f4", (len(ids), size), filler)
 
 
 def write_sparse(db: sqlite3.Connection, files: GenerationWriter) -> None:

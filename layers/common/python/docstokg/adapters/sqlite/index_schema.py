@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docstokg.adapters.languages import indexed
 from docstokg.adapters.sqlite.session import HOW
 from docstokg.contracts.records import ChunkRecord, Scope, StoredChunk
-from docstokg.domain.text.query_terms import indexed_text
+from docstokg.domain.text.query_terms import indexed_text, option_words
 from docstokg.domain.visibility import facet, facets, required
 from docstokg.errors import Misconfigured, NotLoaded
 
@@ -46,6 +47,10 @@ CREATE TABLE IF NOT EXISTS index_facts (
   text TEXT NOT NULL, UNIQUE (ns, fact));
 CREATE INDEX IF NOT EXISTS index_facts_evidence ON index_facts (evidence);
 """
+LANGUAGES = "languages/"
+"""Before a namespace: the note of the languages it holds beside English."""
+SPACE = "space/"
+"""Before a namespace: the note `DIMENSION MODEL`, where it has not those of the index."""
 ANALYSIS = 'tokenize = "porter unicode61 remove_diacritics 2"'
 
 STORED_FIELDS = (
@@ -57,6 +62,7 @@ STORED_FIELDS = (
     "uri",
     "anchor",
     "char_start",
+    "layout",
     "topics",
     "acl",
     "metadata",
@@ -86,8 +92,14 @@ def make_word_tables(connection: sqlite3.Connection, ns: int) -> None:
     )
 
 
-def searched_words(title: str, headings: str, text: str) -> tuple[str, str, str]:
+def searched_words(title: str, headings: str, text: str, language: str) -> tuple[str, str, str]:
     """Give what a chunk's row of the word index holds, when it is written and when it goes."""
+    if language:
+        return (
+            indexed(title, language),
+            indexed(headings, language),
+            " ".join((indexed(text, language), *option_words(f"{headings}\n{text}"))),
+        )
     return title, indexed_text(headings), indexed_text(text)
 
 
@@ -104,9 +116,17 @@ def chunk_facets(chunk: ChunkRecord) -> tuple[str, ...]:
     )
 
 
+def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]:
+    """Read the model and the dimension of a namespace's vectors, 0 where it has none."""
+    dimension, _, model = notes.get(SPACE + namespace, "").partition(" ")
+    if model:
+        return model, int(dimension)
+    return notes.get("embedding_model"), int(notes.get("dimension") or 0)
+
+
 def rest_of(chunk: ChunkRecord) -> str:
     """Write the fields without a column of their own as canonical JSON."""
-    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS})
+    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS, "language"})
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -121,7 +141,8 @@ def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
         title=row["title"],
         vector=row["compact"],
         run_id=row["run_id"],
-        **{field: rest[field] for field in STORED_FIELDS},
+        language=rest.get("language", ""),
+        **{field: rest[field] for field in STORED_FIELDS if field in rest},
     )
 
 

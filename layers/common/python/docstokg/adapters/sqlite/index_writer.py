@@ -22,7 +22,9 @@ from docstokg.adapters.sqlite.index_files import (
     write_sparse,
 )
 from docstokg.adapters.sqlite.index_schema import (
+    LANGUAGES,
     SCHEMA_VERSION,
+    SPACE,
     TABLES,
     acl_column,
     chunk_facets,
@@ -30,10 +32,11 @@ from docstokg.adapters.sqlite.index_schema import (
     make_word_tables,
     rest_of,
     searched_words,
+    space_of,
     words_table,
 )
 from docstokg.adapters.sqlite.session import HOW, Closing, insert, translated
-from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord
+from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
 from docstokg.errors import Misconfigured, Unavailable
@@ -80,6 +83,7 @@ class SqliteIndexWriter:
         embedding_model: str | None,
         dimension: int | None,
         sparse_model: str | None,
+        namespace: str = "",
     ) -> None:
         """Note the load and the spaces it writes; `Misconfigured` when they are other ones.
 
@@ -91,9 +95,10 @@ class SqliteIndexWriter:
         with self._transaction() as db:
             notes = _notes(db)
             empty = not db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
+            own = not empty and _has_own_space(db, namespace, embedding_model, dimension)
             spaces = {
-                "embedding_model": embedding_model,
-                "dimension": None if dimension is None else str(dimension),
+                "embedding_model": None if own else embedding_model,
+                "dimension": None if own or dimension is None else str(dimension),
                 "sparse_model": sparse_model,
             }
             for key, value in spaces.items():
@@ -127,8 +132,9 @@ class SqliteIndexWriter:
         if not chunks:
             return
         with self._transaction() as db:
-            dimension = int(_notes(db).get("dimension") or 0)
+            notes = _notes(db)
             for chunk, fingerprint in chunks:
+                _, dimension = space_of(notes, chunk.namespace)
                 _check_dimension(f"chunk {chunk.chunk_id!r}", chunk.vector, dimension)
                 self._remove_chunks(db, [chunk.uuid])
                 self._insert(db, chunk, fingerprint)
@@ -137,7 +143,7 @@ class SqliteIndexWriter:
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction."""
         with self._transaction() as db:
-            dimension = int(_notes(db).get("dimension") or 0)
+            _, dimension = space_of(_notes(db), change.namespace)
             ns = _known_namespace(db, change.namespace)
             if ns is not None and (silent := [*change.fallen, *change.gone]):
                 _remove_facts(
@@ -202,7 +208,39 @@ class SqliteIndexWriter:
 
         The write lock is held meanwhile: no chunk can change between arrays and rows.
         """
+        self._close(lambda db: None)
+
+    def replace_vectors(
+        self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
+    ) -> None:
+        """Give a namespace other vectors, in the transaction that names the arrays made of them."""
+
+        def replace(db: sqlite3.Connection) -> None:
+            for row in rows:
+                (chunk,) = db.execute(
+                    "SELECT id FROM index_rows WHERE uuid = ?", (row.uuid,)
+                ).fetchone()
+                db.execute(
+                    "INSERT OR REPLACE INTO index_vectors VALUES (?, ?, ?)",
+                    (chunk, quantise(row.vector), row.vector),
+                )
+                db.execute(
+                    "INSERT OR REPLACE INTO index_sentences VALUES (?, ?)",
+                    (chunk, row.sentence_vectors),
+                )
+                db.execute(
+                    "UPDATE index_chunks SET fingerprint = ? WHERE id = ?", (row.fingerprint, chunk)
+                )
+            notes = _notes(db)
+            plain = (model, dimension) == space_of(notes, "")
+            _note(db, SPACE + namespace, None if plain else f"{dimension} {model}")
+            _note(db, "dirty", "1")
+
+        self._close(replace)
+
+    def _close(self, last: Callable[[sqlite3.Connection], None]) -> None:
         with self._transaction() as db:
+            last(db)
             notes = _notes(db)
             keep = {notes.get("generation", "")}
             for kind, table in (("chunks", "index_rows"), ("facts", "index_facts")):
@@ -364,7 +402,10 @@ class SqliteIndexWriter:
         own = {key: getattr(chunk, key) for key in _OWN}
         own |= {"fingerprint": fingerprint, "headings": headings, "rest": rest_of(chunk)}
         insert(run, "index_chunks", id=row, **own)
-        words = zip(_WORDS, searched_words(chunk.title, headings, chunk.text), strict=True)
+        if chunk.language:
+            _note_language(db, chunk.namespace, chunk.language)
+        searched = searched_words(chunk.title, headings, chunk.text, chunk.language)
+        words = zip(_WORDS, searched, strict=True)
         insert(run, words_table(ns), rowid=row, **dict(words))
         db.executemany(
             "INSERT INTO index_facets (ns, facet, chunk) VALUES (?, ?, ?)",
@@ -406,7 +447,12 @@ class SqliteIndexWriter:
                 "VALUES ('delete', ?, ?, ?, ?)",
                 (
                     row,
-                    *searched_words(chunk_row["title"], chunk_row["headings"], chunk_row["text"]),
+                    *searched_words(
+                        chunk_row["title"],
+                        chunk_row["headings"],
+                        chunk_row["text"],
+                        json.loads(chunk_row["rest"]).get("language", ""),
+                    ),
                 ),
             )
             stored = _facets_of(chunk_row)
@@ -493,6 +539,9 @@ def _remove_namespace(db: sqlite3.Connection, ns: int) -> int:
     db.execute("DELETE FROM index_facts WHERE ns = ?", (ns,))
     db.execute(f"DROP TABLE IF EXISTS {words_table(ns)}")
     db.execute(f"DROP TABLE IF EXISTS {fact_words_table(ns)}")
+    (name,) = db.execute("SELECT name FROM index_namespaces WHERE id = ?", (ns,)).fetchone()
+    for key in (LANGUAGES, SPACE):
+        _note(db, key + name, None)
     db.execute("DELETE FROM index_namespaces WHERE id = ?", (ns,))
     return removed
 
@@ -522,6 +571,35 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
         db.execute("DELETE FROM index_meta WHERE key = ?", (key,))
     else:
         db.execute("INSERT OR REPLACE INTO index_meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def _has_own_space(
+    db: sqlite3.Connection, namespace: str, model: str | None, dimension: int | None
+) -> bool:
+    """Tell whether a namespace has another space than the index; its first load notes it."""
+    notes = _notes(db)
+    if not namespace or model is None or notes.get("embedding_model") is None:
+        return False
+    stored, size = space_of(notes, namespace)
+    ns = _known_namespace(db, namespace)
+    rows = "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)"
+    if ns is None or not db.execute(rows, (ns,)).fetchone()[0]:
+        is_other = (model, dimension) != space_of(notes, "")
+        _note(db, SPACE + namespace, f"{dimension} {model}" if is_other else None)
+        return is_other
+    if (model, dimension) != (stored, size):
+        raise Misconfigured(
+            f"namespace {namespace!r} was embedded by {stored!r}, not by {model!r}: load with that "
+            "model, move it with `docstokg reembed`, or take another namespace"
+        )
+    return SPACE + namespace in notes
+
+
+def _note_language(db: sqlite3.Connection, namespace: str, language: str) -> None:
+    key = f"{LANGUAGES}{namespace}"
+    held = _notes(db).get(key, "").split()
+    if language not in held:
+        _note(db, key, " ".join(sorted([*held, language])))
 
 
 def _note_change(db: sqlite3.Connection, rows: int) -> None:

@@ -155,7 +155,21 @@ class _Cached[Inner: Embedder | SparseEncoder | NameFinder]:
 
 
 class CachedEmbedder(_Cached[Embedder]):
-    """An `Embedder` that computes only what the cache does not hold."""
+    """An `Embedder` that computes only what the cache does not hold; see `EncoderChoice`."""
+
+    def __init__(
+        self,
+        inner: Embedder,
+        folder: Path,
+        ttl_s: float = TTL_S,
+        others: Callable[[str], Embedder | None] = lambda _: None,
+    ) -> None:
+        super().__init__(inner, folder, ttl_s)
+        self.others = others
+
+    def of(self, model: str) -> Embedder | None:
+        """Give the encoder of another space."""
+        return self.others(model)
 
     @property
     def dimension(self) -> int:

@@ -6,6 +6,7 @@ linking, search and verdicts depend on them.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final, Literal
 
 WORD: Final = re.compile(r"[^\W_]+")
@@ -93,6 +94,11 @@ def is_compatible(text: str) -> bool:
     if _SIGNS.search(text) is not None:
         return compatible(text) == text
     return unicodedata.is_normalized("NFKC", text)
+
+
+def english_share(words: Sequence[str]) -> float:
+    """Give the share of folded words that are English function words; 0 of none."""
+    return sum(word in _FUNCTION_WORDS for word in words) / (len(words) or 1)
 
 
 def fold(text: str) -> str:

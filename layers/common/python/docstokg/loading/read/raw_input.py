@@ -37,6 +37,7 @@ class RawChunk:
     uri: str | None = None
     anchor: str | None = None
     char_start: int | None = None
+    layout: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     acl: tuple[str, ...] = ()
@@ -96,7 +97,8 @@ class RawDocument:
     """A document that was read whole, even when nothing of it is left.
 
     `digest`: of its text. `note`: what its owner should know. `text`: kept where a converter,
-    `converter`, made it. `named`: its id is its owner's.
+    `converter`, made it; `original`: the file, where its pages can be shown. `named`: its id
+    is its owner's.
     """
 
     doc_id: str
@@ -106,6 +108,7 @@ class RawDocument:
     named: bool = False
     converter: str = ""
     text: str | None = None
+    original: bytes | None = None
 
 
 RawRecord = RawChunk | RawEntity | RawRelation | RawTriple | RawDocument

@@ -149,6 +149,7 @@ def _documents(file: SourceFile, readers: Readers) -> Iterator[Row]:
                 named=document.named,
                 converter=made,
                 text=document.text if made else None,
+                original=document.original,
             ),
         )
         line, place = 1, 0

@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import product
 from typing import Any
 
 from docstokg.contracts.records import ChunkNode, ChunkRecord
@@ -31,6 +32,7 @@ class Encoding:
 
     sentences: tuple[Span, ...]
     sparse: dict[str, float]
+    language: str = ""
     vector: bytes | None = None
     sentence_vectors: bytes = b""
 
@@ -56,6 +58,7 @@ def chunk_record(chunk: RawChunk, namespace: str, run_id: str, encoding: Encodin
         **{name: getattr(chunk, name) for name in SAME_FIELDS},
         sentences=tuple((span.start, span.end) for span in encoding.sentences),
         sentence_vectors=encoding.sentence_vectors,
+        language=encoding.language,
         sparse=encoding.sparse,
         vector=encoding.vector,
         run_id=run_id,
@@ -90,10 +93,28 @@ def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
     own = asdict(chunk)
     for key in ("mentions", "whole", "embedding", "sparse"):
         del own[key]
+    if not chunk.layout:
+        del own["layout"]  # the mark of a chunk that has none is that of earlier versions
     vector_digest = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
     weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
     every = _hash([FINGERPRINT, own, vector_digest, weights])
     return f"{every}.{stated}.{'l' if chunk.mentions is None else 'g'}"
+
+
+def made_fingerprints(chunk: ChunkRecord, dense: str, sparse: str) -> list[str]:
+    """List every fingerprint a stored chunk may have; first those of a vector made here."""
+    whole = RawChunk(
+        id=chunk.chunk_id,
+        embedding=chunk.vector,
+        sparse=chunk.sparse,
+        mentions=(),
+        **{key: getattr(chunk, key) for key in SAME_FIELDS},
+    )
+    choices = product((None, whole.embedding), (None, whole.sparse), (None, whole.mentions))
+    return [
+        fingerprint(replace(whole, embedding=a, sparse=b, mentions=c), dense, sparse)
+        for a, b, c in choices
+    ]
 
 
 def same_statements(old: str, new: str) -> bool:

@@ -1,5 +1,6 @@
 """Where documents come from: two folders must not fight for one id, and a gone file can go."""
 
+import base64
 import datetime
 import hashlib
 import hmac
@@ -7,7 +8,6 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import batched
 from pathlib import Path
 
 from docstokg.contracts.records import DocumentRecord
@@ -21,6 +21,7 @@ KEY = ("", "root-key")
 """The namespace and doc_id under which a store keeps the key of its roots' hashes."""
 
 BATCH = 200
+BATCH_CHARACTERS = 50_000_000
 
 POSTED = Path("posted")
 """Stands for the folder of documents that were in none."""
@@ -83,6 +84,7 @@ class SourceRegistry:
             "named": document.named,
             "text": document.text,
             "title": document.title,
+            "original": base64.b64encode(document.original or b"").decode(),
         }
         staging.add_origin(document.doc_id, json.dumps(record))
 
@@ -99,7 +101,7 @@ class SourceRegistry:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.write_key()
         rows = ((doc_id, line) for doc_id, line in staging.origins() if doc_id > after)
-        for some in batched(rows, BATCH, strict=False):
+        for some in _batches(rows):
             records = [self._record(staging, *row, run_id, now) for row in some]
             if changed := [record for record in records if self._is_changed(record)]:
                 self._register.put(changed)
@@ -111,6 +113,7 @@ class SourceRegistry:
         chunks, title, acl = staging.document_facts(doc_id)
         fields = json.loads(line)
         fields["title"] = fields["title"] or title
+        fields["original"] = base64.b64decode(fields["original"]) or None
         return DocumentRecord(
             namespace=self._namespace,
             doc_id=doc_id,
@@ -122,7 +125,7 @@ class SourceRegistry:
         )
 
     def _is_changed(self, record: DocumentRecord) -> bool:
-        stored, times = self.stored.get(record.doc_id), {"run_id", "loaded_at", "text"}
+        stored, times = self.stored.get(record.doc_id), {"run_id", "loaded_at", "text", "original"}
         if stored is None:
             return True
         return stored.model_dump(exclude=times) != record.model_dump(exclude=times)
@@ -150,6 +153,18 @@ class SourceRegistry:
             and (record.named or doc_id.startswith(prefix))
             and (record.root, record.path) not in rejected
         )
+
+
+def _batches(rows: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Put rows together, at most BATCH of them and not far beyond BATCH_CHARACTERS."""
+    some: list[tuple[str, str]] = []
+    for row in rows:
+        some.append(row)
+        if len(some) == BATCH or sum(len(line) for _, line in some) > BATCH_CHARACTERS:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def every_document(register: DocumentRegister, namespace: str) -> Iterable[DocumentRecord]:

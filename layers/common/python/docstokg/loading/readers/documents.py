@@ -10,6 +10,7 @@ from typing import Any
 from docstokg.contracts.documents import id_problem
 from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
+from docstokg.domain.layout import packed
 from docstokg.domain.text.words import compatible
 from docstokg.errors import LoadError, Timeout, Unavailable
 from docstokg.loading.read.chunking import cut_document
@@ -35,6 +36,9 @@ NAMELESS = frozenset((".code", ".conf"))
 """Formats whose words are identifiers: none of them names an entity."""
 
 LARGEST_FILE = 200 * 1024 * 1024
+LARGEST_ORIGINAL = 50 * 1024 * 1024
+"""Of a PDF that is kept, so that its pages can be shown."""
+
 LONGEST_TITLE = 200
 """Characters of a title that are kept."""
 
@@ -46,6 +50,7 @@ class Document:
     `summary`: where its front matter tells what it is about. `named`: its id is its own, not made
     from its path. `converter`: what made its text, "" where that is the decoded file. `nameless`:
     its words are no names. `refused`: why the member of an archive that it stands for is not read.
+    `original`: the file, where its pages can be shown.
     """
 
     doc_id: str
@@ -58,6 +63,7 @@ class Document:
     converter: str = ""
     nameless: bool = False
     refused: str = ""
+    original: bytes | None = None
 
     @property
     def text(self) -> str:
@@ -127,6 +133,7 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
     except LoadError as refused:
         raise Rejected(str(refused)) from refused
     documents = []
+    original = raw if suffix == ".pdf" and len(raw) <= LARGEST_ORIGINAL else None
     for number, outline in enumerate(outlines):
         several = len(outlines) > 1 or outline.member
         own = outline.doc_id or (f"{doc_id}/{outline.member or number}" if several else doc_id)
@@ -141,7 +148,8 @@ def _documents(raw: bytes, suffix: str, doc_id: str, converter: Converter) -> tu
         check_depth(outline.metadata)
         fields = {"acl": outline.acl, "title": outline.title}
         document = Document(own, filled, 0, fields, outline.metadata, None, bool(outline.doc_id),
-                            made_by, kind.removesuffix(".gz") in NAMELESS)  # fmt: skip
+                            made_by, kind.removesuffix(".gz") in NAMELESS,
+                            original=original)  # fmt: skip
         documents.append(document)
     return tuple(documents)
 
@@ -236,6 +244,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
             anchor=(place.anchor if place is not None else section.anchor) or None,
             page=int(section.page) if section.page.isdigit() else section.page or None,
             char_start=cut.start,
+            layout=packed(document.outline.places, cut.start, cut.end),
             metadata=document.metadata,
             topics=fields.get("topics", ()),
             acl=fields.get("acl", ()),

@@ -59,9 +59,11 @@ class ChunkRow(StrictContract):
     uri: str | None = None
     anchor: str | None = None
     char_start: Place | None = None
+    layout: str = ""
     metadata: dict[str, Any] = {}
     topics: Labels = ()
     acl: Labels = ()
+    language: str = ""
     sentences: Many[PartRef] = ()
     sentence_vectors: Packed = b""
     sparse: dict[str, Weight] = {}

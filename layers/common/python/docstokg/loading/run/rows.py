@@ -138,6 +138,7 @@ def row_of(line: int, record: RawRecord | Rejected) -> list[Any]:
     if isinstance(record, Rejected):
         return [line, "rejected", str(record)]
     fields = asdict(record)
+    fields.pop("original", None)  # it is in the bucket already
     if fields.get("embedding") is not None:
         fields["embedding"] = base64.b64encode(fields["embedding"]).decode()
     return [line, NAMES[type(record)], fields]

@@ -51,11 +51,12 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
                 counts[name] = _write(file, f"{name}.jsonl", parts[name]())
             if not counts["chunks"] and not counts["entities"]:
                 raise LoadError(f"namespace {namespace!r} holds nothing")
+            model, dimension = info.space_of(namespace)
             manifest = {
                 "format": FORMAT,
                 "namespace": namespace,
-                "embedding_model": info.embedding_model,
-                "dimension": info.dimension,
+                "embedding_model": model,
+                "dimension": dimension,
                 "sparse_model": info.sparse_model,
                 "recogniser": stores.graph_writer.recogniser(namespace) or "",
                 "counts": counts,

@@ -8,7 +8,7 @@ import time
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -26,8 +26,7 @@ from docstokg.contracts.records import (
 from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import LoadError
 from docstokg.loading.context import ROW_BATCH, LoadReport, NullProgress, Progress, Stores
-from docstokg.loading.read.raw_input import RawChunk
-from docstokg.loading.read.records import SAME_FIELDS, chunk_node, fingerprint, text_sha256
+from docstokg.loading.read.records import chunk_node, made_fingerprints, text_sha256
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.readers.export_lines import (
     ChunkRow,
@@ -147,7 +146,7 @@ def _loaded(
             " choose another with --namespace, or --replace-docs"
         )
     stores.index_writer.open_load(
-        run.run_id, manifest.embedding_model, manifest.dimension, manifest.sparse_model
+        run.run_id, manifest.embedding_model, manifest.dimension, manifest.sparse_model, namespace
     )
     stores.graph_writer.note_recogniser(namespace, "")
     if others:
@@ -283,21 +282,7 @@ def _fingerprint(manifest: Manifest, chunk: ChunkRecord, model: str) -> str:
 
     A wrong one would let a later load of the true text pass it over as unchanged.
     """
-    input_chunk = RawChunk(
-        id=chunk.chunk_id,
-        embedding=chunk.vector,
-        sparse=chunk.sparse,
-        mentions=(),
-        **{key: getattr(chunk, key) for key in SAME_FIELDS},
-    )
-    made = []
-    for embedding in (None, input_chunk.embedding):
-        for sparse in (None, input_chunk.sparse):
-            for mentions in (None, input_chunk.mentions):
-                one = replace(input_chunk, embedding=embedding, sparse=sparse, mentions=mentions)
-                made.append(
-                    fingerprint(one, manifest.embedding_model or "", manifest.sparse_model or "")
-                )
+    made = made_fingerprints(chunk, manifest.embedding_model or "", manifest.sparse_model or "")
     return model if model in made else made[0]
 
 

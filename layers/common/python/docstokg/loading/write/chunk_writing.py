@@ -21,7 +21,7 @@ from docstokg.loading.read.records import (
     same_statements,
 )
 from docstokg.loading.resolve.entity_resolver import EntityResolver
-from docstokg.ports import Embedder, Parts, SparseEncoder
+from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 
 Fresh = Sequence[tuple[RawChunk, str]]
 Records = list[tuple[ChunkRecord, str]]
@@ -152,16 +152,27 @@ def encoded(context: Context, fresh: Fresh) -> Records:
     texts, borders = encoder_input([chunk for chunk, _ in fresh])
     with ThreadPoolExecutor(1) as beside:
         chunks = [chunk for chunk, _ in fresh]
-        weighing = beside.submit(weights_of, context.sparse, chunks, texts)
+        languages = [language_of(context.stores.languages, text) for text in texts]
+        # The sparse encoder knows English pieces: of another language it would weigh letters.
+        english = [i for i, other in enumerate(languages) if not other]
+        weighing = beside.submit(
+            weights_of, context.sparse, [chunks[i] for i in english], [texts[i] for i in english]
+        )
         read = vectors_of(context.dense, chunks, texts, borders)
-        weights = weighing.result()
+        weights = {i: chunk.sparse or {} for i, chunk in enumerate(chunks)}
+        weights |= zip(english, weighing.result().values(), strict=True)
     records = []
     for i, (chunk, mark) in enumerate(fresh):
         vector, packed = read.get(i, (chunk.embedding, b""))
-        encoding = Encoding(tuple(borders[i]), weights[i], vector, packed)
+        encoding = Encoding(tuple(borders[i]), weights[i], languages[i], vector, packed)
         run_id = context.report.run_id
         records.append((chunk_record(chunk, context.namespace, run_id, encoding), mark))
     return records
+
+
+def language_of(finder: LanguageFinder | None, text: str) -> str:
+    """Name a chunk's language, as `ChunkText` has it."""
+    return "" if finder is None else finder.language(text)
 
 
 def encoder_input(chunks: Sequence[RawChunk]) -> tuple[list[str], list[list[Span]]]:

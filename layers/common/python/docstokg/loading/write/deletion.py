@@ -12,6 +12,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.run.readings import RecordedNames
 from docstokg.loading.write.removal import exclusive_load
+from docstokg.ports import encoder_of
 
 
 def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
@@ -20,8 +21,8 @@ def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
         if not stores.index_writer.doc_uuids(namespace, doc_id):
             stores.register.forget(namespace, [doc_id])
             return 0
-        model, report = info_before(stores.search_index).embedding_model, LoadReport(str(ULID()))
-        encodes = stores.embedder is not None and stores.embedder.model == model
+        model = info_before(stores.search_index).model_of(namespace)
+        encodes, report = encoder_of(stores.embedder, model) is not None, LoadReport(str(ULID()))
         with closing(Staging()) as staging:
             context, before, registry = begin(
                 LoadOptions(namespace, embed=encodes), _named_as_before(stores, namespace),

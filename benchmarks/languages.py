@@ -1,0 +1,126 @@
+"""Retrieval and answers across languages, on a parallel set that is fetched and never kept here.
+
+    python -m benchmarks.languages FOLDER STORE [--questions 144] [--pairs de:de en:de ...]
+        [--answers]
+
+FOLDER holds `xquad.LANG.json` (google-deepmind/xquad); STORE is a file whose namespace LANG holds
+the paragraphs of that language (`--prepare` writes them as passages to load). A pair is the
+language of the questions and the namespace. Prints how often the right paragraph is first and
+among five: each channel alone, and /v1/search; with `--answers` also how often the built-in
+model's answer holds the gold one, and how often it says nothing.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from docstokg.contracts.records import Scope
+from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.ports import encoder_of
+from docstokg.wiring import Wiring
+from docstokg_local.cli.asking import ask
+from docstokg_local.cli.stores import settings_of
+from docstokg_local.engine.workflow import LocalWorkflow
+
+PAIRS = ("de:de", "es:es", "zh:zh", "ru:ru", "ar:ar")
+Question = tuple[str, str, list[str]]
+
+
+def main() -> None:
+    """Ask every pair."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("--questions", type=int, default=144)
+    parser.add_argument("--pairs", nargs="+", default=PAIRS)
+    parser.add_argument("--answers", action="store_true")
+    parser.add_argument("--prepare", action="store_true")
+    options = parser.parse_args()
+    if options.prepare:
+        for file in sorted(options.folder.glob("xquad.*.json")):
+            prepare(file)
+        return
+    url = f"sqlite:///{options.store.resolve()}"
+    wiring = Wiring(settings_of(url, url))
+    workflow = LocalWorkflow(wiring)
+    print("| questions:passages | words | dense | search | ms | gold said | silent |")
+    for pair in options.pairs:
+        language, _, namespace = pair.partition(":")
+        every = questions(options.folder / f"xquad.{language}.json")
+        count = min(options.questions, len(every))
+        asked = [every[i * len(every) // count] for i in range(count)]  # evenly over all
+        ranks: dict[str, list[int]] = {"bm25": [], "dense": [], "search": []}
+        said = silent = 0
+        begun = time.monotonic()
+        for text, gold, _ in asked:
+            body = ask(workflow, {"query": text, "namespace": namespace, "top_k": 5}, "search").body
+            ranks["search"].append(
+                place(gold, [one["doc_id"] for one in body.get("citations", [])])
+            )
+        took_ms = (time.monotonic() - begun) / len(asked) * 1000
+        for text, gold, answers in asked:
+            for channel, found in alone(wiring, namespace, text).items():
+                ranks[channel].append(place(gold, found))
+            if options.answers:
+                wanted = {"enabled": True, "model": "extractive"}
+                request = {"query": text, "namespace": namespace, "synthesis": wanted}
+                request["budget"] = {"max_tokens_gen": 256}
+                answer = ask(workflow, request).body.get("answer", "")
+                said += any(one.casefold() in answer.casefold() for one in answers)
+                silent += not any(character == "[" for character in answer)
+                print(json.dumps([pair, text, answers, answer], ensure_ascii=False), flush=True)
+        shares = [f"{share(r, 1)} / {share(r, 5)}" for r in ranks.values()]
+        rest = [f"{took_ms:.0f}", f"{said / len(asked):.2f}", f"{silent / len(asked):.2f}"]
+        print(f"| {' | '.join([pair, *shares, *rest])} |", flush=True)
+
+
+def prepare(file: Path) -> None:
+    """Write the paragraphs of a language as passages."""
+    rows = [{"id": i, "doc_id": i, "text": one["context"]} for i, one in paragraphs(file)]
+    (file.parent / file.name.split(".")[1]).mkdir(exist_ok=True)
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    (file.parent / file.name.split(".")[1] / "passages.jsonl").write_text(text, encoding="utf-8")
+
+
+def paragraphs(file: Path) -> list[tuple[str, Any]]:
+    """Number the paragraphs alike in every language."""
+    articles = json.loads(file.read_text(encoding="utf-8"))["data"]
+    rows = [row["paragraphs"] for row in articles]
+    return [(f"{a}-{p}", one) for a, row in enumerate(rows) for p, one in enumerate(row)]
+
+
+def questions(file: Path) -> list[Question]:
+    """List every question, its paragraph and its answers."""
+    return [
+        (qa["question"], i, [answer["text"] for answer in qa["answers"]])
+        for i, one in paragraphs(file)
+        for qa in one["qas"]
+    ]
+
+
+def alone(wiring: Wiring, namespace: str, text: str) -> dict[str, list[str]]:
+    """Ask the index by words, and by vectors."""
+    index, scope = wiring.search_index(), Scope(namespace=namespace)
+    encoder = encoder_of(wiring.embedder(), index.info(9.0).model_of(namespace))
+    vector = encoder.embed([text], None)[0] if encoder else None
+    words = ChannelQuery(channel="bm25", size=5, text=text)
+    asked = (words, ChannelQuery(channel="dense", size=5, vector=vector))
+    found = index.search(asked, scope, 9.0)
+    chunks = index.get([hit.uuid for one in found for hit in one.hits], scope, 9.0).chunks
+    return {one.channel: [chunks[hit.uuid].doc_id for hit in one.hits] for one in found}
+
+
+def place(gold: str, found: list[str]) -> int:
+    """Give the place of the right one from 1, 99 where it is not there."""
+    return found.index(gold) + 1 if gold in found else 99
+
+
+def share(places: list[int], most: int) -> str:
+    """Write which share stands among the first."""
+    return f"{sum(place <= most for place in places) / len(places):.2f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""A page of a PDF as a picture, so that a person sees where a citation stands."""
+
+import base64
+from collections.abc import Callable
+
+from docstokg.contracts.documents import PageName
+from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.errors import LoadError, cause
+from docstokg.observability import Telemetry
+from docstokg.ports import DocumentRegister
+from docstokg.usecases.intake import parse_body
+from docstokg.usecases.problems import problem_reply
+from docstokg_functions.documents.listing import not_granted
+
+HEADERS = {"Content-Type": "image/png", "Cache-Control": "private, max-age=300"}
+
+
+def show_page(
+    envelope: Envelope,
+    *,
+    register: DocumentRegister,
+    draw: Callable[[bytes, int], bytes],
+    telemetry: Telemetry,
+) -> Reply:
+    """Give a PNG in base64 as a reply, or the problem: 400, 403, 404.
+
+    404: there is no such document or page, the caller may not see it, or the file is not kept.
+    """
+    name = parse_body(envelope.body_b64, PageName, envelope.request_id)
+    if isinstance(name, Reply):
+        return name
+    if not envelope.caller.may_read(name.namespace):
+        return not_granted(name.namespace, envelope.request_id)
+    there = register.find(name.namespace, [name.doc_id])
+    seen = any(envelope.caller.sees(one.acl) for one in there)
+    original = register.original(name.namespace, name.doc_id) if seen else None
+    if original is None:
+        detail = "There is no such PDF, it is not yours to read, or its file is not kept here."
+        return problem_reply(404, "not_found", detail, envelope.request_id)
+    try:
+        picture = draw(original, int(name.n))
+    except LoadError as refused:
+        telemetry.log("INFO", "page_refused", request_id=envelope.request_id, **cause(refused))
+        detail = f"The page cannot be shown: {refused}."
+        return problem_reply(404, "no_page", detail, envelope.request_id)
+    return Reply(statusCode=200, body=base64.b64encode(picture).decode(), headers=HEADERS)

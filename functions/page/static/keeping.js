@@ -1,0 +1,31 @@
+// What a reader takes along: an answer with its citations as a file, a passage as an address.
+export function markdownOf(response, address) {
+  const place = (one) => [one.document_name ?? one.doc_id, one.section, one.page ? `page ${one.page}` : null].filter(Boolean).join(", ");
+  const told = response.grounding ? [`Confidence ${response.confidence.toFixed(2)} (${response.confidence_level}).`, ""] : [];
+  const sources = response.citations.map((one) => {
+    const quoted = one.snippet.split("\n").map((line) => `> ${line}`).join("\n");
+    return `**[${one.rank}] ${place(one)}** ${address}${linkTo(response.metadata.namespace, one)}\n\n${quoted}\n`;
+  });
+  return [`# ${response.query}`, "", response.answer || "No answer was written.", "", ...told, "## Sources", "", ...sources].join("\n");
+}
+
+export function save(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+export function linkTo(namespace, citation) {
+  const named = { namespace, doc: citation.doc_id, passage: citation.uuid };
+  if (citation.offset_base) named.span = `${citation.char_start}-${citation.char_end}`;
+  return `#${new URLSearchParams(named)}`;
+}
+
+// The address remembers which namespace is asked; never a question, a key or a token.
+export const inAddress = () => new URLSearchParams(location.hash.slice(1));
+export function remember(namespace) {
+  const named = inAddress();
+  if (named.get("namespace") !== namespace) history.replaceState(null, "", `#${new URLSearchParams({ namespace })}`);
+}

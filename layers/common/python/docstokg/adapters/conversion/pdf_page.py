@@ -1,0 +1,133 @@
+"""What stands on a page of a PDF: words in the order they were written, and straight lines."""
+
+import ctypes
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import pypdfium2 as pdfium
+from pypdfium2 import raw
+
+from docstokg.adapters.conversion.convert_lines import GOES_ON
+
+Box = tuple[int, int, int, int]
+"""Left, top, right, bottom: tenths of a point from the page's upper left corner, as it is shown."""
+
+MOST_CHARACTERS = 100_000
+MOST_SEGMENTS = 20_000
+DEEPEST_FORM = 4
+THIN = 25
+"""How thick a line may be, and how far apart two lines that are one."""
+
+
+class Word(NamedTuple):
+    """A word with its box and the name of its font."""
+
+    text: str
+    box: Box
+    font: str = ""
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Give the centre."""
+        return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
+
+
+class PageView:
+    """A page's own coordinates as tenths of a point of what is shown: turned and cropped."""
+
+    def __init__(self, page: pdfium.PdfPage) -> None:
+        self._page = page
+        width, height = page.get_size()
+        self.size = round(width * 10), round(height * 10)
+        at = [self._device(x, y) for x, y in ((0.0, 0.0), (1000.0, 0.0), (0.0, 1000.0))]
+        self._origin = at[0]
+        self._steps = [((x - at[0][0]) / 1000, (y - at[0][1]) / 1000) for x, y in at[1:]]
+
+    def _device(self, x: float, y: float) -> tuple[int, int]:
+        left, top = ctypes.c_int(), ctypes.c_int()
+        raw.FPDF_PageToDevice(self._page, 0, 0, *self.size, 0, x, y, left, top)
+        return left.value, top.value
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """Give a point as it is shown."""
+        (ax, ay), (bx, by) = self._steps
+        return self._origin[0] + ax * x + bx * y, self._origin[1] + ay * x + by * y
+
+    def box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
+        """Give a box as it is shown."""
+        (ax, ay), (bx, by) = self.point(x0, y0), self.point(x1, y1)
+        return round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
+
+
+def union[Number: (int, float)](
+    boxes: Iterable[tuple[Number, Number, Number, Number]],
+) -> tuple[Number, Number, Number, Number]:
+    """Give the box around some."""
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
+
+
+def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
+    """Give the text layer's lines of words, in the file's order."""
+    text = page.get_textpage()
+    count = min(raw.FPDFText_CountChars(text), MOST_CHARACTERS)
+    lines: list[list[Word]] = [[]]
+    letters: list[int] = []
+    boxes: list[tuple[float, float, float, float]] = []
+    found = raw.FS_RECTF()
+    for at in itertools.chain(range(count), (-1,)):
+        code = raw.FPDFText_GetUnicode(text, at) if at >= 0 else 10
+        if code > 32 and code not in (0xA0, 0xFFFE, 0xFFFF):
+            letters.append(code)
+            if raw.FPDFText_GetLooseCharBox(text, at, found):
+                boxes.append((found.left, found.bottom, found.right, found.top))
+            continue
+        if code == ord(GOES_ON):  # said of a line's last hyphen
+            letters.append(code)
+        if letters and boxes:
+            word = "".join(map(chr, letters)).encode("utf-16", "surrogatepass")
+            font = ctypes.create_string_buffer(80)
+            raw.FPDFText_GetFontInfo(text, at - 1, font, 80, ctypes.c_int())
+            box, name = view.box(*union(boxes)), font.value.decode("latin-1")
+            lines[-1].append(Word(word.decode("utf-16", "replace"), box, font=name))
+        letters, boxes = [], []
+        if code in (10, 13, ord(GOES_ON)) and lines[-1]:
+            lines.append([])
+    return [line for line in lines if line]
+
+
+def rules_of(page: pdfium.PdfPage, view: PageView) -> tuple[list[Box], list[Box]]:
+    """Give the level and the upright lines that are drawn, borders of boxes among them."""
+    level: list[Box] = []
+    upright: list[Box] = []
+    segments = itertools.islice(_segments(page, view), MOST_SEGMENTS)
+    for (ax, ay), (bx, by) in segments:
+        box = round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
+        wide, high = box[2] - box[0], box[3] - box[1]
+        if high <= THIN < wide:
+            level.append(box)
+        elif wide <= THIN < high:
+            upright.append(box)
+    return level, upright
+
+
+def _segments(
+    page: pdfium.PdfPage, view: PageView
+) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    x, y = ctypes.c_float(), ctypes.c_float()
+    for drawn in page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=DEEPEST_FORM):
+        matrix = drawn.get_matrix()
+        first = before = None
+        for at in range(raw.FPDFPath_CountSegments(drawn)):
+            segment = raw.FPDFPath_GetPathSegment(drawn, at)
+            raw.FPDFPathSegment_GetPoint(segment, x, y)
+            point = view.point(*matrix.on_point(x.value, y.value))
+            kind = raw.FPDFPathSegment_GetType(segment)
+            if kind == raw.FPDF_SEGMENT_MOVETO:
+                first = point
+            elif kind == raw.FPDF_SEGMENT_LINETO and before is not None:
+                yield before, point
+            if raw.FPDFPathSegment_GetClose(segment) and first is not None:
+                yield point, first
+            before = point

@@ -1,0 +1,277 @@
+"""Tables on a page: cells between drawn lines, or columns that rows of words leave free."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, groupby, pairwise
+from statistics import median
+from typing import NamedTuple
+
+from docstokg.adapters.conversion.convert_lines import GOES_ON, Cell
+from docstokg.adapters.conversion.pdf_page import THIN, Box, Word, union
+
+MOST_RULES = 3_000
+MOST_CELLS = 10_000
+FEWEST_ROWS = 3
+"""Rows that columns need which no line is drawn between."""
+
+LONGEST_WORDS = 6
+"""Words a cell of its narrowest column may have: two columns of prose have more."""
+
+
+class Table(NamedTuple):
+    """A table, and which of the page's words stand in it.
+
+    `named`: its first row may name its columns, if it looks so.
+    """
+
+    rows: list[list[Cell]]
+    words: frozenset[int]
+    named: bool = True
+
+
+def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box]) -> list[Table]:
+    """Find the page's tables; `words` in the file's order."""
+    tables: list[Table] = []
+    left = set(range(len(words)))
+    for rules in _together(level, upright):
+        table = _ruled(words, left, *rules)
+        if table is not None:
+            tables.append(table)
+            left -= table.words
+    return [*tables, *_aligned(words, left)]
+
+
+def _together(level: Sequence[Box], upright: Sequence[Box]) -> list[tuple[list[Box], list[Box]]]:
+    """Put the lines together that touch each other."""
+    groups: list[tuple[Box, list[Box], list[Box]]] = []
+    if len(level) + len(upright) > MOST_RULES:
+        return []
+    for kind, rules in enumerate((level, upright)):
+        for rule in rules:
+            made = (rule, [] if kind else [rule], [rule] if kind else [])
+            apart = []
+            for group in groups:
+                if _touch(group[0], made[0]):
+                    made = (union((group[0], made[0])), group[1] + made[1], group[2] + made[2])
+                else:
+                    apart.append(group)
+            groups = [*apart, made]
+    return [(across, down) for _, across, down in groups]
+
+
+def _touch(one: Box, other: Box) -> bool:
+    across = one[0] <= other[2] + THIN and other[0] <= one[2] + THIN
+    return across and one[1] <= other[3] + THIN and other[1] <= one[3] + THIN
+
+
+def _ruled(
+    words: Sequence[Word], left: set[int], level: Sequence[Box], upright: Sequence[Box]
+) -> Table | None:
+    """Read the cells between lines; None where they make no table."""
+    ys = _lines(level, upright, 1)
+    xs = _lines(upright, level, 0)
+    if len(xs) < 3 or len(ys) < 2 or len(xs) * len(ys) > MOST_CELLS:
+        return None
+    grid: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for at in sorted(left):
+        x, y = words[at].middle
+        row, column = bisect_right(ys, y) - 1, bisect_right(xs, x) - 1
+        if 0 <= row < len(ys) - 1 and 0 <= column < len(xs) - 1:
+            while row and not _parted(level, 1, ys[row], (xs[column] + xs[column + 1]) / 2):
+                row -= 1
+            grid[row, column].append(at)
+    rows: list[list[Cell]] = []
+    for row, (top, bottom) in enumerate(pairwise(ys)):
+        columns = _merged(xs, (top + bottom) / 2, upright)
+        parts = _split(words, [[at for n in some for at in grid[row, n]] for some in columns])
+        joined = [
+            row > 0 and not _parted(level, 1, top, (xs[some[0]] + xs[some[-1] + 1]) / 2)
+            for some in columns
+        ]
+        rows += [
+            [
+                replace(Cell(None) if goes_on else _cell(words, cell), columns=len(some))
+                for some, cell, goes_on in zip(columns, part, joined, strict=True)
+            ]
+            for part in parts
+        ]
+    if sum(sum(bool(cell.text) for cell in row) > 1 for row in rows) < 2:
+        return None
+    return Table(rows, frozenset(at for some in grid.values() for at in some))
+
+
+def _lines(rules: Sequence[Box], others: Sequence[Box], way: int) -> list[int]:
+    """Give where cells end: at the lines, and where those that cross them end."""
+    ends = [end for rule in others for end in (rule[way], rule[way + 2])]
+    return _apart([*(rule[way] for rule in rules), *([min(ends), max(ends)] if ends else ())])
+
+
+def _apart(places: Iterable[int]) -> list[int]:
+    """Give places in order, those that are nearly the same once."""
+    kept: list[int] = []
+    for place in sorted(places):
+        if not kept or place - kept[-1] > 2 * THIN:
+            kept.append(place)
+    return kept
+
+
+def _parted(rules: Sequence[Box], way: int, at: int, across: float) -> bool:
+    """Tell whether a line at a place reaches what lies at `across`."""
+    return any(
+        abs(rule[way] - at) <= 2 * THIN and rule[1 - way] <= across <= rule[3 - way]
+        for rule in rules
+    )
+
+
+def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[int]]:
+    """Put the columns of a row together that no line stands between."""
+    cells = [[0]]
+    for column, x in enumerate(xs[1:-1], 1):
+        if _parted(upright, 0, x, y):
+            cells.append([column])
+        else:
+            cells[-1].append(column)
+    return cells
+
+
+def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[int]]]:
+    """Part a row that no lines divide: at each line of words that begins in its first column."""
+    lines = _rows(words, [at for some in cells for at in some])
+    starts = [line for line in lines if line[0] in cells[0]]
+    filled = [sum(any(at in line for at in some) for some in cells) for line in map(set, starts)]
+    if len(starts) < 2 or min(filled) < max(2, len(cells) // 2):
+        return [list(cells)]
+    tops = [min(words[at].box[1] for at in line) for line in starts][1:]
+    parts: list[list[list[int]]] = [[[] for _ in cells] for _ in starts]
+    for column, some in enumerate(cells):
+        for at in some:
+            parts[bisect_right(tops, words[at].middle[1])][column].append(at)
+    return parts
+
+
+def _rows(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
+    """Give words as they stand: line by line from the top, from left to right."""
+    lines: list[list[int]] = []
+    bottom = 0.0
+    for at in sorted(some, key=lambda at: words[at].middle[1]):
+        if not lines or words[at].middle[1] > bottom:
+            lines.append([])
+            box = words[at].box
+            bottom = words[at].middle[1] + (box[3] - box[1]) * 0.4
+        lines[-1].append(at)
+    return [sorted(line, key=lambda at: words[at].box[0]) for line in lines]
+
+
+def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
+    """Give a cell's words in lines."""
+    if not some:
+        return Cell("")
+    ordered = [at for line in _rows(words, some) for at in line]
+    text = " ".join(words[at].text for at in ordered).replace(f"{GOES_ON} ", "")
+    return Cell(text, box=union(words[at].box for at in some))
+
+
+def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
+    """Find rows whose parts stand in columns, where words were written row by row."""
+    tables: list[Table] = []
+    region: list[list[list[int]]] = []
+    for parts in [*(_parts(words, line) for line in _rows(words, left)), []]:
+        if _belongs(words, region, parts):
+            region.append(parts)
+            continue
+        if table := _columns(words, region):
+            tables.append(table)
+        region = [parts] if len(parts) > 1 else []
+    return tables
+
+
+def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
+    """Part a line of words where there is room for a column's edge."""
+    parts = [[line[0]]]
+    for before, at in pairwise(line):
+        high = words[at].box[3] - words[at].box[1]
+        if words[at].box[0] - words[before].box[2] > 0.8 * high:
+            parts.append([])
+        parts[-1].append(at)
+    return parts
+
+
+def _belongs(
+    words: Sequence[Word], region: Sequence[Sequence[list[int]]], parts: Sequence[list[int]]
+) -> bool:
+    """Tell whether a line may be a row below these, or continue a cell but a row's first."""
+    if not region or not parts:
+        return len(parts) > 1
+    here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
+    if here[1] - above[3] > 1.6 * (here[3] - here[1]):
+        return False
+    return len(parts) > 1 or here[0] >= words[region[0][1][0]].box[0] - THIN
+
+
+def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Table | None:
+    """Read rows of parts by the columns they leave room between; None where there are none."""
+    several = [parts for parts in region if len(parts) > 1]
+    if len(several) < FEWEST_ROWS:
+        return None
+    boxes = [[union(words[at].box for at in part) for part in parts] for parts in several]
+    columns = _covered(boxes)
+    table: list[list[list[int]]] = []
+    for parts in region:
+        cells: list[list[int]] = [[] for _ in columns]
+        for part in parts:
+            left, _, right, _ = union(words[at].box for at in part)
+            over = [n for n, (low, high) in enumerate(columns) if low < right and left < high]
+            for at in part:
+                cells[over[0] if len(over) == 1 else _nearest(columns, words[at])].append(at)
+        if table and not cells[0] and len(parts) < len(columns):
+            for above, more in zip(table[-1], cells, strict=True):
+                above.extend(more)
+        else:
+            table.append(cells)
+    every = [list(chain.from_iterable(cells)) for cells in table]
+    filled = sum(bool(some) for cells in table for some in cells)
+    sizes = [
+        median([len(some) for some in each if some] or [0]) for each in zip(*table, strict=True)
+    ]
+    in_order = sum(max(above) < min(below) for above, below in pairwise(every))
+    if (
+        len(columns) < 2
+        or len(table) < FEWEST_ROWS
+        or filled < 0.6 * len(table) * len(columns)
+        or min(sizes) > LONGEST_WORDS
+        or in_order < 0.8 * (len(table) - 1)
+    ):
+        return None
+    rows = [[_cell(words, some) for some in cells] for cells in table]
+    fonts = [{words[at].font for some in cells for at in some} for cells in table]
+    return Table(
+        rows,
+        frozenset(chain.from_iterable(every)),
+        len(columns) > 2 or fonts[0].isdisjoint(fonts[1]),
+    )
+
+
+def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:
+    middle = word.middle[0]
+    return min(
+        range(len(columns)), key=lambda n: max(columns[n][0] - middle, middle - columns[n][1])
+    )
+
+
+def _covered(rows: Sequence[Sequence[Box]]) -> list[tuple[int, int]]:
+    """Give where columns stand: between what (nearly) every row leaves free."""
+    few = len(rows) // 8
+    boxes = [box for row in rows for box in row]
+    edges = sorted([*((box[0], 1) for box in boxes), *((box[2], -1) for box in boxes)])
+    columns: list[tuple[int, int]] = []
+    covered = start = 0
+    for x, steps in groupby(edges, key=lambda edge: edge[0]):
+        before = covered
+        covered += sum(step for _, step in steps)
+        if before <= few < covered:
+            start = x
+        elif covered <= few < before:
+            columns.append((start, x))
+    return columns

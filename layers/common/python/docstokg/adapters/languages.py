@@ -1,0 +1,94 @@
+"""Stemmers, stop words and the recognition of languages, for every store and for loads alike."""
+
+import threading
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+from docstokg.domain.text import other_words
+from docstokg.domain.text.other_words import Analysis
+from docstokg.domain.text.words import WORD, english_share
+from docstokg.errors import Misconfigured
+
+INSTALL = "words of other languages need `pip install 'docstokg[words]'`"
+ENGLISH_SHARE = 0.1
+"""Of function words in an English passage: 99 of 100 of four English sets have more."""
+
+LEAST_LETTERS = 40
+LEAST_PROBABILITY = 0.9
+STEMMERS = {
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek",
+    "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish",
+    "fr": "french", "ga": "irish", "hi": "hindi", "hu": "hungarian", "hy": "armenian",
+    "id": "indonesian", "it": "italian", "lt": "lithuanian", "ne": "nepali", "nl": "dutch",
+    "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian",
+    "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
+}  # fmt: skip
+ANALYSED = (
+    *STEMMERS,
+    *("bg", "bn", "he", "ja", "km", "ko", "lo", "lv", "mk"),
+    *("mr", "my", "sk", "sl", "th", "uk", "ur", "vi", "zh"),
+)
+"""Languages that indexes are asked for; another one is found by whole words."""
+SAME = {"nb": "no", "nn": "no", "wuu": "zh", "yue": "zh", "ms": "id"}
+"""Languages read as their nearest: the recogniser parts what one analysis serves."""
+
+
+class Recogniser:
+    """A `LanguageFinder`; the model is loaded for the first text that needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._model: Any = None
+
+    def language(self, text: str) -> str:
+        """Give the ISO 639-1 code, "" for English and for what is too short or too mixed to say."""
+        words = [word.casefold() for word in WORD.findall(text)]
+        if sum(map(len, words)) < LEAST_LETTERS and text.isascii():
+            return ""
+        if english_share(words) >= ENGLISH_SHARE:
+            return ""
+        with self._lock:
+            if self._model is None:
+                from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+                self._model = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        found, probability = self._model.classify(text)
+        sure = probability >= LEAST_PROBABILITY or SAME.get(found, found) == "zh"
+        return "" if found == "en" or not sure else SAME.get(found, found)
+
+
+@cache
+def analysis_of(language: str) -> Analysis:
+    """Give what a language's words are analysed by: without a stemmer they stay whole."""
+    try:
+        import snowballstemmer
+        import stopwordsiso
+    except ImportError as missing:
+        raise Misconfigured(INSTALL) from missing
+    stops = frozenset(
+        word
+        for line in stopwordsiso.stopwords(language)
+        for word in other_words.folded_words(line, language)
+    )
+    name = STEMMERS.get(language)
+    if name is None:
+        return Analysis(language, str, stops)
+    stemmer, lock = snowballstemmer.stemmer(name), threading.Lock()
+
+    @lru_cache(maxsize=100_000)
+    def stem(word: str) -> str:
+        with lock:  # a stemmer keeps its place in the word
+            return str(stemmer.stemWord(word))
+
+    return Analysis(language, stem, stops)
+
+
+def indexed(text: str, language: str) -> str:
+    """Give a text as word indexes take it."""
+    return other_words.indexed_words(text, analysis_of(language))
+
+
+def searched(text: str, languages: Iterable[str]) -> tuple[str, ...]:
+    """List the words a question asks an index for that holds these languages beside English."""
+    return other_words.searched(text, [analysis_of(language) for language in languages])

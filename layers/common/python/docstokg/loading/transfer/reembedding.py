@@ -1,0 +1,71 @@
+"""A namespace moves to another encoder without its sources, while the old vectors answer.
+
+Every vector is made first: killed, it is begun again, and what an encoder's cache keeps is not
+made twice. Then all are exchanged at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import batched
+
+from docstokg.contracts.records import ChunkRecord, VectorRow
+from docstokg.errors import LoadError
+from docstokg.loading.context import CHUNK_BATCH, Progress, Stores
+from docstokg.loading.read.records import encoder_text, made_fingerprints
+from docstokg.loading.write.removal import exclusive_load
+from docstokg.ports import Embedder
+
+
+def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress) -> int:
+    """Give a namespace the vectors of `dense`; count its chunks.
+
+    `LoadError` where it holds none, or a load did not finish.
+    """
+    with exclusive_load(stores.index_writer, progress):
+        info = stores.search_index.info(60.0, anew=True)
+        if info.unfinished_load or namespace not in info.namespaces:
+            raise LoadError(f"namespace {namespace!r} is empty, or a load did not finish")
+        before = info.model_of(namespace) or ""
+        rows = partial(_rows, dense=dense, before=before, sparse=info.sparse_model or "")
+        with progress.stage("vectors", None) as advance:
+            count = 0
+            for _ in rows(stores.index_writer.stored_chunks(namespace)):
+                count += 1
+                advance(1)
+        every = rows(stores.index_writer.stored_chunks(namespace))
+        stores.index_writer.replace_vectors(namespace, dense.model, dense.dimension, every)
+        entities = [e for e in stores.graph_writer.stored_entities(namespace) if e.vector]
+        for named in batched(entities, CHUNK_BATCH, strict=False):
+            vectors = dense.embed([entity.name for entity in named], None)
+            stores.graph_writer.put_entities(
+                [
+                    entity.model_copy(update={"vector": vector})
+                    for entity, vector in zip(named, vectors, strict=True)
+                ]
+            )
+        stores.graph_writer.close_load()
+        return count
+
+
+def _rows(
+    stored: Iterable[tuple[ChunkRecord, str]], dense: Embedder, before: str, sparse: str
+) -> Iterator[VectorRow]:
+    for some in batched(stored, CHUNK_BATCH, strict=False):
+        yield from _made(some, dense, before, sparse)
+
+
+def _made(
+    stored: Sequence[tuple[ChunkRecord, str]], dense: Embedder, before: str, sparse: str
+) -> Iterator[VectorRow]:
+    chunks, marks = zip(*stored, strict=True)
+    texts = [encoder_text(chunk.title, chunk.text, chunk.headings) for chunk in chunks]
+    parts = []
+    for chunk, text in zip(chunks, texts, strict=True):
+        offset = len(text) - len(chunk.text)
+        parts.append([(a + offset, b + offset) for a, b in chunk.sentences])
+    made = dense.embed_parts(texts, parts)
+    for chunk, mark, (vector, packed) in zip(chunks, marks, made, strict=True):
+        old, new = (made_fingerprints(chunk, model, sparse) for model in (before, dense.model))
+        # The same mark of another encoder; that of a chunk whose vector came with its file is new.
+        place = old.index(mark) % (len(old) // 2) if mark in old else 0
+        yield VectorRow(chunk.uuid, new[place], vector, packed)
