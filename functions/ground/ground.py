@@ -2,6 +2,7 @@
 
 import base64
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -17,7 +18,6 @@ from docstokg.contracts.response import (
     Fusion,
     GraphUse,
     Provenance,
-    ProvidersUsed,
 )
 from docstokg.contracts.retrieval import Hydrated
 from docstokg.contracts.state import (
@@ -339,17 +339,13 @@ def _report(
     reranker_name: str | None,
 ) -> StepReport:
     """Gather what diagnostics will say; `grounding_ms` is known when all is done."""
-    cited: dict[Channel, int] = {}
-    for citation in citations:
-        for channel in citation.channels:
-            cited[channel] = cited.get(channel, 0) + 1
+    cited = Counter(channel for citation in citations for channel in citation.channels)
     fact_chunks = {fact.evidence_uuid for fact in retrieval.facts}
     cited["facts"] = sum(citation.uuid in fact_chunks for citation in citations)
     used: dict[Channel, ChannelUse] = {
-        channel: use.model_copy(update={"selected": cited.get(channel, 0)})
+        channel: use.model_copy(update={"selected": cited[channel]})
         for channel, use in retrieval.channels.items()
     }
-    providers = retrieval.providers
     stats, gain = knowledge.gained(plan, retrieval, expansion, citations)
     return StepReport(
         channels=used,
@@ -357,9 +353,7 @@ def _report(
         kg_stats=stats,
         graph_gain=gain,
         graph=expansion.graph if expansion is not None else GraphUse(reason=gain.skipped),
-        providers=ProvidersUsed(
-            embedding=providers.embedding, sparse=providers.sparse, reranker=reranker_name
-        ),
+        providers=retrieval.providers.model_copy(update={"reranker": reranker_name}),
         index_model=retrieval.index_model,
         route_ms=retrieval.route_ms,
         retrieval_ms=retrieval.took_ms,

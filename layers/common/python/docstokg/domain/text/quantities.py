@@ -99,18 +99,13 @@ class Quantity:
     digits: int = 0
     date: Date | None = None
 
-    @property
-    def kind(self) -> str:
-        """Give what it can be compared with: dates and years, or numbers of its unit."""
-        return "number" if self.date is None else "date"
-
     def is_alike(self, other: Quantity) -> bool:
-        """Tell whether both can be told apart by their values: the same kind and unit."""
-        return self.kind == other.kind and self.unit == other.unit
+        """Tell whether both can be told apart by their values: two dates, or numbers of a unit."""
+        return (self.date is None) == (other.date is None) and self.unit == other.unit
 
     def may_be_alike(self, other: Quantity) -> bool:
         """Tell whether both can be compared where one of them is written without its unit."""
-        return self.kind == other.kind and not (self.unit and other.unit)
+        return (self.date is None) == (other.date is None) and not (self.unit and other.unit)
 
     def is_stated_by(self, other: Quantity) -> bool:
         """Tell whether the other one says as much, or is this one before it was rounded."""
