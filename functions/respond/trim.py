@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
@@ -52,7 +53,7 @@ def _trimmed(response: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRe
         response = response.model_copy(update={"graph": None, "warnings": told})
         over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
     for step in snippets.STEPS:
-        over = _smaller(citations, over, lambda one, step=step: _shorter(one, step))
+        over = _smaller(citations, over, partial(_shorter, limit=step))
     _smaller(citations, over, lambda one: one if one.cited else None)
     return _with(response, citations)
 

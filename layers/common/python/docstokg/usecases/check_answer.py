@@ -397,27 +397,20 @@ def _passage(block: Block) -> verdicts.Passage:
 def _verdict(
     statement: grounding.Statement, judgement: verdicts.Judgement | None
 ) -> SentenceVerdict:
-    if judgement is None:
-        reason = statement.unchecked
-        return SentenceVerdict(
-            start=statement.span.start,
-            end=statement.span.end,
-            citations=statement.ranks,
-            verdict="uncited" if reason is None else "not_checked",
-            support=0.0,
-            reasons=() if reason is None else (reason,),
-        )
-    evidence = judgement.evidence
+    told = judgement or verdicts.Judgement(
+        "not_checked" if statement.unchecked else "uncited", 0.0, None, ()
+    )
+    evidence = told.evidence
     return SentenceVerdict(
         start=statement.span.start,
         end=statement.span.end,
         citations=statement.ranks,
-        verdict=judgement.verdict,
-        support=judgement.support,
+        verdict=told.verdict,
+        support=told.support,
         span=Span(uuid=evidence.uuid, char_start=evidence.start, char_end=evidence.end)
         if evidence
         else None,
-        reasons=judgement.reasons,
+        reasons=(statement.unchecked,) if statement.unchecked else told.reasons,
     )
 
 

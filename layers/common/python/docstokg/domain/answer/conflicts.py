@@ -109,7 +109,7 @@ def conflicts(cited: Cited, question: str) -> tuple[Conflict, ...]:
         key = (one.side[0], other.side[0])
         own, others = heads[key[0]], heads[key[1]]
         kinds = (_differ(a, b, own, others) for a, b in product(one.clauses, other.clauses))
-        if key not in found and (kind := next(filter(None, kinds), None)) is not None:
+        if key not in found and (kind := next((k for k in kinds if k), None)):
             found[key] = _dated(kind, cited, (one.side, other.side), question)
     for newer, older in permutations(range(len(cited)), 2):
         if _replaces(cited[newer][1], cited[older][1]):
